@@ -152,31 +152,46 @@ func (o *options) serviceFlags(fs *pflag.FlagSet) {
 
 // accepted are flags that have no effect here, because what they choose is how this server works anyway, or only how
 // fast or how often.
-func accepted() daemon.Accepted {
-	return daemon.Accepted{
-		Strings: []string{
-			"cloud-provider", "external-hostname", "storage-media-type", "authentication-token-webhook-version",
-			"authorization-webhook-version", "debug-socket-path", "peer-advertise-ip", "peer-advertise-port",
-		},
-		Bools: []string{
-			"permit-address-sharing", "shutdown-send-retry-after", "watch-cache", "emulation-forward-compatible",
-			"runtime-config-emulation-forward-compatible",
-		},
-		Ints: []string{
-			"apiserver-count", "default-watch-cache-size", "delete-collection-workers", "lease-reuse-duration-seconds",
-			"kubernetes-service-node-port",
-		},
-		Uints: []string{"kubelet-port"},
-		Durations: []string{
-			"authentication-token-webhook-cache-ttl", "etcd-count-metric-poll-period", "etcd-db-metric-poll-interval",
-			"kubelet-timeout", "livez-grace-period", "shutdown-watch-termination-grace-period",
-			"authorization-webhook-cache-authorized-ttl", "authorization-webhook-cache-unauthorized-ttl",
-			"coordinated-leadership-lease-duration", "coordinated-leadership-renew-deadline",
-			"coordinated-leadership-retry-period", "storage-initialization-timeout",
-		},
-		Lists: []string{"watch-cache-sizes"},
-		Files: []string{"tracing-config-file"},
-	}.With(daemon.AcceptedLogging()).With(daemon.AcceptedMetrics())
+func accepted() daemon.AcceptedFlags {
+	return daemon.AcceptedFlags{
+		{Why: "there is no cloud provider in the server; other values than external are refused",
+			Strings: []string{"cloud-provider"}},
+		{Why: "OpenAPI documents name no host", Strings: []string{"external-hostname"}},
+		{Why: "objects are stored as protobuf where their kind has it, and as JSON otherwise",
+			Strings: []string{"storage-media-type"}},
+		{Why: "no webhook authenticates or authorizes requests",
+			Strings: []string{"authentication-token-webhook-version", "authorization-webhook-version"},
+			Durations: []string{"authentication-token-webhook-cache-ttl", "authorization-webhook-cache-authorized-ttl",
+				"authorization-webhook-cache-unauthorized-ttl"}},
+		{Why: "profiles are served on the secure port alone", Strings: []string{"debug-socket-path"}},
+		{Why: "API servers send no requests on to each other",
+			Strings: []string{"peer-advertise-ip", "peer-advertise-port"}},
+		{Why: "the socket has the default options", Bools: []string{"permit-address-sharing"}},
+		{Why: "at its end the server waits for --shutdown-delay-duration and then for requests",
+			Bools:     []string{"shutdown-send-retry-after"},
+			Durations: []string{"shutdown-watch-termination-grace-period"}},
+		{Why: "every resource has a watch cache, which is bounded in bytes",
+			Bools: []string{"watch-cache"}, Ints: []string{"default-watch-cache-size"},
+			Lists: []string{"watch-cache-sizes"}},
+		{Why: "no other version is emulated",
+			Bools: []string{"emulation-forward-compatible", "runtime-config-emulation-forward-compatible"}},
+		{Why: "leases in etcd name the API servers that are alive", Ints: []string{"apiserver-count"}},
+		{Why: "the number of workers that delete, and how long a lease of etcd takes new keys, are fixed",
+			Ints: []string{"delete-collection-workers", "lease-reuse-duration-seconds"}},
+		{Why: "the Service kubernetes has no node port", Ints: []string{"kubernetes-service-node-port"}},
+		{Why: "the kubelet's port is that of its Node object", Uints: []string{"kubelet-port"}},
+		{Why: "a stream to a kubelet lasts as long as its client", Durations: []string{"kubelet-timeout"}},
+		{Why: "the metrics that they are for are not there",
+			Durations: []string{"etcd-count-metric-poll-period", "etcd-db-metric-poll-interval"}},
+		{Why: "/livez includes every check from the start", Durations: []string{"livez-grace-period"}},
+		{Why: "coordinated leader election is off by default, and not built",
+			Durations: []string{"coordinated-leadership-lease-duration", "coordinated-leadership-renew-deadline",
+				"coordinated-leadership-retry-period"}},
+		{Why: "the start waits for the first answer of etcd, or ends with its error",
+			Durations: []string{"storage-initialization-timeout"}},
+		{Why: "no spans are exported", Files: []string{"tracing-config-file"}},
+		daemon.AcceptedLogging(), daemon.AcceptedMetrics(), daemon.AcceptedVersions(),
+	}
 }
 
 // refused are flags that protect, or choose what is served, and that are not built.

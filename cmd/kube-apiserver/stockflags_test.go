@@ -8,11 +8,17 @@ import (
 
 func TestStockFlags(t *testing.T) {
 	t.Parallel()
-	flagtest.Stock(t, "kube-apiserver", command().Flags())
+	flagtest.Stock(t, "kube-apiserver", command().Flags(), accepted())
 }
 
 // TestProtectingFlags: a flag that protects and is not built ends the start.
 func TestProtectingFlags(t *testing.T) {
 	t.Parallel()
-	flagtest.Refused(t, "kube-apiserver", command)
+	flagtest.Refused(t, "kube-apiserver", command, refused())
+}
+
+// TestReferenceFlags: docs/reference has the flags as they are.
+func TestReferenceFlags(t *testing.T) {
+	t.Parallel()
+	flagtest.Reference(t, command(), accepted(), refused())
 }

@@ -201,28 +201,33 @@ func (o *options) workersOf(e entry) int {
 }
 
 // accepted are flags that have no effect: of controllers that are not here, and of what is always done one way.
-func accepted() daemon.Accepted {
-	return daemon.Accepted{
-		Strings: []string{
-			"cluster-name", "cloud-provider", "kube-api-content-type", "flex-volume-plugin-dir", "cidr-allocator-type",
-			"external-cloud-volume-plugin", "pv-recycler-pod-template-filepath-hostpath",
-			"pv-recycler-pod-template-filepath-nfs",
-		},
-		Bools: []string{
-			"permit-address-sharing", "configure-cloud-routes", "authentication-tolerate-lookup-failure",
-			"enable-hostpath-provisioner", "enable-leader-migration",
-		},
-		Int32s: []string{
-			"concurrent-validating-admission-policy-status-syncs", "pv-recycler-increment-timeout-nfs",
-			"pv-recycler-minimum-timeout-hostpath", "pv-recycler-minimum-timeout-nfs",
-			"pv-recycler-timeout-increment-hostpath",
-		},
-		Durations: []string{
-			"min-resync-period", "route-reconciliation-period", "namespace-sync-period", "controller-start-interval",
-			"controller-shutdown-timeout", "endpoint-updates-batch-period", "endpointslice-updates-batch-period",
-		},
-		Files: []string{"leader-migration-config"},
-	}.With(daemon.AcceptedLogging()).With(daemon.AcceptedMetrics())
+func accepted() daemon.AcceptedFlags {
+	return daemon.AcceptedFlags{
+		{Why: "there is no cloud provider in the controller manager; other values than external are refused",
+			Strings: []string{"cloud-provider"}},
+		{Why: "no cloud provider makes routes, addresses or volumes",
+			Strings:   []string{"cluster-name", "cidr-allocator-type", "external-cloud-volume-plugin"},
+			Bools:     []string{"configure-cloud-routes"},
+			Durations: []string{"route-reconciliation-period"}},
+		{Why: "requests are protobuf", Strings: []string{"kube-api-content-type"}},
+		{Why: "there are no FlexVolumes", Strings: []string{"flex-volume-plugin-dir"}},
+		{Why: "volumes are not recycled, and the controller makes none of hostPath",
+			Strings: []string{"pv-recycler-pod-template-filepath-hostpath", "pv-recycler-pod-template-filepath-nfs"},
+			Bools:   []string{"enable-hostpath-provisioner"},
+			Int32s: []string{"pv-recycler-increment-timeout-nfs", "pv-recycler-minimum-timeout-hostpath",
+				"pv-recycler-minimum-timeout-nfs", "pv-recycler-timeout-increment-hostpath"}},
+		{Why: "the socket has the default options", Bools: []string{"permit-address-sharing"}},
+		{Why: "no client certificate is trusted before the lookup succeeds",
+			Bools: []string{"authentication-tolerate-lookup-failure"}},
+		{Why: "one lease elects the leader of all controllers", Bools: []string{"enable-leader-migration"},
+			Files: []string{"leader-migration-config"}},
+		{Why: "the number of workers is fixed",
+			Int32s: []string{"concurrent-validating-admission-policy-status-syncs"}},
+		{Why: "controllers work on changes as they come, and start together",
+			Durations: []string{"min-resync-period", "namespace-sync-period", "controller-start-interval",
+				"controller-shutdown-timeout", "endpoint-updates-batch-period", "endpointslice-updates-batch-period"}},
+		daemon.AcceptedLogging(), daemon.AcceptedMetrics(), daemon.AcceptedVersions(),
+	}
 }
 
 // refused are flags that choose what is served, and that are not built.

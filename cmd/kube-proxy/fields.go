@@ -7,47 +7,63 @@ import (
 	proxyconfig "k8s.io/kube-proxy/config/v1alpha1"
 )
 
-// idle names the fields that the file sets to something else than their default and that have no effect; docs/stock.md
-// tells why.
+// idle names the fields that the file sets to something else than their default and that have no effect.
 func idle(c *proxyconfig.KubeProxyConfiguration) (names []string) {
-	client, tracking, log := &c.ClientConnection, &c.Conntrack, &c.Logging
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{
-		{"clientConnection.acceptContentTypes", client.AcceptContentTypes != ""},
-		{"clientConnection.contentType",
-			client.ContentType != "" && client.ContentType != "application/vnd.kubernetes.protobuf"},
-		{"configSyncPeriod", c.ConfigSyncPeriod.Duration != 0 && c.ConfigSyncPeriod.Duration != 15*time.Minute},
-		{"conntrack.maxPerCore", asked(tracking.MaxPerCore, 32768)},
-		{"conntrack.min", asked(tracking.Min, 131072)},
-		{"conntrack.tcpBeLiberal", tracking.TCPBeLiberal},
-		{"conntrack.tcpCloseWaitTimeout",
-			tracking.TCPCloseWaitTimeout != nil && asked(&tracking.TCPCloseWaitTimeout.Duration, time.Hour)},
-		{"conntrack.tcpEstablishedTimeout",
-			tracking.TCPEstablishedTimeout != nil && asked(&tracking.TCPEstablishedTimeout.Duration, 24*time.Hour)},
-		{"conntrack.udpStreamTimeout", tracking.UDPStreamTimeout.Duration != 0},
-		{"conntrack.udpTimeout", tracking.UDPTimeout.Duration != 0},
-		{"detectLocal.bridgeInterface", c.DetectLocal.BridgeInterface != "" && c.DetectLocalMode != localBridge},
-		{"detectLocal.interfaceNamePrefix",
-			c.DetectLocal.InterfaceNamePrefix != "" && c.DetectLocalMode != localPrefix},
-		{"iptables.localhostNodePorts", c.IPTables.LocalhostNodePorts != nil && *c.IPTables.LocalhostNodePorts},
-		{"ipvs", set(c.IPVS)},
-		{"logging.flushFrequency",
-			log.FlushFrequency.Duration.Duration != 0 && log.FlushFrequency.Duration.Duration != 5*time.Second},
-		{"logging.options", !log.Options.Text.InfoBufferSize.IsZero() || !log.Options.JSON.InfoBufferSize.IsZero() ||
-			log.Options.Text.SplitStream || log.Options.JSON.SplitStream},
-		{"logging.vmodule", len(log.VModule) > 0},
-		{"portRange", c.PortRange != ""},
-		{"showHiddenMetricsForVersion", c.ShowHiddenMetricsForVersion != ""},
-		{"windowsRunAsService", c.WindowsRunAsService},
-		{"winkernel", set(c.Winkernel)},
-	} {
+	for _, f := range idleFields(c) {
 		if f.set {
 			names = append(names, f.name)
 		}
 	}
 	return names
+}
+
+// idleField is a field of the configuration file that has no effect.
+type idleField struct {
+	// name is its path in the file; why says what the proxy does instead.
+	name, why string
+	// set reports whether the file sets it to something else than its default.
+	set bool
+}
+
+// idleFields returns all fields that have no effect, those that have one in another mode included.
+func idleFields(c *proxyconfig.KubeProxyConfiguration) []idleField {
+	const (
+		tracking = "the connection tracking table belongs to the machine: set net.netfilter.nf_conntrack_… with sysctl"
+		written  = "each line of the log is written at once, to one stream"
+	)
+	client, table, log := &c.ClientConnection, &c.Conntrack, &c.Logging
+	return []idleField{
+		{"clientConnection.acceptContentTypes", "requests are protobuf", client.AcceptContentTypes != ""},
+		{"clientConnection.contentType", "requests are protobuf",
+			client.ContentType != "" && client.ContentType != "application/vnd.kubernetes.protobuf"},
+		{"configSyncPeriod", "changes are watched",
+			c.ConfigSyncPeriod.Duration != 0 && c.ConfigSyncPeriod.Duration != 15*time.Minute},
+		{"conntrack.maxPerCore", tracking, asked(table.MaxPerCore, 32768)},
+		{"conntrack.min", tracking, asked(table.Min, 131072)},
+		{"conntrack.tcpBeLiberal", tracking, table.TCPBeLiberal},
+		{"conntrack.tcpCloseWaitTimeout", tracking,
+			table.TCPCloseWaitTimeout != nil && asked(&table.TCPCloseWaitTimeout.Duration, time.Hour)},
+		{"conntrack.tcpEstablishedTimeout", tracking,
+			table.TCPEstablishedTimeout != nil && asked(&table.TCPEstablishedTimeout.Duration, 24*time.Hour)},
+		{"conntrack.udpStreamTimeout", tracking, table.UDPStreamTimeout.Duration != 0},
+		{"conntrack.udpTimeout", tracking, table.UDPTimeout.Duration != 0},
+		{"detectLocal.bridgeInterface", "it has an effect with detectLocalMode: BridgeInterface alone",
+			c.DetectLocal.BridgeInterface != "" && c.DetectLocalMode != localBridge},
+		{"detectLocal.interfaceNamePrefix", "it has an effect with detectLocalMode: InterfaceNamePrefix alone",
+			c.DetectLocal.InterfaceNamePrefix != "" && c.DetectLocalMode != localPrefix},
+		{"iptables.localhostNodePorts", "node ports are never open at loopback addresses",
+			c.IPTables.LocalhostNodePorts != nil && *c.IPTables.LocalhostNodePorts},
+		{"ipvs", "there is no IPVS mode", set(c.IPVS)},
+		{"logging.flushFrequency", written,
+			log.FlushFrequency.Duration.Duration != 0 && log.FlushFrequency.Duration.Duration != 5*time.Second},
+		{"logging.options", written, !log.Options.Text.InfoBufferSize.IsZero() ||
+			!log.Options.JSON.InfoBufferSize.IsZero() || log.Options.Text.SplitStream || log.Options.JSON.SplitStream},
+		{"logging.vmodule", "verbosity is the same everywhere", len(log.VModule) > 0},
+		{"portRange", "upstream does not use it either", c.PortRange != ""},
+		{"showHiddenMetricsForVersion", "no metric is hidden", c.ShowHiddenMetricsForVersion != ""},
+		{"windowsRunAsService", "there is no Windows", c.WindowsRunAsService},
+		{"winkernel", "there is no Windows", set(c.Winkernel)},
+	}
 }
 
 // asked reports whether a setting of the kernel is asked for: 0 leaves it as it is, and so do we.

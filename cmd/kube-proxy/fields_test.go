@@ -1,15 +1,14 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	proxyconfig "k8s.io/kube-proxy/config/v1alpha1"
+
+	"bonsai/pkg/referencetest"
 )
 
 // usedFields have, for each field that does something, a file in which it says something of its own. It
@@ -50,11 +49,16 @@ var refusedFields = map[string][2]string{
 		`DetectLocalMode: Invalid value: "NodeCIDR": is not supported by this proxy`},
 }
 
-// TestFields: each field of the configuration file changes the settings, or is refused by its name, or is among those
-// that docs/stock.md says are without effect, of which whoever sets one is told.
+// TestFields: each field of the configuration file changes the settings, or is refused by its name, or is in
+// the table of fields without effect, of which the log names those that a file sets.
 func TestFields(t *testing.T) {
 	t.Parallel()
-	told := idleFields(t)
+	var told []string
+	for _, f := range idleFields(&proxyconfig.KubeProxyConfiguration{}) {
+		if usedFields[f.name] == "" { // in no mode
+			told = append(told, f.name)
+		}
+	}
 	seen := map[string]bool{}
 	var walk func(in reflect.Type, at string, field func(c *proxyconfig.KubeProxyConfiguration) reflect.Value)
 	walk = func(in reflect.Type, at string, value func(c *proxyconfig.KubeProxyConfiguration) reflect.Value) {
@@ -81,7 +85,7 @@ func TestFields(t *testing.T) {
 					t.Errorf("%s is refused with %v, want %q", path, err, refusedFields[path][1])
 				}
 			case !excused:
-				t.Errorf("%s does nothing, and docs/stock.md does not say why", path)
+				t.Errorf("%s does nothing, and the table of fields without effect does not have it", path)
 			}
 			if excused {
 				c := &proxyconfig.KubeProxyConfiguration{}
@@ -99,7 +103,7 @@ func TestFields(t *testing.T) {
 		})
 	for _, path := range told {
 		if !seen[path] {
-			t.Errorf("docs/stock.md names %s, which is no field", path)
+			t.Errorf("the table of fields without effect has %s, which is no field", path)
 		}
 	}
 	for path := range usedFields {
@@ -149,27 +153,6 @@ func odd(v reflect.Value) {
 	}
 }
 
-// idleFields are those of the table of docs/stock.md.
-func idleFields(t *testing.T) (names []string) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "stock.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, ok := strings.Cut(string(page), "| field of KubeProxyConfiguration |")
-	table, _, _ = strings.Cut(table, "\n\n")
-	if !ok {
-		t.Fatal("docs/stock.md has no table of fields")
-	}
-	for line := range strings.Lines(table) {
-		if cells := strings.Split(line, "|"); len(cells) > 3 {
-			for _, m := range regexp.MustCompile("`([a-zA-Z.]+)`").FindAllStringSubmatch(cells[1], -1) {
-				names = append(names, m[1])
-			}
-		}
-	}
-	return names
-}
-
 // TestInstallersFile: the file that kubeadm writes says nothing of its own but the client and the pods' addresses.
 func TestInstallersFile(t *testing.T) {
 	t.Parallel()
@@ -204,4 +187,25 @@ winkernel: {enableDSR: false, forwardHealthCheckVip: false, networkName: "", roo
 	if err != nil || !reflect.DeepEqual(s, plain) {
 		t.Errorf("%+v, want %+v, %v", s, plain, err)
 	}
+}
+
+// TestReferenceConfiguration: docs/reference has the fields of the configuration file as they are.
+func TestReferenceConfiguration(t *testing.T) {
+	t.Parallel()
+	c := &proxyconfig.KubeProxyConfiguration{}
+	setDefaults(c, func(string) bool { return false })
+	effects := map[string]string{}
+	for _, f := range idleFields(c) {
+		effects[f.name] = "none: " + f.why
+		if usedFields[f.name] != "" {
+			effects[f.name] = "limited: " + f.why
+		}
+	}
+	for path := range refusedFields {
+		effects[path] = "limited: a value that is not supported is refused by its name"
+	}
+	referencetest.Configuration(t, "kube-proxy", "KubeProxyConfiguration of kubeproxy.config.k8s.io/v1alpha1",
+		"./cmd/kube-proxy",
+		"The log names a field without effect (`none`) that is set to something else than its default.",
+		referencetest.Fields(c, "json"), effects)
 }

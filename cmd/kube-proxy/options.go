@@ -79,21 +79,23 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 
 // accepted are flags that have no effect: changes are watched, requests are protobuf, and the connection tracking table
 // is the machine's matter, not ours.
-func accepted() daemon.Accepted {
-	return daemon.Accepted{
-		Strings: []string{
-			"kube-api-content-type", "boot-id-file", "machine-id-file", "show-hidden-metrics-for-version",
-			"ipvs-scheduler",
-		},
-		Bools:  []string{"conntrack-tcp-be-liberal", "iptables-localhost-nodeports", "ipvs-strict-arp"},
-		Int32s: []string{"conntrack-max-per-core", "conntrack-min"},
-		Durations: []string{
-			"config-sync-period", "conntrack-tcp-timeout-established", "conntrack-tcp-timeout-close-wait",
-			"conntrack-udp-timeout", "conntrack-udp-timeout-stream", "ipvs-min-sync-period", "ipvs-sync-period",
-			"ipvs-tcp-timeout", "ipvs-tcpfin-timeout", "ipvs-udp-timeout",
-		},
-		Lists: []string{"ipvs-exclude-cidrs"},
-	}.With(daemon.AcceptedLogging())
+func accepted() daemon.AcceptedFlags {
+	return daemon.AcceptedFlags{
+		{Why: "requests are protobuf", Strings: []string{"kube-api-content-type"}},
+		{Why: "there is no cAdvisor in kube-proxy", Strings: []string{"boot-id-file", "machine-id-file"}},
+		{Why: "no metric is hidden", Strings: []string{"show-hidden-metrics-for-version"}},
+		{Why: "node ports are never open at loopback addresses", Bools: []string{"iptables-localhost-nodeports"}},
+		{Why: "changes are watched", Durations: []string{"config-sync-period"}},
+		{Why: "the connection tracking table belongs to the machine: set net.netfilter.nf_conntrack_… with sysctl",
+			Bools: []string{"conntrack-tcp-be-liberal"}, Int32s: []string{"conntrack-max-per-core", "conntrack-min"},
+			Durations: []string{"conntrack-tcp-timeout-established", "conntrack-tcp-timeout-close-wait",
+				"conntrack-udp-timeout", "conntrack-udp-timeout-stream"}},
+		{Why: "there is no IPVS mode", Strings: []string{"ipvs-scheduler"}, Bools: []string{"ipvs-strict-arp"},
+			Durations: []string{"ipvs-min-sync-period", "ipvs-sync-period", "ipvs-tcp-timeout", "ipvs-tcpfin-timeout",
+				"ipvs-udp-timeout"},
+			Lists: []string{"ipvs-exclude-cidrs"}},
+		daemon.AcceptedLogging(),
+	}
 }
 
 // refused are flags that have the command end, where it would go on.

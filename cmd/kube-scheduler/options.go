@@ -57,13 +57,15 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 }
 
 // accepted are flags that have no effect: they choose what is always done one way.
-func accepted() daemon.Accepted {
-	return daemon.Accepted{
-		Strings: []string{"kube-api-content-type"},
-		Bools: []string{
-			"authentication-tolerate-lookup-failure", "permit-address-sharing", "emulation-forward-compatible",
-		},
-	}.With(daemon.AcceptedLogging()).With(daemon.AcceptedMetrics())
+func accepted() daemon.AcceptedFlags {
+	return daemon.AcceptedFlags{
+		{Why: "requests are protobuf", Strings: []string{"kube-api-content-type"}},
+		{Why: "the socket has the default options", Bools: []string{"permit-address-sharing"}},
+		{Why: "no client certificate is trusted before the lookup succeeds",
+			Bools: []string{"authentication-tolerate-lookup-failure"}},
+		{Why: "no other version is emulated", Bools: []string{"emulation-forward-compatible"}},
+		daemon.AcceptedLogging(), daemon.AcceptedMetrics(), daemon.AcceptedVersions(),
+	}
 }
 
 // refused are flags that choose what is served, and that are not built.

@@ -8,11 +8,17 @@ import (
 
 func TestStockFlags(t *testing.T) {
 	t.Parallel()
-	flagtest.Stock(t, "kube-scheduler", newCommand().Flags())
+	flagtest.Stock(t, "kube-scheduler", newCommand().Flags(), accepted())
 }
 
 // TestProtectingFlags: a flag that protects and is not built ends the start.
 func TestProtectingFlags(t *testing.T) {
 	t.Parallel()
-	flagtest.Refused(t, "kube-scheduler", newCommand)
+	flagtest.Refused(t, "kube-scheduler", newCommand, refused())
+}
+
+// TestReferenceFlags: docs/reference has the flags as they are.
+func TestReferenceFlags(t *testing.T) {
+	t.Parallel()
+	flagtest.Reference(t, newCommand(), accepted(), refused())
 }

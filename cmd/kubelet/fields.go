@@ -14,9 +14,49 @@ import (
 	"bonsai/pkg/kubelet/cgroup"
 )
 
-// What becomes of the configuration file's fields that no part of the kubelet asks for: they are refused where a node
-// would not do what it is told (unsupported), and named in a warning where it works without them (idle; docs/stock.md
-// tells why).
+// Fields of the configuration file that no part of the kubelet reads are either refused, where a node would not do what
+// its user relies on (limitedFields), or named in a warning, where the kubelet works without them (idleFields).
+
+// limitedField is a field of which the kubelet takes some values only.
+type limitedField struct {
+	// name is that of the file, flag that of the flag that sets it, if there is one.
+	name, flag string
+	// why is the error's text after "invalid configuration: ".
+	why string
+	// refused reports whether the file sets another value.
+	refused bool
+}
+
+// limitedFields returns the fields with which a user would rely on something that is not built.
+func limitedFields(c *kubeletconfig.KubeletConfiguration) []limitedField {
+	isFalse := func(b *bool) bool { return b != nil && !*b }
+	return []limitedField{
+		{"staticPodURL", "manifest-url",
+			"staticPodURL (--manifest-url) and staticPodURLHeader are not supported: static pods come from staticPodPath",
+			c.StaticPodURL != "" || len(c.StaticPodURLHeader) > 0},
+		{"runOnce", "runonce", "runOnce (--runonce) is not supported", c.RunOnce},
+		{"readOnlyPort", "read-only-port", fmt.Sprintf("readOnlyPort (--read-only-port) %d is not supported: "+
+			"it would serve pods and metrics without authentication; the port of --port serves them", c.ReadOnlyPort),
+			c.ReadOnlyPort != 0},
+		{"qosReserved", "",
+			"qosReserved is not supported (upstream: feature gate QOSReserved, which is off by default)",
+			len(c.QOSReserved) > 0},
+		{"cgroupsPerQOS", "cgroups-per-qos",
+			"cgroupsPerQOS (--cgroups-per-qos) false is not supported: pods have cgroups of their classes",
+			isFalse(c.CgroupsPerQOS)},
+		{"cpuCFSQuota", "cpu-cfs-quota",
+			"cpuCFSQuota (--cpu-cfs-quota) false is not supported: limits of CPU are kept", isFalse(c.CPUCFSQuota)},
+		{"cpuCFSQuotaPeriod", "cpu-cfs-quota-period", "cpuCFSQuotaPeriod (--cpu-cfs-quota-period) other than 100ms " +
+			"requires feature gate CustomCPUCFSQuotaPeriod, which is off",
+			c.CPUCFSQuotaPeriod != nil && c.CPUCFSQuotaPeriod.Duration != 100*time.Millisecond},
+		{"enableControllerAttachDetach", "enable-controller-attach-detach",
+			"enableControllerAttachDetach (--enable-controller-attach-detach) false is not supported: " +
+				"the controller manager attaches volumes", isFalse(c.EnableControllerAttachDetach)},
+		{"localStorageCapacityIsolation", "local-storage-capacity-isolation",
+			"localStorageCapacityIsolation (--local-storage-capacity-isolation) false is not supported: " +
+				"limits of ephemeral storage are kept", isFalse(c.LocalStorageCapacityIsolation)},
+	}
+}
 
 // unsupported refuses what a user who sets it relies on, by its name.
 func unsupported(c *kubeletconfig.KubeletConfiguration) (errs []error) {
@@ -25,23 +65,9 @@ func unsupported(c *kubeletconfig.KubeletConfiguration) (errs []error) {
 			errs = append(errs, fmt.Errorf("invalid configuration: "+format, args...))
 		}
 	}
-	isFalse := func(b *bool) bool { return b != nil && !*b }
-	refuse(c.StaticPodURL != "" || len(c.StaticPodURLHeader) > 0,
-		"staticPodURL (--manifest-url) and staticPodURLHeader are not supported: static pods come from staticPodPath")
-	refuse(c.RunOnce, "runOnce (--runonce) is not supported")
-	refuse(c.ReadOnlyPort != 0,
-		"readOnlyPort (--read-only-port) %d is not supported: it would serve pods and metrics without authentication; the port of --port serves them", c.ReadOnlyPort)
-	refuse(len(c.QOSReserved) > 0,
-		"qosReserved is not supported (upstream: feature gate QOSReserved, which is off by default)")
-	refuse(isFalse(c.CgroupsPerQOS),
-		"cgroupsPerQOS (--cgroups-per-qos) false is not supported: pods have cgroups of their classes")
-	refuse(isFalse(c.CPUCFSQuota), "cpuCFSQuota (--cpu-cfs-quota) false is not supported: limits of CPU are kept")
-	refuse(c.CPUCFSQuotaPeriod != nil && c.CPUCFSQuotaPeriod.Duration != 100*time.Millisecond,
-		"cpuCFSQuotaPeriod (--cpu-cfs-quota-period) other than 100ms requires feature gate CustomCPUCFSQuotaPeriod, which is off")
-	refuse(isFalse(c.EnableControllerAttachDetach),
-		"enableControllerAttachDetach (--enable-controller-attach-detach) false is not supported: the controller manager attaches volumes")
-	refuse(isFalse(c.LocalStorageCapacityIsolation),
-		"localStorageCapacityIsolation (--local-storage-capacity-isolation) false is not supported: limits of ephemeral storage are kept")
+	for _, f := range limitedFields(c) {
+		refuse(f.refused, "%s", f.why)
+	}
 	refuse(c.PodsPerCore < 0, "podsPerCore (--pods-per-core) %v must not be a negative number", c.PodsPerCore)
 	refuse(*c.NodeStatusMaxImages < -1, "nodeStatusMaxImages (--node-status-max-images) %v must be -1 or greater",
 		*c.NodeStatusMaxImages)
@@ -73,47 +99,66 @@ func unsupported(c *kubeletconfig.KubeletConfiguration) (errs []error) {
 
 // idle names the fields that the file sets to something else than their default and that have no effect.
 func idle(c *kubeletconfig.KubeletConfiguration) (names []string) {
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{
-		{"containerLogMaxWorkers", other(c.ContainerLogMaxWorkers, 1)},
-		{"contentType", c.ContentType != "" && c.ContentType != "application/vnd.kubernetes.protobuf"},
-		{"enableDebugFlagsHandler", other(c.EnableDebugFlagsHandler, true)},
-		{"enableSystemLogQuery", other(c.EnableSystemLogQuery, false)},
-		{"eventRecordQPS", other(c.EventRecordQPS, 50)},
-		{"eventBurst", c.EventBurst != 0 && c.EventBurst != 100},
-		{"hairpinMode", c.HairpinMode != "" && c.HairpinMode != kubeletconfig.PromiscuousBridge},
-		{"httpCheckFrequency", c.HTTPCheckFrequency.Duration != 0},
-		{"iptablesDropBit", other(c.IPTablesDropBit, 15)},
-		{"iptablesMasqueradeBit", other(c.IPTablesMasqueradeBit, 14)},
-		{"kernelMemcgNotification", c.KernelMemcgNotification},
-		{"kubeAPIBurst", c.KubeAPIBurst != 0 && c.KubeAPIBurst != 100},
-		{"kubeAPIQPS", other(c.KubeAPIQPS, 50)},
-		{"kubeletCgroups", c.KubeletCgroups != ""},
-		{"makeIPTablesUtilChains", other(c.MakeIPTablesUtilChains, true)},
-		{"maxOpenFiles", c.MaxOpenFiles != 0 && c.MaxOpenFiles != 1000000},
-		{"memoryReservationPolicy", c.MemoryReservationPolicy != ""},
-		{"memoryThrottlingFactor", other(c.MemoryThrottlingFactor, 0.9)},
-		{"oomScoreAdj", other(c.OOMScoreAdj, -999)},
-		{"podCIDR", c.PodCIDR != ""},
-		{"registryBurst", c.RegistryBurst != 0 && c.RegistryBurst != 10},
-		{"registryPullQPS", other(c.RegistryPullQPS, 5)},
-		{"showHiddenMetricsForVersion", c.ShowHiddenMetricsForVersion != ""},
-		{"streamingConnectionIdleTimeout",
-			c.StreamingConnectionIdleTimeout.Duration != 0 && c.StreamingConnectionIdleTimeout.Duration != 4*time.Hour},
-		{"syncFrequency", c.SyncFrequency.Duration != 0 && c.SyncFrequency.Duration != time.Minute},
-		{"systemCgroups", c.SystemCgroups != ""},
-		{"tracing", c.Tracing != nil},
-		{"volumePluginDir", c.VolumePluginDir != ""},
-		{"volumeStatsAggPeriod",
-			c.VolumeStatsAggPeriod.Duration != 0 && c.VolumeStatsAggPeriod.Duration != time.Minute},
-	} {
+	for _, f := range idleFields(c) {
 		if f.set {
 			names = append(names, f.name)
 		}
 	}
 	return names
+}
+
+// idleField is a field of the configuration file that has no effect.
+type idleField struct {
+	// name is that of the file; why says what the kubelet does instead.
+	name, why string
+	// set reports whether the file sets it to something else than its default.
+	set bool
+}
+
+// idleFields returns all fields that have no effect.
+func idleFields(c *kubeletconfig.KubeletConfiguration) []idleField {
+	const (
+		queues  = "the API server's fair queues bound the requests; repeated events are counted in one"
+		starter = "whoever starts the kubelet sets it (systemd's Slice=, OOMScoreAdjust=, LimitNOFILE=)"
+		qos     = "it belongs to the feature gate MemoryQoS, which is off by default"
+		pulls   = "pulls are bounded in number (serializeImagePulls, maxParallelImagePulls), not in rate"
+	)
+	return []idleField{
+		{"containerLogMaxWorkers", "logs are rotated one after the other", other(c.ContainerLogMaxWorkers, 1)},
+		{"contentType", "requests are protobuf",
+			c.ContentType != "" && c.ContentType != "application/vnd.kubernetes.protobuf"},
+		{"enableDebugFlagsHandler", "the kubelet serves no flags to set", other(c.EnableDebugFlagsHandler, true)},
+		{"enableSystemLogQuery", "the journal is not read", other(c.EnableSystemLogQuery, false)},
+		{"eventRecordQPS", queues, other(c.EventRecordQPS, 50)},
+		{"eventBurst", queues, c.EventBurst != 0 && c.EventBurst != 100},
+		{"hairpinMode", "it belongs to the network plug-in",
+			c.HairpinMode != "" && c.HairpinMode != kubeletconfig.PromiscuousBridge},
+		{"httpCheckFrequency", "it belongs to staticPodURL", c.HTTPCheckFrequency.Duration != 0},
+		{"iptablesDropBit", "the kubelet makes no packet rules", other(c.IPTablesDropBit, 15)},
+		{"iptablesMasqueradeBit", "the kubelet makes no packet rules", other(c.IPTablesMasqueradeBit, 14)},
+		{"kernelMemcgNotification", "memory is looked at every ten seconds", c.KernelMemcgNotification},
+		{"kubeAPIBurst", queues, c.KubeAPIBurst != 0 && c.KubeAPIBurst != 100},
+		{"kubeAPIQPS", queues, other(c.KubeAPIQPS, 50)},
+		{"kubeletCgroups", starter, c.KubeletCgroups != ""},
+		{"makeIPTablesUtilChains", "the kubelet makes no packet rules", other(c.MakeIPTablesUtilChains, true)},
+		{"maxOpenFiles", starter, c.MaxOpenFiles != 0 && c.MaxOpenFiles != 1000000},
+		{"memoryReservationPolicy", qos, c.MemoryReservationPolicy != ""},
+		{"memoryThrottlingFactor", qos, other(c.MemoryThrottlingFactor, 0.9)},
+		{"oomScoreAdj", starter, other(c.OOMScoreAdj, -999)},
+		{"podCIDR", "it belongs to the network plug-in", c.PodCIDR != ""},
+		{"registryBurst", pulls, c.RegistryBurst != 0 && c.RegistryBurst != 10},
+		{"registryPullQPS", pulls, other(c.RegistryPullQPS, 5)},
+		{"showHiddenMetricsForVersion", "no metric is hidden", c.ShowHiddenMetricsForVersion != ""},
+		{"streamingConnectionIdleTimeout", "the container runtime closes idle streams (stream_idle_timeout)",
+			c.StreamingConnectionIdleTimeout.Duration != 0 && c.StreamingConnectionIdleTimeout.Duration != 4*time.Hour},
+		{"syncFrequency", "changes are watched",
+			c.SyncFrequency.Duration != 0 && c.SyncFrequency.Duration != time.Minute},
+		{"systemCgroups", starter, c.SystemCgroups != ""},
+		{"tracing", "no spans are exported", c.Tracing != nil},
+		{"volumePluginDir", "there are no FlexVolumes", c.VolumePluginDir != ""},
+		{"volumeStatsAggPeriod", "volumes are measured when somebody asks",
+			c.VolumeStatsAggPeriod.Duration != 0 && c.VolumeStatsAggPeriod.Duration != time.Minute},
+	}
 }
 
 // other reports whether a field is set, and not to its default.

@@ -4,22 +4,26 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+
+	"bonsai/pkg/referencetest"
 )
 
-// TestFields: each field of the configuration file is read somewhere, or is among those that docs/stock.md says are
-// without effect; and whoever sets one of these to something of his own is told.
+// TestFields: each field of the configuration file is read somewhere, or is in the table of fields without effect; and
+// the log names one of these that a file sets to something else than its default.
 func TestFields(t *testing.T) {
 	t.Parallel()
-	read, told := readFields(t), idleFields(t)
+	read := readFields(t)
+	var told []string
+	for _, f := range idleFields(&kubeletconfig.KubeletConfiguration{}) {
+		told = append(told, f.name)
+	}
 	checked := 0
 	var walk func(in reflect.Type)
 	walk = func(in reflect.Type) {
@@ -31,9 +35,9 @@ func TestFields(t *testing.T) {
 				slices.Contains(told, name); {
 			case f.Name == "TypeMeta":
 			case read[f.Name] && excused:
-				t.Errorf("docs/stock.md says that %s is without effect, but it is read", name)
+				t.Errorf("%s is in the table of fields without effect, but it is read", name)
 			case !read[f.Name] && !excused:
-				t.Errorf("%s is read by nobody, and docs/stock.md does not say why", name)
+				t.Errorf("%s is read by nobody, and the table of fields without effect does not have it", name)
 			case excused:
 				c := &kubeletconfig.KubeletConfiguration{}
 				odd(name, reflect.ValueOf(c).Elem().Field(i))
@@ -79,7 +83,7 @@ func odd(name string, v reflect.Value) {
 	}
 }
 
-// readFields are the names of fields that the component's sources select, except those that only idle looks at.
+// readFields are the names of fields that the component's sources select, except those that only idleFields looks at.
 func readFields(t *testing.T) map[string]bool {
 	names := map[string]bool{}
 	files, err := filepath.Glob("*.go")
@@ -95,7 +99,7 @@ func readFields(t *testing.T) map[string]bool {
 			t.Fatal(err)
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
-			if fn, ok := n.(*ast.FuncDecl); ok && fn.Name.Name == "idle" {
+			if fn, ok := n.(*ast.FuncDecl); ok && fn.Name.Name == "idleFields" {
 				return false
 			}
 			if s, ok := n.(*ast.SelectorExpr); ok {
@@ -103,27 +107,6 @@ func readFields(t *testing.T) map[string]bool {
 			}
 			return true
 		})
-	}
-	return names
-}
-
-// idleFields are those of the table of docs/stock.md.
-func idleFields(t *testing.T) (names []string) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "stock.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, ok := strings.Cut(string(page), "| field of KubeletConfiguration |")
-	table, _, _ = strings.Cut(table, "\n\n")
-	if !ok {
-		t.Fatal("docs/stock.md has no table of fields")
-	}
-	for line := range strings.Lines(table) {
-		if cells := strings.Split(line, "|"); len(cells) > 3 {
-			for _, m := range regexp.MustCompile("`([a-zA-Z]+)`").FindAllStringSubmatch(cells[1], -1) {
-				names = append(names, m[1])
-			}
-		}
 	}
 	return names
 }
@@ -186,4 +169,24 @@ enableDebuggingHandlers: false
 		len(c.TLSCipherSuites) != 1 || *c.EnableDebuggingHandlers || c.PodsPerCore != 2 || *c.NodeStatusMaxImages != 7 {
 		t.Errorf("%+v, %v", c, err)
 	}
+}
+
+// TestReferenceConfiguration: docs/reference has the fields of the configuration file as they are.
+func TestReferenceConfiguration(t *testing.T) {
+	t.Parallel()
+	s, err := parse(t, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	effects := map[string]string{}
+	for _, f := range idleFields(s.file) {
+		effects[f.name] = "none: " + f.why
+	}
+	for _, f := range limitedFields(exampleOfLimits()) {
+		effects[f.name] = "limited: " + f.why
+	}
+	effects["staticPodURLHeader"] = effects["staticPodURL"]
+	referencetest.Configuration(t, "kubelet", "KubeletConfiguration of kubelet.config.k8s.io/v1beta1", "./cmd/kubelet",
+		"The log names a field without effect (`none`) that is set to something else than its default.",
+		referencetest.Fields(s.file, "json"), effects)
 }

@@ -157,29 +157,38 @@ func mergeGates(file, flag map[string]bool) map[string]bool {
 }
 
 // accepted are flags that have no effect: the fields that they set have none either, or nothing of the kind is here.
-func accepted() daemon.Accepted {
-	return daemon.Accepted{
-		Strings: []string{
-			"containerd", "kubelet-cgroups", "runtime-cgroups", "system-cgroups", "kube-api-content-type",
-			"hairpin-mode", "pod-cidr", "volume-plugin-dir", "experimental-mounter-path", "boot-id-file",
-			"container-hints", "containerd-namespace", "event-storage-age-limit", "event-storage-event-limit",
-			"machine-id-file", "storage-driver-db", "storage-driver-host", "storage-driver-password",
-			"storage-driver-table", "storage-driver-user",
-		},
-		Bools: []string{
-			"kernel-memcg-notification", "make-iptables-util-chains", "experimental-allocatable-ignore-eviction",
-			"enable-load-reader", "log-cadvisor-usage", "storage-driver-secure",
-		},
-		Ints: []string{"max-open-files", "application-metrics-count-limit"},
-		Int32s: []string{
-			"event-burst", "event-qps", "kube-api-burst", "kube-api-qps", "registry-burst", "registry-qps",
-			"oom-score-adj",
-		},
-		Durations: []string{
-			"http-check-frequency", "streaming-connection-idle-timeout", "sync-frequency", "volume-stats-agg-period",
-			"global-housekeeping-interval", "housekeeping-interval", "storage-driver-buffer-duration",
-		},
-	}.With(daemon.AcceptedLogging())
+func accepted() daemon.AcceptedFlags {
+	return daemon.AcceptedFlags{
+		{Why: "requests are protobuf", Strings: []string{"kube-api-content-type"}},
+		{Why: "the API server's fair queues bound the requests; repeated events are counted in one",
+			Int32s: []string{"event-burst", "event-qps", "kube-api-burst", "kube-api-qps"}},
+		{Why: "pulls are bounded in number (--serialize-image-pulls), not in rate",
+			Int32s: []string{"registry-burst", "registry-qps"}},
+		{Why: "whoever starts the kubelet sets them (systemd's Slice=, OOMScoreAdjust=, LimitNOFILE=)",
+			Strings: []string{"kubelet-cgroups", "runtime-cgroups", "system-cgroups"},
+			Ints:    []string{"max-open-files"}, Int32s: []string{"oom-score-adj"}},
+		{Why: "they belong to the network plug-in", Strings: []string{"hairpin-mode", "pod-cidr"}},
+		{Why: "the kubelet makes no packet rules", Bools: []string{"make-iptables-util-chains"}},
+		{Why: "memory is looked at every ten seconds", Bools: []string{"kernel-memcg-notification"}},
+		{Why: "hard eviction thresholds always reduce what is allocatable",
+			Bools: []string{"experimental-allocatable-ignore-eviction"}},
+		{Why: "there are no FlexVolumes, and no mounter but the machine's",
+			Strings: []string{"volume-plugin-dir", "experimental-mounter-path"}},
+		{Why: "static pods come from --pod-manifest-path alone", Durations: []string{"http-check-frequency"}},
+		{Why: "the container runtime closes idle streams (stream_idle_timeout)",
+			Durations: []string{"streaming-connection-idle-timeout"}},
+		{Why: "changes are watched, and volumes are measured when somebody asks",
+			Durations: []string{"sync-frequency", "volume-stats-agg-period"}},
+		{Why: "there is no cAdvisor in the kubelet, which reads cgroups itself",
+			Strings: []string{"containerd", "containerd-namespace", "container-hints", "boot-id-file",
+				"machine-id-file", "event-storage-age-limit", "event-storage-event-limit", "storage-driver-db",
+				"storage-driver-host", "storage-driver-password", "storage-driver-table", "storage-driver-user"},
+			Bools: []string{"enable-load-reader", "log-cadvisor-usage", "storage-driver-secure"},
+			Ints:  []string{"application-metrics-count-limit"},
+			Durations: []string{"global-housekeeping-interval", "housekeeping-interval",
+				"storage-driver-buffer-duration"}},
+		daemon.AcceptedLogging(),
+	}
 }
 
 // refused are flags that protect, or say where pods come from, and that are not built.

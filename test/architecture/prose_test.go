@@ -174,7 +174,8 @@ func TestProse(t *testing.T) {
 		delete(rest, name)
 	}
 	for _, page := range documents(t) {
-		if filepath.Base(page) == "writing.md" { // it shows what not to write
+		// writing.md shows what not to write; the reference is made from texts that are checked in the programs.
+		if filepath.Base(page) == "writing.md" || strings.Contains(filepath.ToSlash(page), "docs/reference/") {
 			continue
 		}
 		raw, err := os.ReadFile(page)

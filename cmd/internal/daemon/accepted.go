@@ -12,9 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Accepted are flags of upstream that users' start scripts pass but that change nothing here. Each says so in --help,
-// and whoever gives one is warned: nobody should believe in a setting that does not hold.
+// AcceptedFlags are flags of upstream that users' start scripts pass but that change nothing here, grouped by the
+// reason why. Each says so in --help, and a flag that is given is named in a warning: nobody should rely on a setting
+// that has no effect.
+type AcceptedFlags []Accepted
+
+// Accepted is a group of such flags that have no effect for the same reason.
 type Accepted struct {
+	// Why says what the component does instead. It ends the sentence "The flag has no effect: …"; the reference shows
+	// it.
+	Why string
 	// Strings to Patterns are flags by the type of their values, which is upstream's: a malformed value is refused.
 	// Lists are strings with commas between them, Maps key=value pairs, Patterns those of --vmodule.
 	Strings, Bools, Ints, Int32s, Uints, Durations, Lists, Maps, Quantities, Patterns []string
@@ -22,25 +29,20 @@ type Accepted struct {
 	Files []string
 }
 
-// With returns the flags of both.
-func (a Accepted) With(b Accepted) Accepted {
-	out, more := a.groups(), b.groups()
-	for i := range out {
-		*out[i] = slices.Concat(*out[i], *more[i])
-	}
-	return a
-}
+// Names returns the flags of the group, in the order in which they are warned of.
+func (a Accepted) Names() []string { return slices.Concat(a.kinds()...) }
 
-// groups are all fields, in the order in which flags are warned of.
-func (a *Accepted) groups() []*[]string {
-	return []*[]string{&a.Strings, &a.Ints, &a.Int32s, &a.Uints, &a.Durations, &a.Lists, &a.Maps, &a.Quantities,
-		&a.Patterns, &a.Bools, &a.Files}
+// kinds are the flags of the group by type, in the order in which flags are warned of.
+func (a Accepted) kinds() [][]string {
+	return [][]string{a.Strings, a.Ints, a.Int32s, a.Uints, a.Durations, a.Lists, a.Maps, a.Quantities, a.Patterns,
+		a.Bools, a.Files}
 }
 
 // AcceptedLogging are flags of the log in all components: a line is written when it is made, to one stream, and
 // verbosity is the same everywhere.
 func AcceptedLogging() Accepted {
-	return Accepted{Durations: []string{"log-flush-frequency"},
+	return Accepted{Why: "each line of the log is written at once, to one stream, and verbosity is the same everywhere",
+		Durations:  []string{"log-flush-frequency"},
 		Quantities: []string{"log-json-info-buffer-size", "log-text-info-buffer-size"},
 		Patterns:   []string{"vmodule"}, Bools: []string{"log-json-split-stream", "log-text-split-stream"}}
 }
@@ -48,13 +50,24 @@ func AcceptedLogging() Accepted {
 // AcceptedMetrics are flags of what metrics show, in the components of the control plane: nothing is hidden, and labels
 // are what they are.
 func AcceptedMetrics() Accepted {
-	return Accepted{Maps: []string{"allow-metric-labels"},
-		Lists:   []string{"disabled-metrics", "min-compatibility-version"},
+	return Accepted{Why: "no metric is hidden or disabled, and labels keep all their values",
+		Maps: []string{"allow-metric-labels"}, Lists: []string{"disabled-metrics"},
 		Strings: []string{"show-hidden-metrics-for-version"}, Files: []string{"allow-metric-labels-manifest"}}
 }
 
+// AcceptedVersions are flags of emulated versions in the components of the control plane.
+func AcceptedVersions() Accepted {
+	return Accepted{Why: "no other version is emulated", Lists: []string{"min-compatibility-version"}}
+}
+
 // AddFlags registers the flags.
-func (a Accepted) AddFlags(fs *pflag.FlagSet) {
+func (a AcceptedFlags) AddFlags(fs *pflag.FlagSet) {
+	for _, group := range a {
+		group.addFlags(fs)
+	}
+}
+
+func (a Accepted) addFlags(fs *pflag.FlagSet) {
 	const note = "Accepted for compatibility; without effect."
 	for _, kind := range []struct {
 		names []string
@@ -103,25 +116,29 @@ func (p *patterns) Set(text string) error {
 }
 
 // Check returns an error that names every file that cannot be read.
-func (a Accepted) Check(fs *pflag.FlagSet) error {
+func (a AcceptedFlags) Check(fs *pflag.FlagSet) error {
 	var errs []error
-	for _, name := range a.Files {
-		path, err := fs.GetString(name)
-		if err == nil && path != "" {
-			err = readable(name, path)
+	for _, group := range a {
+		for _, name := range group.Files {
+			path, err := fs.GetString(name)
+			if err == nil && path != "" {
+				err = readable(name, path)
+			}
+			errs = append(errs, err)
 		}
-		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// Warn names those of the flags that were given.
-func (a Accepted) Warn(fs *pflag.FlagSet, log *slog.Logger) {
+// Warn names the flags that were given, ordered by the types of their values.
+func (a AcceptedFlags) Warn(fs *pflag.FlagSet, log *slog.Logger) {
 	var given []string
-	for _, names := range a.groups() {
-		for _, name := range *names {
-			if fs.Changed(name) {
-				given = append(given, "--"+name)
+	for kind := range (Accepted{}).kinds() {
+		for _, group := range a {
+			for _, name := range group.kinds()[kind] {
+				if fs.Changed(name) {
+					given = append(given, "--"+name)
+				}
 			}
 		}
 	}

@@ -12,8 +12,8 @@ import (
 // warned of.
 func TestAccepted(t *testing.T) {
 	t.Parallel()
-	a := Accepted{Strings: []string{"feature-gates", "cert-dir"}, Bools: []string{"permit-port-sharing", "watch-cache"},
-		Files: []string{"tracing-config-file"}}
+	a := AcceptedFlags{{Bools: []string{"permit-port-sharing", "watch-cache"}},
+		{Strings: []string{"feature-gates", "cert-dir"}, Files: []string{"tracing-config-file"}}}
 	for _, c := range []struct{ args, want string }{
 		{"", ""},
 		{"--feature-gates A=true", "--feature-gates"},
@@ -49,8 +49,8 @@ func TestAccepted(t *testing.T) {
 // effect.
 func TestAcceptedTypes(t *testing.T) {
 	t.Parallel()
-	a := Accepted{Ints: []string{"int"}, Int32s: []string{"int32"}, Uints: []string{"uint"}, Maps: []string{"map"},
-		Lists: []string{"list"}}.With(AcceptedLogging())
+	a := AcceptedFlags{{Ints: []string{"int"}, Int32s: []string{"int32"}, Uints: []string{"uint"},
+		Maps: []string{"map"}, Lists: []string{"list"}}, AcceptedLogging()}
 	const quantity = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 	for arg, want := range map[string]string{
 		"--log-flush-frequency=abc":       `time: invalid duration "abc"`,

@@ -2,12 +2,12 @@ package flagtest
 
 import (
 	"io"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
+
+	"bonsai/cmd/internal/daemon"
 )
 
 // protecting are, for each component, the flags that decide who may do what, or what is encrypted, checked, logged or
@@ -58,10 +58,10 @@ var protecting = map[string]map[string]string{
 }
 
 // Refused wants the component to end its start with an error that names the flag, for every flag that protects and is
-// not built, and docs/stock.md to name all of them. command makes the component's command.
-func Refused(t *testing.T, component string, command func() *cobra.Command) {
+// not built; and every flag of the component's table of refused ones to be among them. command makes the component's
+// command.
+func Refused(t *testing.T, component string, command func() *cobra.Command, refused daemon.Refused) {
 	t.Helper()
-	told := named(t, "stock.md", "| of | refused |", component)
 	for name, value := range protecting[component] {
 		cmd := command()
 		cmd.SilenceUsage, cmd.SilenceErrors = true, true
@@ -72,20 +72,9 @@ func Refused(t *testing.T, component string, command func() *cobra.Command) {
 			t.Errorf("%s --%s=%s starts, or does not name the flag: %v", component, name, value, err)
 		}
 	}
-	for _, name := range told {
-		if protecting[component][name] == "" {
-			t.Errorf("docs/stock.md says that %s refuses --%s, and no test holds that", component, name)
-		}
-	}
-	command().Flags().VisitAll(func(f *pflag.Flag) {
-		if !strings.HasPrefix(f.Usage, "Not supported: ") {
-			return
-		}
+	for _, f := range refused {
 		if protecting[component][f.Name] == "" {
 			t.Errorf("%s refuses --%s, and no test holds that", component, f.Name)
 		}
-		if !slices.Contains(told, f.Name) {
-			t.Errorf("docs/stock.md does not say that %s refuses --%s", component, f.Name)
-		}
-	})
+	}
 }
