@@ -18,6 +18,7 @@ import (
 	"bonsai/pkg/cluster/controlplane"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/kubeconfig"
+	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
@@ -333,7 +334,7 @@ func TestGiveKubeconfig(t *testing.T) {
 func TestContainedNode(t *testing.T) {
 	t.Parallel()
 	c := contained(t, containedData)
-	n := nodeConfig(c, c.Nodes[1])
+	n := node.Of(c, c.Nodes[1])
 	if resolv, err := n.ResolvConf(); err != nil || string(resolv) != "nameserver 10.77.63.12\n" {
 		t.Errorf("%q (%v)", resolv, err)
 	}

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/kubeconfig"
+	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 )
@@ -77,15 +77,11 @@ func roles(c plan.Config) (map[string]role, error) {
 			all[p.Name] = r
 		}
 	}
-	for _, node := range c.Nodes {
-		n := nodeConfig(c, node)
-		data, err := json.MarshalIndent(n, "", "  ")
+	for _, planned := range c.Nodes {
+		n := node.Of(c, planned)
+		config, err := n.Write()
 		if err != nil {
 			return nil, err
-		}
-		config := l.Node(n.Name, "etc", "node.json")
-		if err := host.WriteFile(config, data); err != nil {
-			return nil, fmt.Errorf("write the configuration of node %s: %w", n.Name, err)
 		}
 		all[n.Name] = role{files: []string{config, l.PKI("ca.crt"), l.PKI("kubelet-server-" + n.Name + ".crt"),
 			l.PKI("kubelet-server-" + n.Name + ".key"),

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -37,7 +38,7 @@ func TestFamilies(t *testing.T) {
 				}
 			}
 		}
-		n := nodeConfig(c, plan.Node{Number: 2})
+		n := node.Of(c, plan.Node{Number: 2})
 		got := [5]string{fmt.Sprint(c.Networks().HostIPs()), plan.CommaList(n.IPs()), strings.Join(flags, " "),
 			c.Networks().DNSIP().String(), c.LocalServer()}
 		if got != want {

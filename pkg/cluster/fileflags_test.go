@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -31,7 +32,7 @@ componentFlags: {kube-apiserver: {v: "4", profiling: "false"}}
 		" "); tail != "--feature-gates=MemoryQoS=true,PodDeletionCost=false --profiling=false --v=4" {
 		t.Errorf("kube-apiserver's last flags: %s", tail)
 	}
-	n := nodeConfig(c, c.Nodes[1])
+	n := node.Of(c, c.Nodes[1])
 	if got := strings.Join(n.UserFlags("kubelet"), " "); got != "--register-with-taints=dedicated=db:NoSchedule" {
 		t.Errorf("kubelet: %s", got)
 	}

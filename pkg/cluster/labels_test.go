@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/plantest"
 )
@@ -21,10 +22,10 @@ func TestRegisteredLabels(t *testing.T) {
 		"node-role.kubernetes.io/control-plane": "", "node-restriction.kubernetes.io/team": "a", "k8s.io/a": "b",
 		corev1.LabelNodeExcludeBalancers: "",
 	}
-	node := nodeConfig(c, c.Nodes[0])
+	of := node.Of(c, c.Nodes[0])
 	const want = "--node-labels=a.kubelet.kubernetes.io/x=y,disktype=ssd,example.com/a=b,node.kubernetes.io/x=y,notkubernetes.io/a=b,topology.kubernetes.io/zone=z"
 	// node.kubernetes.io is a prefix set aside for kubelets, and so is exclude-from-external-load-balancers within it.
-	if got := strings.Join(node.UserFlags("kubelet"),
+	if got := strings.Join(of.UserFlags("kubelet"),
 		" "); got != strings.Replace(want, "node.kubernetes.io/x",
 		corev1.LabelNodeExcludeBalancers+"=,node.kubernetes.io/x", 1) {
 		t.Errorf("%s\nnot %s", got, want)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -25,7 +26,7 @@ func TestRegistryAddon(t *testing.T) {
 	if got := c.Mappings(); len(got) != 1 || got[0].Listens().String() != "127.0.0.1:5001" || got[0].NodePort != 30050 {
 		t.Errorf("published: %v", got)
 	}
-	if got := nodeConfig(c, c.Nodes[0]).Mirrors; len(got) != 1 ||
+	if got := node.Of(c, c.Nodes[0]).Mirrors; len(got) != 1 ||
 		got[0] != (plan.Mirror{Registry: "localhost:5001", URL: "http://10.96.0.11:5000"}) {
 		t.Errorf("mirrors: %v", got)
 	}

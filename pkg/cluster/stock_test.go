@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/network/cni"
 )
@@ -22,12 +23,12 @@ func TestStockFlags(t *testing.T) {
 	c.Nodes, c.FeatureGates = plan.NodesUpTo(1), map[string]bool{"AllAlpha": false}
 	c.AdvertiseAddress = netip.MustParseAddr("192.0.2.1")
 	c.Nodes[0].Labels, c.Nodes[0].Taints = map[string]string{"a": "b"}, []string{"c=d:NoSchedule"}
-	node := nodeConfig(c, c.Nodes[0])
+	of := node.Of(c, c.Nodes[0])
 	var stock []string
-	joined := node
+	joined := of
 	joined.Joined = true
 	log := slog.New(slog.DiscardHandler)
-	for _, p := range slices.Concat(everyProcess(c), node.Processes(log), joined.Processes(log)) {
+	for _, p := range slices.Concat(everyProcess(c), of.Processes(log), joined.Processes(log)) {
 		data, err := os.ReadFile(filepath.Join("testdata", "flags", p.Name+".txt"))
 		if os.IsNotExist(err) {
 			continue // etcd, containerd and the pod network's agent are not Kubernetes'
@@ -65,8 +66,8 @@ func TestPodBridge(t *testing.T) {
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	node := nodeConfig(c, c.Nodes[0])
-	for _, p := range node.Processes(slog.New(slog.DiscardHandler)) {
+	of := node.Of(c, c.Nodes[0])
+	for _, p := range of.Processes(slog.New(slog.DiscardHandler)) {
 		if p.Name == "kube-proxy" &&
 			!(slices.Contains(p.Argv, "--detect-local-mode=BridgeInterface") &&
 				slices.Contains(p.Argv, "--pod-bridge-interface="+plan.PodBridge)) {

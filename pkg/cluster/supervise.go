@@ -18,6 +18,7 @@ import (
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
 	"bonsai/pkg/cluster/network"
+	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/publish"
 	"bonsai/pkg/cluster/supervise"
@@ -118,10 +119,10 @@ func runSupervisor(ctx context.Context, c plan.Config, self string, parent paren
 	if err := published.Keep(ctx, c.Mappings()); err != nil {
 		return err
 	}
-	nodes := &nodeKeeper{supervisor: s, self: self, groups: groups, running: map[int]*keptNode{}}
-	defer nodes.wait()
+	nodes := node.NewKeeper(s, self, groups, network.ConnectNode)
+	defer nodes.Wait()
 	defer stop() // before that, whatever this ends for
-	if err := nodes.keep(ctx, c); err != nil {
+	if err := nodes.Keep(ctx, c); err != nil {
 		return err
 	}
 	if c.Joined == nil {
@@ -138,7 +139,7 @@ func runSupervisor(ctx context.Context, c plan.Config, self string, parent paren
 			return err
 		}
 		published.LeadTo(nodeAddresses(now))
-		return errors.Join(published.Keep(ctx, now.Mappings()), nodes.keep(ctx, now))
+		return errors.Join(published.Keep(ctx, now.Mappings()), nodes.Keep(ctx, now))
 	}
 	err = supervise.Serve(ctx, c.Layout().Socket("supervisor"), func() supervise.Status {
 		return supervise.Status{PID: os.Getpid(), Processes: s.Statuses()}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 
+	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -42,6 +43,23 @@ type Config struct {
 	Joined bool `json:",omitempty"`
 }
 
+// Of returns the configuration of a node of the cluster, without its cgroups.
+func Of(c plan.Config, n plan.Node) Config {
+	gateways := c.Networks().HostIPs()
+	if c.Contained {
+		gateways = nil
+	}
+	return Config{
+		Name: n.Name(), Addresses: c.NodePrefixes(n), Gateways: gateways, ServiceSubnets: c.Networks().Services(),
+		Contained: c.Contained,
+		DataDir:   c.DataDir, BinDir: c.BinDir, Mark: c.Mark(), Egress: c.Egress, DNSIP: c.Networks().DNSIP(),
+		Podnets: c.Networks().Pods(), Server: c.Server(),
+		Mirrors: c.RegistryMirrors(), OCIRuntime: c.OCIRuntime, Images: c.LocalImages(), FeatureGates: c.FeatureGates,
+		ComponentFlags: c.ComponentFlags, Labels: n.RegisteredLabels(), Taints: n.Taints, Mounts: n.Mounts,
+		Joined: c.Joined != nil,
+	}
+}
+
 // IPs returns the node's addresses.
 func (n *Config) IPs() []netip.Addr {
 	var out []netip.Addr
@@ -62,4 +80,17 @@ func Read(path string) (*Config, error) {
 		return nil, fmt.Errorf("read the node's configuration %s: %w", path, err)
 	}
 	return &n, nil
+}
+
+// Write writes the node's configuration into the node's directory, and returns the path of the file.
+func (n *Config) Write() (string, error) {
+	path := plan.Layout(n.DataDir).Node(n.Name, "etc", "node.json")
+	data, err := json.MarshalIndent(n, "", "  ")
+	if err == nil {
+		err = host.WriteFile(path, data)
+	}
+	if err != nil {
+		return "", fmt.Errorf("write the configuration of node %s: %w", n.Name, err)
+	}
+	return path, nil
 }

@@ -21,8 +21,6 @@ const (
 	StopPatience = 3*supervise.StopGrace + 15*time.Second
 	// answerPatience bounds the wait for the answer of a supervisor that has just begun.
 	answerPatience = 5 * time.Second
-	// KillPatience bounds the kernel's time to end killed processes and to empty their cgroups.
-	KillPatience = 20 * time.Second
 )
 
 // Stop ends the supervisor and with it all processes, and then, by their cgroups, the processes that it did not reach.
@@ -79,8 +77,8 @@ func Kill(ctx context.Context, mark string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, KillPatience,
-		fmt.Errorf("processes that do not die within %s of SIGKILL", KillPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, cgroup.KillPatience,
+		fmt.Errorf("processes that do not die within %s of SIGKILL", cgroup.KillPatience))
 	defer cancel()
 	return groups.Kill(ctx, "")
 }
@@ -91,7 +89,7 @@ func RemoveCgroups(ctx context.Context, mark, name string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, KillPatience)
+	ctx, cancel := context.WithTimeout(ctx, cgroup.KillPatience)
 	defer cancel()
 	return groups.Remove(ctx, name)
 }

@@ -229,6 +229,9 @@ func (g Groups) Processes(path string) ([]int, error) {
 // RetryBusy is how often processes are killed again, and the removal of a busy group is tried again.
 const RetryBusy = 10 * time.Millisecond
 
+// KillPatience bounds the kernel's time to end killed processes and to empty their groups.
+const KillPatience = 20 * time.Second
+
 // Kill kills every process in the group at path and below it until there is none, or ctx ends. It repeats itself
 // because a process may fork while it is being killed. The error names the processes that are left.
 func (g Groups) Kill(ctx context.Context, path string) error {

@@ -1,0 +1,119 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+
+	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/supervise"
+)
+
+// Keeper keeps the nodes of a cluster running: it belongs to the cluster's supervisor, which is outside of the nodes.
+type Keeper struct {
+	supervisor *supervise.Supervisor
+	self       string
+	groups     cgroup.Groups
+	connect    Connect
+
+	mu      sync.Mutex    // held for the whole of a change: one at a time
+	running map[int]*kept // by the nodes' numbers
+}
+
+// Connect connects the network namespace of a node, whose init has just begun as the process pid, to the other nodes
+// and the host.
+type Connect func(ctx context.Context, c plan.Config, node string, pid int) error
+
+// NewKeeper returns a Keeper that keeps no node yet. self is this program, and groups are the cluster's.
+func NewKeeper(s *supervise.Supervisor, self string, groups cgroup.Groups, connect Connect) *Keeper {
+	return &Keeper{supervisor: s, self: self, groups: groups, connect: connect, running: map[int]*kept{}}
+}
+
+// kept is a node that is kept running until stop; done is closed when it has ended.
+type kept struct {
+	name string
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+// Keep starts the nodes of c that do not run and keeps them until ctx ends, and ends the nodes that c no longer has. It
+// returns when these have ended: then their files can be removed.
+func (k *Keeper) Keep(ctx context.Context, c plan.Config) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	wanted := map[int]bool{}
+	for _, n := range c.Nodes {
+		wanted[n.Number] = true
+		if k.running[n.Number] != nil {
+			if _, err := k.write(Of(c, n)); err != nil { // its init reads the file when it starts again
+				return err
+			}
+			continue
+		}
+		p, err := k.process(ctx, c, n)
+		if err != nil {
+			return fmt.Errorf("start node %s: %w", n.Name(), err)
+		}
+		life, stop := context.WithCancel(ctx)
+		started := &kept{name: p.Name, stop: stop, done: make(chan struct{})}
+		k.running[n.Number] = started
+		go func() {
+			defer close(started.done)
+			k.supervisor.Keep(life, p)
+		}()
+	}
+	for number, node := range k.running {
+		if wanted[number] {
+			continue
+		}
+		node.stop()
+		<-node.done
+		k.supervisor.Forget(node.name)
+		delete(k.running, number)
+	}
+	return nil
+}
+
+// Wait returns when all nodes have ended. Nobody calls Keep any more.
+func (k *Keeper) Wait() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, node := range k.running {
+		<-node.done
+		node.stop()
+	}
+}
+
+// process returns a node's init: this program again, in namespaces of its own. A machine that has joined a cluster
+// lends its node its own network namespace. Whenever the init starts, also again after a failure, its groups and its
+// link are made new.
+func (k *Keeper) process(ctx context.Context, c plan.Config, of plan.Node) (supervise.Process, error) {
+	n := Of(c, of)
+	path, err := k.write(n)
+	if err != nil {
+		return supervise.Process{}, err
+	}
+	flags := uintptr(syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWPID)
+	started := func(int) error { return k.groups.Renew(ctx, n.Name, cgroup.KillPatience) }
+	if !n.Joined {
+		flags |= syscall.CLONE_NEWNET
+		started = func(pid int) error {
+			return errors.Join(k.groups.Renew(ctx, n.Name, cgroup.KillPatience), k.connect(ctx, c, n.Name, pid))
+		}
+	}
+	return supervise.Process{
+		Name: "node-" + n.Name,
+		Argv: []string{k.self, "node-enter", path}, // see Enter for its standard input
+		Log:  plan.Layout(n.DataDir).Log("node-" + n.Name),
+		Attr: syscall.SysProcAttr{Cloneflags: flags}, Started: started,
+	}, nil
+}
+
+// write writes the file that the node's init reads, and returns its path.
+func (k *Keeper) write(n Config) (string, error) {
+	n.Cgroups = k.groups.Trees
+	return n.Write()
+}
