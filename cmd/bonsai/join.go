@@ -11,6 +11,7 @@ import (
 
 	"bonsai/pkg/cluster"
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/join"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -25,7 +26,7 @@ knows the token and that its authority has the given hash. The kubelet gets its 
   bonsai join 192.0.2.1:6443 --token abcdef.0123456789abcdef --discovery-token-unsafe-skip-ca-verification --node-name desk`,
 		Args: cobra.ExactArgs(1),
 	}
-	var o cluster.JoinOptions
+	var o join.Options
 	var nodeIP string
 	c.Flags().StringVar(&o.Token, "token", "", "bootstrap token (bonsai token create)")
 	c.Flags().StringSliceVar(&o.CAHashes, "discovery-token-ca-cert-hash", nil,

@@ -7,12 +7,13 @@ import (
 
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/cluster"
+	"bonsai/pkg/cluster/join"
 )
 
 func tokenCommand(chosen *chosen) *cobra.Command {
 	token := &cobra.Command{Use: "token",
 		Short: "Create, list and delete bootstrap tokens, with which other machines join"}
-	var o cluster.TokenOptions
+	var o join.TokenOptions
 	create := &cobra.Command{
 		Use:     "create [TOKEN]",
 		Short:   "Create a bootstrap token and print it",
@@ -22,7 +23,11 @@ func tokenCommand(chosen *chosen) *cobra.Command {
 			if len(args) > 0 {
 				o.Token = args[0]
 			}
-			return cluster.CreateToken(cmd.Context(), chosen.dataDir, o, time.Now(), cmd.OutOrStdout())
+			config, err := cluster.LoadJoinable(cmd.Context(), chosen.dataDir)
+			if err != nil {
+				return err
+			}
+			return join.CreateToken(cmd.Context(), config, o, time.Now(), cmd.OutOrStdout())
 		},
 	}
 	create.Flags().DurationVar(&o.TTL, "ttl", 24*time.Hour, "how long the token is valid; 0: for ever")
@@ -35,7 +40,11 @@ func tokenCommand(chosen *chosen) *cobra.Command {
 			Example: "  bonsai token list",
 			Args:    daemon.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
-				return cluster.ListTokens(cmd.Context(), chosen.dataDir, time.Now(), cmd.OutOrStdout())
+				config, err := cluster.LoadJoinable(cmd.Context(), chosen.dataDir)
+				if err != nil {
+					return err
+				}
+				return join.ListTokens(cmd.Context(), config, time.Now(), cmd.OutOrStdout())
 			},
 		},
 		&cobra.Command{
@@ -44,7 +53,11 @@ func tokenCommand(chosen *chosen) *cobra.Command {
 			Example: "  bonsai token delete abcdef",
 			Args:    cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error {
-				return cluster.DeleteToken(cmd.Context(), chosen.dataDir, args[0], cmd.OutOrStdout())
+				config, err := cluster.LoadJoinable(cmd.Context(), chosen.dataDir)
+				if err != nil {
+					return err
+				}
+				return join.DeleteToken(cmd.Context(), config, args[0], cmd.OutOrStdout())
 			},
 		})
 	return token

@@ -14,6 +14,7 @@ import (
 	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/join"
 	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
@@ -140,12 +141,12 @@ func tell(n systemd.Notifier, log *slog.Logger, assignments ...string) {
 func stepsAfter(c plan.Config) []steps.Step {
 	if c.Joined != nil {
 		return []steps.Step{steps.New("Wait for the node", func(ctx context.Context) error {
-			return waitJoined(ctx, c)
+			return join.Wait(ctx, c)
 		})}
 	}
 	all := []steps.Step{
 		steps.New("Install the add-ons", func(ctx context.Context) error {
-			return errors.Join(addon.Install(ctx, c), tellJoiners(ctx, c))
+			return errors.Join(addon.Install(ctx, c), join.Publish(ctx, c))
 		}),
 		steps.New("Wait for the nodes", func(ctx context.Context) error { return waitForNodes(ctx, c) }),
 	}

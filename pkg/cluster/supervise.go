@@ -17,8 +17,10 @@ import (
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/join"
 	"bonsai/pkg/cluster/network"
 	"bonsai/pkg/cluster/node"
+	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/publish"
 	"bonsai/pkg/cluster/supervise"
@@ -99,11 +101,11 @@ func runSupervisor(ctx context.Context, c plan.Config, self string, parent paren
 		run(all...)
 	}
 	if c.IsJoinable() {
-		shut, err := openDoor(ctx, c, log)
+		stop, err := advertise(ctx, c, log)
 		if err != nil {
 			return err
 		}
-		ends = append(ends, shut)
+		ends = append(ends, stop)
 	}
 	if c.Egress && c.Joined == nil {
 		relay, stop := context.WithCancel(life)
@@ -131,7 +133,7 @@ func runSupervisor(ctx context.Context, c plan.Config, self string, parent paren
 		run(func(ctx context.Context) { network.FollowLocalBalancers(ctx, c, lead, log) })
 	}
 	if c.IsJoinable() {
-		run(func(ctx context.Context) { approveServing(ctx, c, log) })
+		run(func(ctx context.Context) { join.ApproveServing(ctx, c, pki.ServerNames(c), log) })
 	}
 	reload := func() error {
 		now, err := datadir.Load(c.DataDir)
@@ -147,6 +149,19 @@ func runSupervisor(ctx context.Context, c plan.Config, self string, parent paren
 	stop()
 	published.Wait()
 	return err
+}
+
+// advertise forwards connections to the advertised address to the API server, until stop is called or ctx ends.
+func advertise(ctx context.Context, c plan.Config, log *slog.Logger) (stop func(), err error) {
+	p := publish.New(log)
+	p.LeadTo([]netip.Addr{c.Networks().HostIP()})
+	ctx, end := context.WithCancel(ctx)
+	wait, err := p.Publish(ctx, []plan.PortMapping{c.Advertised()})
+	if err != nil {
+		end()
+		return nil, fmt.Errorf("let other machines reach the API server: %w", err)
+	}
+	return func() { end(); wait() }, nil
 }
 
 // controlPlaneGroup is the group of the supervisor and the control plane, beside those of the nodes, which are called

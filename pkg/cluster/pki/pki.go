@@ -46,6 +46,17 @@ type Certificate struct {
 // authorities are the three roots, by file and common name: for the cluster, for the front proxy, and for etcd.
 var authorities = [...][2]string{{"ca", "kubernetes"}, {"front-proxy-ca", "front-proxy"}, {"etcd-ca", "etcd"}}
 
+// ServerNames returns the names of the cluster's own servers, those of its nodes included.
+func ServerNames(c plan.Config) []string {
+	var names []string
+	for _, own := range Certificates(c) {
+		if own.Server {
+			names = append(names, own.Names...)
+		}
+	}
+	return names
+}
+
 // Certificates lists every identity of the cluster.
 func Certificates(c plan.Config) []Certificate {
 	local := netip.MustParseAddr(plan.Loopback)

@@ -6,10 +6,12 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/plantest"
 )
 
@@ -128,5 +130,16 @@ func TestClockPutBack(t *testing.T) {
 	}
 	if err := Make(c, now.Add(-2*time.Hour)); err == nil || !strings.Contains(err.Error(), "set the clock") {
 		t.Errorf("certificates of the future: %v", err)
+	}
+}
+
+// TestServerNames: the names that no node of another machine may have are those of the cluster's own servers.
+func TestServerNames(t *testing.T) {
+	t.Parallel()
+	names := ServerNames(plan.Default("/data", "/bin"))
+	for _, want := range []string{"kubernetes", "kubernetes.default", "localhost", "n1"} {
+		if !slices.Contains(names, want) {
+			t.Errorf("no %q in %q", want, names)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package cluster
+package join
 
 import (
 	"context"
@@ -123,7 +123,8 @@ func TestDiscover(t *testing.T) {
 			c.pin = s.pin
 		}
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Second, errors.New("late"))
-		d, err := discover(ctx, s.Listener.Addr().String(), joiner, []string{c.pin})
+		d, err := Request{Options: Options{Server: s.Listener.Addr().String()}, token: joiner,
+			pins: []string{c.pin}}.Discover(ctx)
 		cancel()
 		if c.want != "" {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -147,14 +148,14 @@ func TestDiscover(t *testing.T) {
 func TestParsePins(t *testing.T) {
 	t.Parallel()
 	good := "sha256:" + strings.Repeat("aB", 32)
-	if pins, err := parsePins(JoinOptions{CAHashes: []string{good}}); err != nil || len(pins) != 1 ||
+	if pins, err := parsePins(Options{CAHashes: []string{good}}); err != nil || len(pins) != 1 ||
 		pins[0] != strings.ToLower(good) {
 		t.Errorf("%v, %v", pins, err)
 	}
-	if _, err := parsePins(JoinOptions{UnsafeSkipCAVerification: true}); err != nil {
+	if _, err := parsePins(Options{UnsafeSkipCAVerification: true}); err != nil {
 		t.Error(err)
 	}
-	for _, bad := range []JoinOptions{{}, {CAHashes: []string{good[:20]}}, {CAHashes: []string{"md5:" + good[7:]}},
+	for _, bad := range []Options{{}, {CAHashes: []string{good[:20]}}, {CAHashes: []string{"md5:" + good[7:]}},
 		{CAHashes: []string{good, ""}}} {
 		if pins, err := parsePins(bad); err == nil {
 			t.Errorf("%v: %v", bad, pins)

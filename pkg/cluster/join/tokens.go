@@ -1,4 +1,4 @@
-package cluster
+package join
 
 import (
 	"cmp"
@@ -20,7 +20,6 @@ import (
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/cluster/client"
-	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -33,9 +32,9 @@ type TokenOptions struct {
 	PrintJoinCommand bool
 }
 
-// CreateToken makes a bootstrap token with which machines join the running cluster in dataDir, and prints it.
-func CreateToken(ctx context.Context, dataDir string, o TokenOptions, now time.Time, out io.Writer) error {
-	c, secrets, err := tokens(ctx, dataDir)
+// CreateToken makes a bootstrap token with which machines join the cluster, which runs, and prints it.
+func CreateToken(ctx context.Context, c plan.Config, o TokenOptions, now time.Time, out io.Writer) error {
+	secrets, err := tokens(c)
 	if err != nil {
 		return err
 	}
@@ -74,9 +73,9 @@ func CreateToken(ctx context.Context, dataDir string, o TokenOptions, now time.T
 	return err
 }
 
-// ListTokens prints the bootstrap tokens of the running cluster in dataDir.
-func ListTokens(ctx context.Context, dataDir string, now time.Time, out io.Writer) error {
-	_, secrets, err := tokens(ctx, dataDir)
+// ListTokens prints the bootstrap tokens of the cluster, which runs.
+func ListTokens(ctx context.Context, c plan.Config, now time.Time, out io.Writer) error {
+	secrets, err := tokens(c)
 	if err != nil {
 		return err
 	}
@@ -88,7 +87,7 @@ func ListTokens(ctx context.Context, dataDir string, now time.Time, out io.Write
 	return printTokens(out, all, now)
 }
 
-// printTokens prints what kubeadm does of tokens.
+// printTokens prints the columns that kubeadm token list prints.
 func printTokens(out io.Writer, all []*corev1.Secret, now time.Time) error {
 	slices.SortFunc(all, func(a, b *corev1.Secret) int { return cmp.Compare(a.Name, b.Name) })
 	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
@@ -118,9 +117,9 @@ func printTokens(out io.Writer, all []*corev1.Secret, now time.Time) error {
 	return w.Flush()
 }
 
-// DeleteToken deletes a bootstrap token of the running cluster in dataDir, by the whole of it or its id.
-func DeleteToken(ctx context.Context, dataDir, token string, out io.Writer) error {
-	_, secrets, err := tokens(ctx, dataDir)
+// DeleteToken deletes a bootstrap token of the cluster, which runs, by the whole token or its ID.
+func DeleteToken(ctx context.Context, c plan.Config, token string, out io.Writer) error {
+	secrets, err := tokens(c)
 	if err != nil {
 		return err
 	}
@@ -132,22 +131,11 @@ func DeleteToken(ctx context.Context, dataDir, token string, out io.Writer) erro
 	return err
 }
 
-// tokens returns the cluster in dataDir, which must be running and joinable, and its Secrets.
-func tokens(ctx context.Context, dataDir string) (plan.Config, *apiclient.Resource[*corev1.Secret], error) {
-	c, err := datadir.LoadControlPlane(dataDir)
+// tokens returns the cluster's Secrets.
+func tokens(c plan.Config) (*apiclient.Resource[*corev1.Secret], error) {
+	api, err := client.Core(c)
 	if err != nil {
-		return c, nil, err
+		return nil, err
 	}
-	if !c.IsJoinable() {
-		return c, nil, fmt.Errorf(
-			"no other machine reaches the cluster in %s: bonsai stop, then bonsai up --advertise-address with an address of this machine", dataDir)
-	}
-	if paused(c) || !running(ctx, c) {
-		return c, nil, notRunning(c)
-	}
-	client, err := client.Core(c)
-	if err != nil {
-		return c, nil, err
-	}
-	return c, core.Secrets(client), nil
+	return core.Secrets(api), nil
 }

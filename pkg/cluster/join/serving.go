@@ -1,4 +1,4 @@
-package cluster
+package join
 
 import (
 	"context"
@@ -22,19 +22,19 @@ import (
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/host"
-	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 )
 
-// approveServing approves, until ctx ends, the requests of joined nodes for the certificates that their kubelets serve
-// with. Kubernetes leaves that to whoever knows which names and addresses are a node's.
-func approveServing(ctx context.Context, c plan.Config, log *slog.Logger) {
-	client, err := client.Core(c)
+// ApproveServing approves, until ctx ends, the requests of joined nodes for the certificates that their kubelets serve
+// with. Kubernetes leaves that to somebody who knows which names and addresses belong to a node. servers are the names
+// of the cluster's own servers, which no node may get.
+func ApproveServing(ctx context.Context, c plan.Config, servers []string, log *slog.Logger) {
+	api, err := client.Core(c)
 	if err != nil {
 		log.Error("cannot approve the serving certificates of joined nodes", "err", err)
 		return
 	}
-	requests := certificatesclient.CertificateSigningRequests(client)
+	requests := certificatesclient.CertificateSigningRequests(api)
 	look := func(obj any) {
 		r, ok := obj.(*certificatesv1.CertificateSigningRequest)
 		if !ok || len(r.Status.Conditions) > 0 {
@@ -42,15 +42,15 @@ func approveServing(ctx context.Context, c plan.Config, log *slog.Logger) {
 		}
 		asked, err := certificates.ParseRequest(r.Spec.Request)
 		if err != nil {
-			return // the server takes none that cannot be read
+			return // the API server accepts only requests that can be parsed
 		}
-		nodes, err := core.Nodes(client).List(ctx, "", metav1.ListOptions{})
+		nodes, err := core.Nodes(api).List(ctx, "", metav1.ListOptions{})
 		var own []netip.Addr
 		if err == nil {
 			own, err = host.Addresses()
 		}
 		if err == nil {
-			err = mayServe(c, &r.Spec, asked, nodes, own)
+			err = mayServe(c, servers, &r.Spec, asked, nodes, own)
 		}
 		if err != nil {
 			log.Warn("a serving certificate is left for a person to approve", "request", r.Name, "user",
@@ -74,12 +74,15 @@ func approveServing(ctx context.Context, c plan.Config, log *slog.Logger) {
 	informer.RunWithContext(ctx)
 }
 
-// mayServe tells why a node may not have a serving certificate: it must ask for itself, and for no name but its own and
-// no address but one that it has, no other node has, and is in none of the cluster's networks nor of this machine,
-// where the control plane is. host are this machine's addresses. Who joins chooses the node's name: it must be no name
-// of the cluster's own servers, as kubernetes.default, nor one of a Service or pod.
-func mayServe(c plan.Config, s *certificatesv1.CertificateSigningRequestSpec, asked *x509.CertificateRequest,
-	nodes []*corev1.Node, host []netip.Addr) error {
+// mayServe returns the reason why a node may not have a serving certificate. The node must ask for itself, for no name
+// except its own, and for no address except those that it has, that no other node has, and that are neither in the
+// cluster's networks nor this machine's, where the control plane is. host are this machine's addresses.
+//
+// The owner of a machine chooses its node's name when it joins. So the name must not be that of one of the cluster's
+// own servers, such as kubernetes.default, nor that of a Service or pod: with such a certificate a node could pass
+// itself off as them.
+func mayServe(c plan.Config, servers []string, s *certificatesv1.CertificateSigningRequestSpec,
+	asked *x509.CertificateRequest, nodes []*corev1.Node, host []netip.Addr) error {
 	if err := certificates.CheckSigner(certificatesv1.KubeletServingSignerName, asked, s.Usages); err != nil {
 		return err
 	}
@@ -95,9 +98,7 @@ func mayServe(c plan.Config, s *certificatesv1.CertificateSigningRequestSpec, as
 			return fmt.Errorf("the name %s is not the node's", name)
 		}
 		if certificates.IsServiceName(name) || strings.HasSuffix(name, clusterDomain) ||
-			slices.ContainsFunc(pki.Certificates(c), func(own pki.Certificate) bool {
-				return own.Server && slices.Contains(own.Names, name)
-			}) {
+			slices.Contains(servers, name) {
 			return fmt.Errorf("the name %s is the cluster's", name)
 		}
 	}
@@ -117,5 +118,5 @@ func mayServe(c plan.Config, s *certificatesv1.CertificateSigningRequestSpec, as
 	return nil
 }
 
-// clusterDomain is what the names of all Services and pods end with.
+// clusterDomain ends the names of all Services and pods.
 const clusterDomain = ".cluster.local"

@@ -1,4 +1,4 @@
-package cluster
+package join
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/netip"
 	"os"
@@ -17,46 +16,33 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/retry"
 
 	"bonsai/api/bootstraptoken"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/cluster/client"
-	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
-	"bonsai/pkg/cluster/publish"
 )
 
-// openDoor leads what comes to the advertised address on to the API server, until it is shut or ctx ends.
-func openDoor(ctx context.Context, c plan.Config, log *slog.Logger) (shut func(), err error) {
-	door := publish.New(log)
-	door.LeadTo([]netip.Addr{c.Networks().HostIP()})
-	ctx, end := context.WithCancel(ctx)
-	wait, err := door.Publish(ctx, []plan.PortMapping{c.Advertised()})
-	if err != nil {
-		end()
-		return nil, fmt.Errorf("let other machines reach the API server: %w", err)
-	}
-	return func() { end(); wait() }, nil
-}
-
-// nodeConfigMap is the ConfigMap of kube-system that tells a machine that joins what its node must know, as JSON under
-// nodeConfigKey.
+// nodeConfigMap is the ConfigMap of kube-system with the clusterFacts, as JSON under nodeConfigKey. A bootstrap token
+// may read it.
 const (
 	nodeConfigMap = "bonsai-node-config"
 	nodeConfigKey = "config.json"
 )
 
-// clusterFacts is what is in it.
+// clusterFacts are the settings of a cluster that the nodes on other machines must share.
 type clusterFacts struct {
 	NodeSubnet, PodSubnet, ServiceSubnet netip.Prefix
 	FeatureGates                         map[string]bool `json:",omitempty"`
 	Mirrors                              []plan.Mirror   `json:",omitempty"`
 }
 
-// tellJoiners writes down for other machines where the API server is, who signs its certificate, and what a node must
-// know. The signatures are the bootstrap signer's.
-func tellJoiners(ctx context.Context, c plan.Config) error {
+// Publish writes into the cluster, for machines that join: where the API server is, which authority signs its
+// certificate, and what a node must know. It does nothing in a cluster that is not joinable. The bootstrap signer adds
+// the signatures.
+func Publish(ctx context.Context, c plan.Config) error {
 	if !c.IsJoinable() {
 		return nil
 	}
@@ -82,13 +68,13 @@ func tellJoiners(ctx context.Context, c plan.Config) error {
 		setConfigMap(ctx, c, metav1.NamespaceSystem, nodeConfigMap, map[string]string{nodeConfigKey: string(facts)}))
 }
 
-// setConfigMap makes a ConfigMap have data, and keeps what else is in it.
+// setConfigMap gives a ConfigMap the entries of data, and keeps the others: some are the bootstrap signer's.
 func setConfigMap(ctx context.Context, c plan.Config, namespace, name string, data map[string]string) error {
-	client, err := client.Core(c)
+	api, err := client.Core(c)
 	if err != nil {
 		return err
 	}
-	all := core.ConfigMaps(client)
+	all := core.ConfigMaps(api)
 	// Another start may write at the same moment.
 	changed := func(err error) bool { return apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) }
 	err = retry.OnError(retry.DefaultRetry, changed, func() error {
@@ -117,15 +103,16 @@ func setConfigMap(ctx context.Context, c plan.Config, namespace, name string, da
 	return nil
 }
 
-// caHash is how kubeadm names an authority: by its public key.
+// caHash returns kubeadm's name of the cluster's authority.
 func caHash(c plan.Config) (string, error) {
-	cert, err := pki.ReadCertificate(c.Layout().PKI("ca.crt"))
+	authorities, err := cert.CertsFromFile(c.Layout().PKI("ca.crt"))
 	if err != nil {
 		return "", err
 	}
-	return publicKeyHash(cert.RawSubjectPublicKeyInfo), nil
+	return publicKeyHash(authorities[0].RawSubjectPublicKeyInfo), nil
 }
 
+// publicKeyHash names an authority by its public key, so that a renewed certificate of the same key keeps the name.
 func publicKeyHash(key []byte) string {
 	sum := sha256.Sum256(key)
 	return "sha256:" + hex.EncodeToString(sum[:])

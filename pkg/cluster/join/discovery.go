@@ -1,4 +1,4 @@
-package cluster
+package join
 
 import (
 	"context"
@@ -11,9 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,41 +24,28 @@ import (
 	"bonsai/pkg/cluster/host"
 )
 
-// discovered is a cluster that has shown who it is.
-type discovered struct {
+// Cluster is a cluster that has proved its identity to a machine that joins it.
+type Cluster struct {
 	cluster *clientcmdapi.Cluster
 	server  netip.AddrPort
-	client  *http.Client // which trusts the cluster's authority alone
+	client  *http.Client // it trusts the cluster's authority alone
 }
 
-// discoverEvery is how often a cluster is asked whose answer is not signed with the token: the signer may be on its
-// way.
-const discoverEvery = 250 * time.Millisecond
+const (
+	// discoverEvery is the time between two requests to a cluster that does not answer, or whose answer is not signed
+	// with the token yet.
+	discoverEvery = 250 * time.Millisecond
+	// unsignedTries bounds the answers that are not signed with the token. The cluster's signer needs a second or two
+	// for a new token; after that the token has expired, or was never the cluster's.
+	unsignedTries = 16
+)
 
-// unsignedTries is how often. A signer needs a second or two for a new token; one that is still not signed with has
-// expired, or was never the cluster's.
-const unsignedTries = 16
-
-// parsePins reads what the cluster's authority may be; none is anything, if that is wished.
-func parsePins(o JoinOptions) ([]string, error) {
-	if len(o.CAHashes) == 0 && !o.UnsafeSkipCAVerification {
-		return nil, errors.New("--discovery-token-ca-cert-hash is needed (bonsai token create --print-join-command prints it), or --discovery-token-unsafe-skip-ca-verification")
-	}
-	form := regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-	var pins []string
-	for _, text := range o.CAHashes {
-		if text = strings.ToLower(text); !form.MatchString(text) {
-			return nil, fmt.Errorf("--discovery-token-ca-cert-hash: %q is not of the form sha256:<64 hexadecimal digits>", text)
-		}
-		pins = append(pins, text)
-	}
-	return pins, nil
-}
-
-// discover asks whoever is at server what the cluster is, as kubeadm does: the answer must be signed with the token,
-// which both know, and its authority be one of pins; then the same must be told by who has a certificate of that
-// authority.
-func discover(ctx context.Context, server string, token bootstraptoken.Token, pins []string) (*discovered, error) {
+// Discover asks the server what the cluster is, in kubeadm's way. The first answer comes over a connection that trusts
+// anybody, so it must be signed with the token, which both sides know, and name an authority that the request allows.
+// Then a server with a certificate of that authority must give the same answer. The token itself is not sent before all
+// of that holds.
+func (r Request) Discover(ctx context.Context) (*Cluster, error) {
+	server, token := r.Server, r.token
 	anybody := &http.Client{
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12},
 			DisableKeepAlives: true}, Timeout: client.Timeout}
@@ -92,7 +77,7 @@ func discover(ctx context.Context, server string, token bootstraptoken.Token, pi
 		}
 		return nil, err
 	}
-	d, err := readClusterInfo(first, pins)
+	d, err := readClusterInfo(first, r.pins)
 	if err != nil {
 		return nil, fmt.Errorf("read the cluster information from %s: %w", server, err)
 	}
@@ -106,8 +91,9 @@ func discover(ctx context.Context, server string, token bootstraptoken.Token, pi
 	return d, nil
 }
 
-// readClusterInfo reads what a cluster says of itself. Its authority must be one of pins, if there are any.
-func readClusterInfo(content string, pins []string) (*discovered, error) {
+// readClusterInfo reads the description of a cluster, a kubeconfig. Each of its authorities must be one of pins, if
+// there are any.
+func readClusterInfo(content string, pins []string) (*Cluster, error) {
 	k, err := clientcmd.Load([]byte(content))
 	if err != nil {
 		return nil, err
@@ -115,7 +101,7 @@ func readClusterInfo(content string, pins []string) (*discovered, error) {
 	if len(k.Clusters) != 1 {
 		return nil, fmt.Errorf("there must be one cluster in it, not %d", len(k.Clusters))
 	}
-	d := &discovered{}
+	d := &Cluster{}
 	for _, d.cluster = range k.Clusters {
 	}
 	authorities, err := cert.ParseCertsPEM(d.cluster.CertificateAuthorityData)
@@ -142,8 +128,8 @@ func readClusterInfo(content string, pins []string) (*discovered, error) {
 	return d, nil
 }
 
-// facts asks what a node must know, as who has the token.
-func (d *discovered) facts(ctx context.Context, token bootstraptoken.Token) (clusterFacts, error) {
+// facts asks, with the token, what a node of the cluster must know.
+func (d *Cluster) facts(ctx context.Context, token bootstraptoken.Token) (clusterFacts, error) {
 	var f clusterFacts
 	m, err := readConfigMap(ctx, d.client, d.cluster.Server, "kube-system/configmaps/"+nodeConfigMap, token.String())
 	if err != nil {
@@ -159,7 +145,7 @@ func clusterInfo(ctx context.Context, client *http.Client, server string) (*core
 	return readConfigMap(ctx, client, server, "kube-public/configmaps/"+bootstraptoken.ClusterInfo, "")
 }
 
-// readConfigMap reads a ConfigMap as who has a token, or as nobody.
+// readConfigMap reads a ConfigMap with a token, or anonymously if it is "".
 func readConfigMap(ctx context.Context, client *http.Client, server, path, token string) (*corev1.ConfigMap, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/api/v1/namespaces/"+path, nil)
 	if err != nil {

@@ -1,0 +1,123 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"bonsai/pkg/cluster/datadir"
+	"bonsai/pkg/cluster/join"
+	"bonsai/pkg/cluster/machine"
+	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/steps"
+)
+
+// Join makes this machine a node of the cluster at o.Server, and returns when the node is Ready. The machine's part of
+// the cluster is in c.DataDir, and goes by c.Name on this machine.
+func Join(ctx context.Context, home machine.Home, c plan.Config, o join.Options, self string,
+	out io.Writer) (plan.Config, error) {
+	if err := plan.CheckName(c.Name); err != nil {
+		return c, fmt.Errorf("--name: %w", err)
+	}
+	if _, err := datadir.Load(c.DataDir); !errors.Is(err, os.ErrNotExist) {
+		return c, errors.Join(fmt.Errorf("there is a cluster in %s already: choose another --name", c.DataDir), err)
+	}
+	request, err := o.Check()
+	if err != nil {
+		return c, err
+	}
+	lock, err := machine.Lock(ctx)
+	if err != nil {
+		return c, err
+	}
+	defer lock.Close()
+	start := newStart(c, out)
+	found, err := steps.Value(ctx, start, "Ask the cluster who it is", request.Discover)
+	if err != nil {
+		return c, err
+	}
+	c, err = steps.Value(ctx, start, "Ask what a node must know", func(ctx context.Context) (plan.Config, error) {
+		return found.Complete(ctx, c, request)
+	})
+	if err != nil {
+		return c, err
+	}
+	start = start.Of(c.NodeNames())
+	err = start.Take(ctx,
+		steps.New("Check the machine", func(ctx context.Context) error { return checkJoining(ctx, c, home) }),
+		steps.New("Make the configuration", func(context.Context) error {
+			return errors.Join(datadir.Save(c), os.MkdirAll(c.Layout().Run(), 0o700),
+				found.WriteCredentials(c, request))
+		}))
+	if err != nil {
+		return c, err
+	}
+	return c, startJoined(ctx, start, c, self)
+}
+
+// startAgain starts the node of a machine that has joined; started is false if it was Ready already.
+func startAgain(ctx context.Context, c plan.Config, home machine.Home, self string, out io.Writer) (started bool,
+	err error) {
+	lock, err := machine.Lock(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer lock.Close()
+	if paused(c) {
+		if err := resume(ctx, c); err != nil {
+			return false, err
+		}
+	}
+	start := newStart(c, out)
+	if running(ctx, c) {
+		if allReady(ctx, c) {
+			return false, nil
+		}
+		return true, start.Run("Wait for the node", func() error { return join.Wait(ctx, c) })
+	}
+	if _, err := prepareStart(ctx, start, c, home); err != nil {
+		return true, err
+	}
+	return true, startJoined(ctx, start, c, self)
+}
+
+func startJoined(ctx context.Context, start steps.Start, c plan.Config, self string) error {
+	return start.Take(ctx,
+		steps.New("Start the node", func(ctx context.Context) error { return startSupervisor(ctx, c, self) }),
+		steps.New("Wait for the node", func(ctx context.Context) error { return join.Wait(ctx, c) }))
+}
+
+// checkJoining checks what a node needs of this machine, all of it before anything is made.
+func checkJoining(ctx context.Context, c plan.Config, home machine.Home) error {
+	if err := preflight(ctx, c); err != nil {
+		return err
+	}
+	m, err := survey(c, home)
+	if err != nil {
+		return err
+	}
+	m.Contexts = nil // it writes none
+	if claims := m.Collisions(c); len(claims) > 0 {
+		return plan.DescribeClaims(claims)
+	}
+	return nil
+}
+
+// LoadJoinable returns the cluster in dataDir for commands about its tokens. It must run, and other machines must be
+// able to join it.
+func LoadJoinable(ctx context.Context, dataDir string) (plan.Config, error) {
+	c, err := datadir.LoadControlPlane(dataDir)
+	if err != nil {
+		return c, err
+	}
+	if !c.IsJoinable() {
+		return c, fmt.Errorf(
+			"no other machine reaches the cluster in %s: bonsai stop, then bonsai up --advertise-address with an address of this machine", dataDir)
+	}
+	if paused(c) || !running(ctx, c) {
+		return c, notRunning(c)
+	}
+	return c, nil
+}

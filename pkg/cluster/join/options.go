@@ -1,0 +1,69 @@
+package join
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"regexp"
+	"strings"
+
+	"bonsai/api/bootstraptoken"
+	"bonsai/pkg/cluster/plan"
+)
+
+// Options say how a machine joins a cluster, as its user gives them.
+type Options struct {
+	Server string // the API server's address and port
+	Token  string
+	// CAHashes are the acceptable authorities of the cluster, each as sha256:<hex>; without any,
+	// UnsafeSkipCAVerification must be set.
+	CAHashes                 []string
+	UnsafeSkipCAVerification bool
+	NodeName                 string     // "": the machine's
+	NodeIP                   netip.Addr // not set: the one by which the machine reaches the API server
+	Labels                   map[string]string
+}
+
+// Request is what a machine asks of a cluster: Options that have been checked.
+type Request struct {
+	Options
+	token bootstraptoken.Token
+	// pins are the hashes that the cluster's authority must be among; any authority will do if there are none, which
+	// the user must have asked for.
+	pins []string
+}
+
+// Check returns the request, or an error that names the first flag that is wrong. It asks nobody.
+func (o Options) Check() (Request, error) {
+	r := Request{Options: o}
+	if host, port, err := net.SplitHostPort(o.Server); err != nil || host == "" || port == "" {
+		return r, fmt.Errorf("the cluster's address must be HOST:PORT, for example 192.0.2.1:6443, not %q", o.Server)
+	}
+	if err := plan.CheckJoinedLabels(o.Labels); err != nil {
+		return r, err
+	}
+	var err error
+	if r.token, err = bootstraptoken.Parse(o.Token); err != nil {
+		return r, fmt.Errorf("--token: %w", err)
+	}
+	r.pins, err = parsePins(o)
+	return r, err
+}
+
+// parsePins reads the hashes of the authorities that the cluster may have. An empty list is an error unless the user
+// asked to skip the check: it must never come to mean any authority by mistake.
+func parsePins(o Options) ([]string, error) {
+	if len(o.CAHashes) == 0 && !o.UnsafeSkipCAVerification {
+		return nil, errors.New("--discovery-token-ca-cert-hash is needed (bonsai token create --print-join-command prints it), or --discovery-token-unsafe-skip-ca-verification")
+	}
+	form := regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	var pins []string
+	for _, text := range o.CAHashes {
+		if text = strings.ToLower(text); !form.MatchString(text) {
+			return nil, fmt.Errorf("--discovery-token-ca-cert-hash: %q is not of the form sha256:<64 hexadecimal digits>", text)
+		}
+		pins = append(pins, text)
+	}
+	return pins, nil
+}
