@@ -72,12 +72,17 @@ func (m *Manager) takeDown(ctx context.Context, uid types.UID, podDir string, po
 	return errors.Join(errs...)
 }
 
+// takeDownOne takes down one volume. The work counts for every source, as upstream's does, whether or not there was
+// anything to remove.
 func (m *Manager) takeDownOne(ctx context.Context, s Source, at Place) error {
 	begun, operation := time.Now(), "volume_unmount"
 	if at.Device {
 		operation = "unmap_volume"
 	}
-	err := s.TakeDown(ctx, at)
+	var err error
+	if r, ok := s.(Remover); ok {
+		err = r.TakeDown(ctx, at)
+	}
 	m.cfg.Metrics.VolumeWork(s.Name(), operation, time.Since(begun), err)
 	if err != nil {
 		return fmt.Errorf("take down volume %q: %w", at.Name, err)

@@ -10,17 +10,17 @@ import (
 
 // Source is one kind of volume. For each volume of a pod the Manager calls, in this order,
 //
-//	Prepare   what the volume is made of is gathered
-//	Publish   it is made, or brought up to date, at its place
-//	TakeDown  it is removed, when the pod's containers are gone
+//	Prepare   gathers the volume's content
+//	Publish   makes the volume at its place, or brings it up to date
+//	TakeDown  removes it when the pod's containers are gone, if the Source is a Remover
 //
 // Prepare and Publish come again at every start of the pod, whenever the content may be out of date, and after a
 // restart of the kubelet, while containers use the volume: they must leave alone what is complete. TakeDown may come
-// without them, from a kubelet that has never seen the pod. So what a Source must know of a volume after a restart it
-// keeps at the volume's Place, or finds there.
+// without them, from a kubelet that has never seen the pod. So a Source keeps what it must know about a volume after a
+// restart at the volume's Place, or finds it there.
 //
-// Calls for different pods come at the same time. Of one pod, Publish and TakeDown come one after the other, Prepare at
-// any time. The tests of the contract are in volumetest.
+// Calls for different pods run at the same time. For one pod, Publish and TakeDown run one after the other, Prepare at
+// any time. The tests of the contract are in volumetest: among others, that only a Remover leaves anything at a Place.
 type Source interface {
 	// Name is the plug-in's name as directories have it, without the prefix kubernetes.io: "empty-dir".
 	Name() string
@@ -30,9 +30,14 @@ type Source interface {
 	// for it but this volume; it leaves the volume's Place alone. The error is shown to the user in the event
 	// FailedMount, or FailedMapVolume of devices.
 	Prepare(ctx context.Context, r Request) (Publish, error)
-	// TakeDown removes all that Publish has made, finished or not, with every mount of it. What only others own, as a
-	// directory of the host, it leaves alone. It knows nothing of the volume but its Place, waits for no answer of the
-	// API server, and taking down twice is fine.
+}
+
+// Remover is a Source that makes something at a volume's Place. Other Sources only show what is on the node anyway.
+type Remover interface {
+	Source
+	// TakeDown removes everything that Publish has made, finished or not, with every mount of it. It leaves alone what
+	// others own, such as a directory of the host. It has only the volume's Place to go by, and does not wait for the
+	// API server. It may be called again.
 	TakeDown(ctx context.Context, at Place) error
 }
 

@@ -256,7 +256,7 @@ func (s *Source) note(at string, republish bool) {
 	s.published[at] = republish
 }
 
-// TakeDown implements volume.Source. The record stays until the driver has let go of the volume, and the staged volume
+// TakeDown implements volume.Remover. The record stays until the driver has let go of the volume, and the staged volume
 // goes with its last pod.
 func (s *Source) TakeDown(ctx context.Context, at volume.Place) error {
 	if at.Device {

@@ -12,7 +12,10 @@ import (
 	"bonsai/pkg/kubelet/volume"
 )
 
-var _ volume.Expander = (*Source)(nil)
+var (
+	_ volume.Expander = (*Source)(nil)
+	_ volume.Remover  = (*Source)(nil)
+)
 
 // Expands implements volume.Expander. A driver that does not has no part of it on the node.
 func (s *Source) Expands(v volume.Spec) bool {

@@ -24,7 +24,7 @@ type Source struct {
 	allocatable func() int64
 }
 
-var _ volume.Source = Source{}
+var _ volume.Remover = Source{}
 
 // New returns the source of emptyDirs. allocatable is what all pods together may have of the node's memory, in bytes.
 func New(allocatable func() int64) Source { return Source{allocatable: allocatable} }
@@ -94,7 +94,7 @@ func publish(r volume.Request, on *volume.FileSystem) error {
 	return nil
 }
 
-// TakeDown implements volume.Source. The note goes first: it must not outlive its volume.
+// TakeDown implements volume.Remover. The note goes first: it must not outlive its volume.
 func (Source) TakeDown(ctx context.Context, at volume.Place) error {
 	if err := os.Remove(complete(at)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the volume's record: %w", err)

@@ -13,7 +13,7 @@ import (
 	"bonsai/pkg/kubelet/volume"
 )
 
-// Source gives paths of the node.
+// Source gives paths of the node. It is no volume.Remover: the paths are the node's and stay.
 type Source struct{}
 
 var _ volume.Source = Source{}
@@ -43,9 +43,6 @@ func (Source) Prepare(_ context.Context, r volume.Request) (volume.Publish, erro
 	}
 	return func() (volume.Mounted, error) { return volume.Mounted{HostPath: path.Path}, nil }, nil
 }
-
-// TakeDown implements volume.Source: the path is the node's and stays.
-func (Source) TakeDown(context.Context, volume.Place) error { return nil }
 
 // check makes or checks the path on the host as the volume's type says.
 func check(v *corev1.HostPathVolumeSource) error {

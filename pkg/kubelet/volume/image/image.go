@@ -8,7 +8,7 @@ import (
 	"bonsai/pkg/kubelet/volume"
 )
 
-// Source gives images.
+// Source gives images. It is no volume.Remover: the collection of images removes those that no pod uses.
 type Source struct{}
 
 var _ volume.Source = Source{}
@@ -26,6 +26,3 @@ func (Source) Supports(s volume.Spec) bool { return s.Volume.Image != nil }
 func (Source) Prepare(_ context.Context, r volume.Request) (volume.Publish, error) {
 	return func() (volume.Mounted, error) { return volume.Mounted{ReadOnly: true, Image: r.Volume.Image}, nil }, nil
 }
-
-// TakeDown implements volume.Source: unused images are removed by the collection of images.
-func (Source) TakeDown(context.Context, volume.Place) error { return nil }

@@ -38,6 +38,7 @@ type Source struct {
 var (
 	_ volume.MountOptioner = (*Source)(nil)
 	_ volume.Mapper        = (*Source)(nil)
+	_ volume.Remover       = (*Source)(nil)
 )
 
 const name = "local-volume"
@@ -161,7 +162,7 @@ func (s *Source) publish(r volume.Request, path string) error {
 	return nil
 }
 
-// TakeDown implements volume.Source: what was bound stays where it is, but a device that no other pod has is unmounted.
+// TakeDown implements volume.Remover: what was bound stays where it is, but a device that no other pod has is unmounted.
 // That is done first: a kubelet that is killed in between finds the pod's part, and with it the rest.
 func (s *Source) TakeDown(_ context.Context, at volume.Place) error {
 	if at.Device {

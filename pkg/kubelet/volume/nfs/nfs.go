@@ -19,7 +19,10 @@ import (
 // Source gives exported directories.
 type Source struct{ mounts mount.Interface }
 
-var _ volume.MountOptioner = (*Source)(nil)
+var (
+	_ volume.MountOptioner = (*Source)(nil)
+	_ volume.Remover       = (*Source)(nil)
+)
 
 // New returns the source of NFS volumes, which uses the system's mount command.
 func New(mounts mount.Interface) *Source { return &Source{mounts} }
@@ -75,5 +78,5 @@ func host(server string) string {
 	return server
 }
 
-// TakeDown implements volume.Source.
+// TakeDown implements volume.Remover.
 func (*Source) TakeDown(_ context.Context, at volume.Place) error { return volume.RemoveMount(at.Dir) }

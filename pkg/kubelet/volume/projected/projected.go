@@ -56,7 +56,7 @@ type Source struct {
 	parts func(v *corev1.Volume) ([]projection, error)
 }
 
-var _ volume.Source = (*Source)(nil)
+var _ volume.Remover = (*Source)(nil)
 
 // New returns the source of each kind. They share their tokens.
 func New(cfg Config) ([]*Source, error) {
@@ -105,7 +105,7 @@ func (s *Source) Prepare(ctx context.Context, r volume.Request) (volume.Publish,
 	}, nil
 }
 
-// TakeDown implements volume.Source.
+// TakeDown implements volume.Remover.
 func (s *Source) TakeDown(ctx context.Context, at volume.Place) error {
 	s.tokens.forget(at.PodUID)
 	return volume.RemoveTree(ctx, at.Dir)
