@@ -12,16 +12,16 @@ import (
 // Name of an object.
 type Name = types.NamespacedName
 
-// Node is what the network needs of a corev1.Node.
-type Node struct {
+// nodeFacts is what the network needs of a corev1.Node.
+type nodeFacts struct {
 	Name      string
 	Addresses []netip.Addr // the InternalIPs, else the ExternalIPs
 	PodCIDRs  []netip.Prefix
 }
 
-// NodeOf extracts the facts of n.
-func NodeOf(n *corev1.Node) Node {
-	out := Node{Name: n.Name}
+// nodeOf extracts the facts of n.
+func nodeOf(n *corev1.Node) nodeFacts {
+	out := nodeFacts{Name: n.Name}
 	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
 		for _, a := range n.Status.Addresses {
 			if ip, err := netip.ParseAddr(a.Address); err == nil && a.Type == kind {
@@ -44,10 +44,10 @@ func NodeOf(n *corev1.Node) Node {
 	return out
 }
 
-// Routes are the ways to other nodes' pods: pod CIDR to the node's address of the same family. The node itself, and
+// routesOf are the ways to other nodes' pods: pod CIDR to the node's address of the same family. The node itself, and
 // nodes without addresses yet, have none. Who writes nodes rules over the pods' network alone: a pod CIDR outside of
 // pods, if they have a prefix of its family, is ignored, as it could lead any traffic of this node elsewhere.
-func Routes(nodes map[string]Node, self string, pods []netip.Prefix) map[netip.Prefix]netip.Addr {
+func routesOf(nodes map[string]nodeFacts, self string, pods []netip.Prefix) map[netip.Prefix]netip.Addr {
 	out := map[netip.Prefix]netip.Addr{}
 	for name, n := range nodes {
 		if name == self {

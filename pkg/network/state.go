@@ -19,7 +19,7 @@ type State struct {
 
 	// mu guards all below.
 	mu     sync.Mutex
-	nodes  map[string]Node
+	nodes  map[string]nodeFacts
 	listed bool
 }
 
@@ -36,7 +36,7 @@ type Update struct {
 // NewState returns an empty state for the node called name. pods are the ranges of pod addresses in the cluster;
 // without one of a family any is believed.
 func NewState(name string, pods []netip.Prefix) *State {
-	return &State{node: name, pods: pods, wake: make(chan struct{}, 1), nodes: map[string]Node{}}
+	return &State{node: name, pods: pods, wake: make(chan struct{}, 1), nodes: map[string]nodeFacts{}}
 }
 
 // Changed implements boundedfrequency.State.
@@ -60,7 +60,7 @@ func (s *State) PodCIDRs() []netip.Prefix {
 func (s *State) Take() Update {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Update{PodCIDRs: s.nodes[s.node].PodCIDRs, Routes: Routes(s.nodes, s.node, s.pods)}
+	return Update{PodCIDRs: s.nodes[s.node].PodCIDRs, Routes: routesOf(s.nodes, s.node, s.pods)}
 }
 
 // Nodes feeds nodes into s.
@@ -70,14 +70,14 @@ func (s *State) Nodes() apiclient.Sink[*corev1.Node] {
 		defer s.mu.Unlock()
 		clear(s.nodes)
 		for _, o := range all {
-			s.nodes[o.Name] = NodeOf(o)
+			s.nodes[o.Name] = nodeOf(o)
 		}
 		s.listed = true
 		s.changedLocked()
 	}, func(o *corev1.Node) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if n := NodeOf(o); !reflect.DeepEqual(s.nodes[n.Name], n) { // not for every heartbeat
+		if n := nodeOf(o); !reflect.DeepEqual(s.nodes[n.Name], n) { // not for every heartbeat
 			s.nodes[n.Name] = n
 			s.changedLocked()
 		}

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// NodeFacts is what a proxy needs of a corev1.Node.
-type NodeFacts struct {
+// nodeFacts is what a proxy needs of a corev1.Node.
+type nodeFacts struct {
 	Name, Zone string
 	Addresses  []netip.Addr // the InternalIPs, else the ExternalIPs
 	All        []netip.Addr // of every type
@@ -18,9 +18,9 @@ type NodeFacts struct {
 // leavingTaint marks nodes that the cluster autoscaler is about to delete.
 const leavingTaint = "ToBeDeletedByClusterAutoscaler"
 
-// NodeOf extracts the facts of n.
-func NodeOf(n *corev1.Node) NodeFacts {
-	out := NodeFacts{Name: n.Name, Zone: n.Labels[corev1.LabelTopologyZone], Leaving: n.DeletionTimestamp != nil}
+// nodeOf extracts the facts of n.
+func nodeOf(n *corev1.Node) nodeFacts {
+	out := nodeFacts{Name: n.Name, Zone: n.Labels[corev1.LabelTopologyZone], Leaving: n.DeletionTimestamp != nil}
 	for _, t := range n.Spec.Taints {
 		out.Leaving = out.Leaving || t.Key == leavingTaint
 	}

@@ -60,7 +60,7 @@ func contained(ranges []netip.Prefix, a netip.Addr) bool {
 }
 
 // add notes the addresses of a service and returns the services whose addresses are decided differently now.
-func (o *outside) add(svc *Service) (concerned []Name) {
+func (o *outside) add(svc *serviceFacts) (concerned []Name) {
 	for _, list := range [][]netip.Addr{svc.ExternalIPs, svc.LoadBalancerIPs} {
 		for _, a := range list {
 			if o.wanted[a] == nil {
@@ -73,7 +73,7 @@ func (o *outside) add(svc *Service) (concerned []Name) {
 }
 
 // remove takes back what add noted, and returns the services concerned.
-func (o *outside) remove(svc *Service) (concerned []Name) {
+func (o *outside) remove(svc *serviceFacts) (concerned []Name) {
 	for _, list := range [][]netip.Addr{svc.ExternalIPs, svc.LoadBalancerIPs} {
 		for _, a := range list {
 			if delete(o.wanted[a], svc.Name); len(o.wanted[a]) == 0 {

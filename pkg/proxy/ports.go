@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Node is the place the decisions are made for.
-type Node struct{ Name, Zone string }
+// location is where the proxy runs: the decisions hold for this node, in its zone.
+type location struct{ Name, Zone string }
 
 // Port is one port of a service in one IP family, with everything decided: a backend only writes it down.
 type Port struct {
@@ -56,8 +56,8 @@ func (p *Port) Exposed() bool {
 	return p.NodePort != 0 || len(p.ExternalIPs) > 0 || len(p.LoadBalancerIPs) > 0
 }
 
-// Ports decides about every port of s, per family of its cluster IPs, as seen from node.
-func Ports(s Service, slices []Slice, node Node) []Port {
+// portsOf decides about every port of s, per family of its cluster IPs, as seen from node.
+func portsOf(s serviceFacts, slices []sliceFacts, node location) []Port {
 	var out []Port
 	for _, ip := range s.ClusterIPs {
 		for _, sp := range s.Ports {
@@ -77,13 +77,13 @@ func Ports(s Service, slices []Slice, node Node) []Port {
 
 // candidate is an endpoint that could serve a port.
 type candidate struct {
-	SliceEndpoint
+	sliceEndpoint
 	addr netip.AddrPort
 }
 
 // candidates collects the endpoints of a port in ip's family, ordered by address, each address once; of two entries for
 // one address (a pod moving between slices) the ready one counts.
-func candidates(all []Slice, sp ServicePort, ip netip.Addr) []candidate {
+func candidates(all []sliceFacts, sp servicePort, ip netip.Addr) []candidate {
 	var out []candidate
 	for i := range all {
 		number, ok := all[i].port(sp)
@@ -114,7 +114,7 @@ func rank(c candidate) int {
 
 // choose fills in the endpoints. Ready ones serve; where there are none, those that still answer while they terminate
 // do.
-func (p *Port) choose(all []candidate, node Node) {
+func (p *Port) choose(all []candidate, node location) {
 	ready := keep(all, func(c candidate) bool { return c.Ready })
 	draining := keep(all, func(c candidate) bool { return c.Serving && c.Terminating })
 	p.Anywhere = len(ready)+len(draining) > 0
@@ -139,7 +139,7 @@ func (p *Port) choose(all []candidate, node Node) {
 
 // hinted narrows ready endpoints to those meant for the node, else to those for its zone, if every endpoint has such a
 // hint and one of them is for here; otherwise hints are ignored and all serve (EndpointSlice API, "hints").
-func hinted(ready []candidate, node Node) []candidate {
+func hinted(ready []candidate, node location) []candidate {
 	nodes, zones := len(ready) > 0, len(ready) > 0 && node.Zone != ""
 	for _, c := range ready {
 		nodes = nodes && len(c.ForNodes) > 0

@@ -16,15 +16,15 @@ import (
 // Name names a Service.
 type Name = types.NamespacedName
 
-// Service is what a proxy needs of a corev1.Service; nothing else of the object is kept.
-type Service struct {
+// serviceFacts is what a proxy needs of a corev1.Service; nothing else of the object is kept.
+type serviceFacts struct {
 	Name            Name
 	ClusterIPs      []netip.Addr
 	ExternalIPs     []netip.Addr
 	LoadBalancerIPs []netip.Addr
 	// SourceRanges limits who may use the LoadBalancerIPs; empty lets everyone.
 	SourceRanges []netip.Prefix
-	Ports        []ServicePort
+	Ports        []servicePort
 	// AffinitySeconds is how long a client stays with its endpoint; 0 is no affinity.
 	AffinitySeconds int32
 	// InternalLocal and ExternalLocal are the traffic policies "Local".
@@ -33,25 +33,25 @@ type Service struct {
 	HealthCheckPort uint16
 }
 
-// ServicePort is one port of a Service. NodePort is 0 where there is none.
-type ServicePort struct {
+// servicePort is one port of a Service. NodePort is 0 where there is none.
+type servicePort struct {
 	Name             string
 	Protocol         corev1.Protocol
 	Number, NodePort uint16
 }
 
-// ServiceOf extracts the facts of s. It answers false for a service that no proxy serves: headless and external names.
-func ServiceOf(s *corev1.Service) (Service, bool) {
+// serviceOf extracts the facts of s. It answers false for a service that no proxy serves: headless and external names.
+func serviceOf(s *corev1.Service) (serviceFacts, bool) {
 	name := Name{Namespace: s.Namespace, Name: s.Name}
 	if s.Spec.Type == corev1.ServiceTypeExternalName || s.Spec.ClusterIP == "" ||
 		s.Spec.ClusterIP == corev1.ClusterIPNone {
-		return Service{Name: name}, false
+		return serviceFacts{Name: name}, false
 	}
 	ips := s.Spec.ClusterIPs
 	if len(ips) == 0 {
 		ips = []string{s.Spec.ClusterIP}
 	}
-	out := Service{
+	out := serviceFacts{
 		Name:            name,
 		ClusterIPs:      addresses(ips),
 		ExternalIPs:     addresses(s.Spec.ExternalIPs),
@@ -70,7 +70,7 @@ func ServiceOf(s *corev1.Service) (Service, bool) {
 	}
 	for _, p := range s.Spec.Ports {
 		out.Ports = append(out.Ports,
-			ServicePort{Name: p.Name, Protocol: protocol(p.Protocol), Number: uint16(p.Port),
+			servicePort{Name: p.Name, Protocol: protocol(p.Protocol), Number: uint16(p.Port),
 				NodePort: uint16(p.NodePort)})
 	}
 	return out, true

@@ -11,7 +11,7 @@ import (
 // Services feeds services into s.
 func (s *State) Services() apiclient.Sink[*corev1.Service] {
 	set := func(o *corev1.Service) {
-		if svc, ok := ServiceOf(o); ok {
+		if svc, ok := serviceOf(o); ok {
 			s.setServiceLocked(svc)
 		} else {
 			s.dropServiceLocked(svc.Name)
@@ -35,7 +35,7 @@ func (s *State) Services() apiclient.Sink[*corev1.Service] {
 // Slices feeds endpoint slices into s.
 func (s *State) Slices() apiclient.Sink[*discoveryv1.EndpointSlice] {
 	set := func(o *discoveryv1.EndpointSlice) {
-		if sl, ok := SliceOf(o); ok {
+		if sl, ok := sliceOf(o); ok {
 			s.setSliceLocked(sl)
 		} else {
 			s.dropSliceLocked(sl.Key)
@@ -59,7 +59,7 @@ func (s *State) Slices() apiclient.Sink[*discoveryv1.EndpointSlice] {
 // Nodes feeds nodes into s.
 func (s *State) Nodes() apiclient.Sink[*corev1.Node] {
 	return sink(s, "nodes",
-		func(o *corev1.Node) { s.setNodeLocked(NodeOf(o)) },
+		func(o *corev1.Node) { s.setNodeLocked(nodeOf(o)) },
 		func(o *corev1.Node) { s.dropNodeLocked(o.Name) },
 		func(all []*corev1.Node) {
 			left := map[string]bool{}

@@ -9,37 +9,37 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// Slice is what a proxy needs of a discoveryv1.EndpointSlice.
-type Slice struct {
+// sliceFacts is what a proxy needs of a discoveryv1.EndpointSlice.
+type sliceFacts struct {
 	// Service owns the slice; Key names the slice itself.
 	Service, Key Name
-	Ports        []SlicePort
-	Endpoints    []SliceEndpoint
-	// Six is set for addresses of IPv6. Trigger is when the latest change happened for which the slice was written;
-	// zero if nobody says.
+	Ports        []slicePort
+	Endpoints    []sliceEndpoint
+	// Six is set for IPv6 addresses. Trigger is when the latest change happened that caused this write of the slice;
+	// zero if the slice does not show it.
 	Six     bool
 	Trigger time.Time
 }
 
-// SlicePort is a named port of all endpoints of a slice.
-type SlicePort struct {
+// slicePort is a named port of all endpoints of a slice.
+type slicePort struct {
 	Name     string
 	Protocol corev1.Protocol
 	Number   uint16
 }
 
-// SliceEndpoint is one address with its conditions and whom it is hinted for.
-type SliceEndpoint struct {
+// sliceEndpoint is one address with its conditions and whom it is hinted for.
+type sliceEndpoint struct {
 	Addr                        netip.Addr
 	Node                        string
 	Ready, Serving, Terminating bool
 	ForZones, ForNodes          []string
 }
 
-// SliceOf extracts the facts of s. It answers false for a slice that belongs to no service or holds names instead of
+// sliceOf extracts the facts of s. It answers false for a slice that belongs to no service or holds names instead of
 // addresses.
-func SliceOf(s *discoveryv1.EndpointSlice) (Slice, bool) {
-	out := Slice{
+func sliceOf(s *discoveryv1.EndpointSlice) (sliceFacts, bool) {
+	out := sliceFacts{
 		Service: Name{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]},
 		Key:     Name{Namespace: s.Namespace, Name: s.Name},
 		Six:     s.AddressType == discoveryv1.AddressTypeIPv6,
@@ -55,7 +55,7 @@ func SliceOf(s *discoveryv1.EndpointSlice) (Slice, bool) {
 		if p.Port == nil {
 			continue
 		}
-		port := SlicePort{Protocol: corev1.ProtocolTCP, Number: uint16(*p.Port)}
+		port := slicePort{Protocol: corev1.ProtocolTCP, Number: uint16(*p.Port)}
 		if p.Name != nil {
 			port.Name = *p.Name
 		}
@@ -65,25 +65,25 @@ func SliceOf(s *discoveryv1.EndpointSlice) (Slice, bool) {
 		out.Ports = append(out.Ports, port)
 	}
 	for i := range s.Endpoints {
-		if e, ok := sliceEndpoint(&s.Endpoints[i]); ok {
+		if e, ok := readEndpoint(&s.Endpoints[i]); ok {
 			out.Endpoints = append(out.Endpoints, e)
 		}
 	}
 	return out, true
 }
 
-// sliceEndpoint reads one endpoint. Only the first address counts; conditions that are not set mean ready, and serving
+// readEndpoint reads one endpoint. Only the first address counts; conditions that are not set mean ready, and serving
 // as ready.
-func sliceEndpoint(e *discoveryv1.Endpoint) (SliceEndpoint, bool) {
+func readEndpoint(e *discoveryv1.Endpoint) (sliceEndpoint, bool) {
 	if len(e.Addresses) == 0 {
-		return SliceEndpoint{}, false
+		return sliceEndpoint{}, false
 	}
 	addr, err := netip.ParseAddr(e.Addresses[0])
 	if err != nil {
-		return SliceEndpoint{}, false
+		return sliceEndpoint{}, false
 	}
 	ready := e.Conditions.Ready == nil || *e.Conditions.Ready
-	out := SliceEndpoint{Addr: addr.Unmap(), Ready: ready, Serving: ready}
+	out := sliceEndpoint{Addr: addr.Unmap(), Ready: ready, Serving: ready}
 	if e.Conditions.Serving != nil {
 		out.Serving = *e.Conditions.Serving
 	}
@@ -103,8 +103,8 @@ func sliceEndpoint(e *discoveryv1.Endpoint) (SliceEndpoint, bool) {
 }
 
 // port finds the number behind a service port's name and protocol.
-func (s *Slice) port(p ServicePort) (uint16, bool) {
-	i := slices.IndexFunc(s.Ports, func(sp SlicePort) bool { return sp.Name == p.Name && sp.Protocol == p.Protocol })
+func (s *sliceFacts) port(p servicePort) (uint16, bool) {
+	i := slices.IndexFunc(s.Ports, func(sp slicePort) bool { return sp.Name == p.Name && sp.Protocol == p.Protocol })
 	if i < 0 {
 		return 0, false
 	}

@@ -24,19 +24,19 @@ type State struct {
 	// mu guards all below: the API's watches change them, one goroutine per kind, while the loop takes. Nothing is
 	// written to the kernel under it.
 	mu       sync.Mutex
-	services map[Name]Service
+	services map[Name]serviceFacts
 	outside  *outside
 	// serviceCIDRs are the ranges of cluster IPs, by object. Not every API server has such objects.
 	serviceCIDRs map[string][]netip.Prefix
-	slices       map[Name]map[Name]Slice // by service, then by slice
-	owners       map[Name]Name           // slice to service
-	nodes        map[string]NodeFacts
+	slices       map[Name]map[Name]sliceFacts // by service, then by slice
+	owners       map[Name]Name                // slice to service
+	nodes        map[string]nodeFacts
 	dirty        map[Name]bool
 	listed       map[string]bool
 	// Of services and slices: what changed, and what of that the next Take will report.
 	changes [2]changes
 	// triggers are those of the slices that the next Take will report, the earliest of each.
-	triggers map[Name]Trigger
+	triggers map[Name]trigger
 }
 
 // The places of changes.
@@ -56,8 +56,8 @@ func (c *changes) note(name Name) {
 	c.pending[name] = true
 }
 
-// Trigger is a change of endpoints in a family: when it happened in the cluster.
-type Trigger struct {
+// trigger is a change of endpoints in a family: when it happened in the cluster.
+type trigger struct {
 	Six bool
 	At  time.Time
 }
@@ -66,10 +66,10 @@ type Trigger struct {
 func NewState(name string) *State {
 	return &State{
 		node: name, wake: make(chan struct{}, 1),
-		services: map[Name]Service{}, outside: newOutside(), serviceCIDRs: map[string][]netip.Prefix{},
-		slices: map[Name]map[Name]Slice{}, owners: map[Name]Name{}, nodes: map[string]NodeFacts{},
+		services: map[Name]serviceFacts{}, outside: newOutside(), serviceCIDRs: map[string][]netip.Prefix{},
+		slices: map[Name]map[Name]sliceFacts{}, owners: map[Name]Name{}, nodes: map[string]nodeFacts{},
 		dirty: map[Name]bool{}, listed: map[string]bool{},
-		changes: [2]changes{{pending: map[Name]bool{}}, {pending: map[Name]bool{}}}, triggers: map[Name]Trigger{},
+		changes: [2]changes{{pending: map[Name]bool{}}, {pending: map[Name]bool{}}}, triggers: map[Name]trigger{},
 		Queued: func() {},
 	}
 }
@@ -86,7 +86,7 @@ type Update struct {
 	ServiceCIDRs []netip.Prefix
 	// Triggers are the changes in the cluster that the endpoints among Services come from. What was there at first is
 	// none.
-	Triggers []Trigger
+	Triggers []trigger
 }
 
 // Health is what a load balancer asks a node about a service; Port 0: nothing is served for it.
@@ -128,10 +128,10 @@ func (s *State) Take() Update {
 		}
 		svc.ExternalIPs, svc.LoadBalancerIPs = s.outside.accepted(svc.ExternalIPs),
 			s.outside.accepted(svc.LoadBalancerIPs)
-		all := slices.SortedFunc(maps.Values(s.slices[name]), func(a, b Slice) int {
+		all := slices.SortedFunc(maps.Values(s.slices[name]), func(a, b sliceFacts) int {
 			return cmp.Compare(a.Key.Name, b.Key.Name)
 		})
-		u.Services[name] = Ports(svc, all, Node{Name: s.node, Zone: self.Zone})
+		u.Services[name] = portsOf(svc, all, location{Name: s.node, Zone: self.Zone})
 		u.Health[name] = Health{Port: svc.HealthCheckPort, Local: localEndpoints(all, s.node)}
 	}
 	u.Triggers = slices.Collect(maps.Values(s.triggers))
@@ -166,7 +166,7 @@ func (s *State) Again(services iter.Seq[Name]) {
 }
 
 // localEndpoints counts the ready addresses on a node.
-func localEndpoints(all []Slice, node string) int {
+func localEndpoints(all []sliceFacts, node string) int {
 	seen := map[netip.Addr]bool{}
 	for _, sl := range all {
 		for _, e := range sl.Endpoints {
@@ -199,7 +199,7 @@ func (s *State) listedLocked(kind string) {
 }
 
 // setServiceLocked stores svc; unchanged facts (an annotation changed) wake nobody.
-func (s *State) setServiceLocked(svc Service) {
+func (s *State) setServiceLocked(svc serviceFacts) {
 	old, known := s.services[svc.Name]
 	if known && reflect.DeepEqual(old, svc) {
 		return
@@ -249,7 +249,7 @@ func (s *State) Protect(list []netip.Addr) {
 
 // apiServers are the addresses of API servers that a slice has: the one that they write themselves. Users can make
 // others of its Service.
-func apiServers(sl Slice) (out []netip.Addr) {
+func apiServers(sl sliceFacts) (out []netip.Addr) {
 	if sl.Key == (Name{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}) {
 		for _, e := range sl.Endpoints {
 			out = append(out, e.Addr)
@@ -266,11 +266,11 @@ func (s *State) concernLocked(names []Name) {
 	}
 }
 
-func (s *State) setSliceLocked(sl Slice) {
+func (s *State) setSliceLocked(sl sliceFacts) {
 	if owner, ok := s.owners[sl.Key]; ok && owner != sl.Service {
 		s.dropSliceLocked(sl.Key)
 	}
-	trigger := Trigger{sl.Six, sl.Trigger}
+	trigger := trigger{sl.Six, sl.Trigger}
 	sl.Trigger = time.Time{} // is not kept: a slice that says the same again is no change
 	old, ok := s.slices[sl.Service][sl.Key]
 	if ok && reflect.DeepEqual(old, sl) {
@@ -279,7 +279,7 @@ func (s *State) setSliceLocked(sl Slice) {
 	s.concernLocked(append(s.outside.own(apiServers(sl)), s.outside.disown(apiServers(old))...))
 	s.changes[ofSlices].note(sl.Key)
 	if s.slices[sl.Service] == nil {
-		s.slices[sl.Service] = map[Name]Slice{}
+		s.slices[sl.Service] = map[Name]sliceFacts{}
 	}
 	s.slices[sl.Service][sl.Key] = sl
 	s.owners[sl.Key] = sl.Service
@@ -309,7 +309,7 @@ func (s *State) dropSliceLocked(key Name) {
 	}
 }
 
-func (s *State) setNodeLocked(n NodeFacts) {
+func (s *State) setNodeLocked(n nodeFacts) {
 	old, known := s.nodes[n.Name]
 	if known && reflect.DeepEqual(old, n) {
 		return

@@ -230,7 +230,7 @@ func TestRenewal(t *testing.T) {
 			value(t, reg, "kubelet_certificate_manager_server_ttl_seconds"); n != 1 || ttl < 35930 || ttl > 35950 {
 			t.Errorf("%v rotations, %v s left", n, ttl)
 		}
-		kept, err := Store{dir, "kubelet-server"}.Current()
+		kept, err := Store{dir, "kubelet-server"}.current()
 		if err != nil || !kept.Leaf.Equal(second.Leaf) {
 			t.Errorf("kept %v, %v", kept, err)
 		}
@@ -480,7 +480,7 @@ func TestStoreIsNeverHalf(t *testing.T) {
 	if err := os.Symlink("nowhere", filepath.Join(s.Dir, "kubelet-client-updated.pem")); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := s.Current(); c != nil || err != nil {
+	if c, err := s.current(); c != nil || err != nil {
 		t.Errorf("%v, %v", c, err)
 	}
 	if _, err := s.Update([]byte("x"), []byte("y"), time.Now()); err == nil {
@@ -500,7 +500,7 @@ func TestStoreIsNeverHalf(t *testing.T) {
 		t.Fatal(err)
 	}
 	var c *tls.Certificate
-	if c, err = s.Current(); c == nil || err != nil {
+	if c, err = s.current(); c == nil || err != nil {
 		t.Errorf("%v, %v", c, err)
 	}
 }

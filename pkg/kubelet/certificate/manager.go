@@ -74,7 +74,7 @@ func NewManager(cfg Config) (*Manager, error) {
 		cfg.Held = NewHeld(cfg.Now)
 	}
 	m := &Manager{cfg: cfg}
-	kept, err := cfg.Store.Current()
+	kept, err := cfg.Store.current()
 	if err != nil {
 		return nil, err
 	}

@@ -22,8 +22,8 @@ type Store struct {
 // Path is the link to the newest certificate.
 func (s Store) Path() string { return filepath.Join(s.Dir, s.Prefix+"-current.pem") }
 
-// Current returns the newest certificate, nil if there is none.
-func (s Store) Current() (*tls.Certificate, error) {
+// current returns the newest certificate, nil if there is none.
+func (s Store) current() (*tls.Certificate, error) {
 	pair, err := os.ReadFile(s.Path())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -33,8 +33,8 @@ type Config struct {
 	PodPidsLimit int64
 	// Swap is the swap that pods may use; none by default.
 	Swap Swap
-	// Mountinfo tells where the hierarchies are; /proc/self/mountinfo by default.
-	Mountinfo string
+	// mountinfo tells where the hierarchies are; /proc/self/mountinfo by default.
+	mountinfo string
 	// Observe, if set, is told how long the making (create), changing (update) or removing (destroy) of a pod's cgroup,
 	// or of a class's, took.
 	Observe func(operation string, took time.Duration)
@@ -63,14 +63,14 @@ func New(cfg Config) (*Manager, error) {
 	if cfg.Driver == "" {
 		cfg.Driver = DriverCgroupfs
 	}
-	if cfg.Mountinfo == "" {
-		cfg.Mountinfo = "/proc/self/mountinfo"
+	if cfg.mountinfo == "" {
+		cfg.mountinfo = "/proc/self/mountinfo"
 	}
 	names, err := newNaming(cfg.Root, cfg.Driver)
 	if err != nil {
 		return nil, err
 	}
-	t, err := findTree(cfg.Mountinfo)
+	t, err := findTree(cfg.mountinfo)
 	if err != nil {
 		return nil, err
 	}
@@ -92,11 +92,11 @@ func (m *Manager) Version() int {
 func (m *Manager) Setup() error {
 	for _, g := range []struct {
 		parts  []string
-		values Values
+		values values
 	}{
 		{[]string{"kubepods"}, forList(m.cfg.Limit)},
-		{[]string{"kubepods", "burstable"}, Values{CPUShares: minShares}},
-		{[]string{"kubepods", "besteffort"}, Values{CPUShares: minShares}},
+		{[]string{"kubepods", "burstable"}, values{cpuShares: minShares}},
+		{[]string{"kubepods", "besteffort"}, values{cpuShares: minShares}},
 	} {
 		p := m.names.path(g.parts...)
 		if err := m.tree.create(p); err != nil {

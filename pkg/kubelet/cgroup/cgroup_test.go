@@ -49,25 +49,25 @@ func TestForPod(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pod   *corev1.Pod
 		class corev1.PodQOSClass
-		want  Values
+		want  values
 	}{
 		"best effort": {podOf("u", container("", "", "", "")), corev1.PodQOSBestEffort,
-			Values{CPUShares: 2, CPUQuota: -1, NoSwap: true, Pids: 9}},
+			values{cpuShares: 2, cpuQuota: -1, noSwap: true, pids: 9}},
 		"guaranteed": {podOf("u", container("500m", "500m", "1Mi", "1Mi")), corev1.PodQOSGuaranteed,
-			Values{CPUShares: 512, CPUQuota: 50000, Memory: 1 << 20, NoSwap: true, Pids: 9}},
+			values{cpuShares: 512, cpuQuota: 50000, memory: 1 << 20, noSwap: true, pids: 9}},
 		"burstable": {podOf("u", container("100m", "", "", "")), corev1.PodQOSBurstable,
-			Values{CPUShares: 102, CPUQuota: -1, NoSwap: true, Pids: 9}},
+			values{cpuShares: 102, cpuQuota: -1, noSwap: true, pids: 9}},
 		"one without limits": {podOf("u", container("1", "1", "1Mi", "1Mi"), container("", "2", "", "")),
-			corev1.PodQOSBurstable, Values{CPUShares: 1024, CPUQuota: 300000, NoSwap: true, Pids: 9}},
+			corev1.PodQOSBurstable, values{cpuShares: 1024, cpuQuota: 300000, noSwap: true, pids: 9}},
 		"tiny quota": {podOf("u", container("1m", "1m", "", "")), corev1.PodQOSBurstable,
-			Values{CPUShares: 2, CPUQuota: 1000, NoSwap: true, Pids: 9}},
+			values{cpuShares: 2, cpuQuota: 1000, noSwap: true, pids: 9}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if c := runtime.QOSClass(tc.pod); c != tc.class {
 				t.Error("class", c)
 			}
-			if d := cmp.Diff(tc.want, forPod(tc.pod, 9, Swap{})); d != "" {
+			if d := cmp.Diff(tc.want, forPod(tc.pod, 9, Swap{}), cmp.AllowUnexported(values{})); d != "" {
 				t.Error(d)
 			}
 		})
@@ -75,7 +75,7 @@ func TestForPod(t *testing.T) {
 	done := podOf("d", container("1", "", "", ""))
 	done.Status.Phase = corev1.PodSucceeded
 	if v := forBurstable([]*corev1.Pod{podOf("a", container("250m", "", "", "")),
-		podOf("b", container("750m", "", "", "")), done}); v.CPUShares != 1024 {
+		podOf("b", container("750m", "", "", "")), done}); v.cpuShares != 1024 {
 		t.Error(v)
 	}
 }
@@ -158,7 +158,7 @@ func fakeTree(t *testing.T, v2 bool) (*Manager, string) {
 	if err := os.WriteFile(path, []byte(info.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m, err := New(Config{Mountinfo: path, Log: slog.New(slog.DiscardHandler)})
+	m, err := New(Config{mountinfo: path, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func fakeTree(t *testing.T, v2 bool) (*Manager, string) {
 
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	v := Values{CPUShares: 1024, CPUQuota: 50000, Memory: 4096, Pids: 7}
+	v := values{cpuShares: 1024, cpuQuota: 50000, memory: 4096, pids: 7}
 	one, _ := fakeTree(t, false)
 	two, _ := fakeTree(t, true)
 	if one.Version() != 1 || two.Version() != 2 {
@@ -183,11 +183,11 @@ func TestSettings(t *testing.T) {
 		{"memory", "memory.max", "4096"}, {"pids", "pids.max", "7"}}, two.tree.settings(v, 0), all); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]setting{{"cpu", "cpu.max", "max 100000"}}, two.tree.settings(Values{CPUQuota: -1}, 0),
+	if d := cmp.Diff([]setting{{"cpu", "cpu.max", "max 100000"}}, two.tree.settings(values{cpuQuota: -1}, 0),
 		all); d != "" {
 		t.Error(d)
 	}
-	if len(one.tree.settings(Values{}, 0)) != 0 {
+	if len(one.tree.settings(values{}, 0)) != 0 {
 		t.Error("zero values write something")
 	}
 }
@@ -201,20 +201,20 @@ func TestSwapSettings(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		m    *Manager
-		v    Values
+		v    values
 		now  int64
 		want []setting
 	}{
-		{"v1, a new cgroup", one, Values{Memory: 4096, NoSwap: true}, math.MaxInt64,
+		{"v1, a new cgroup", one, values{memory: 4096, noSwap: true}, math.MaxInt64,
 			[]setting{{"memory", limit, "4096"}, {"memory", both, "4096"}, {"memory", swappiness, "0"}}},
-		{"v1, less", one, Values{Memory: 4096, NoSwap: true}, 8192,
+		{"v1, less", one, values{memory: 4096, noSwap: true}, 8192,
 			[]setting{{"memory", limit, "4096"}, {"memory", both, "4096"}, {"memory", swappiness, "0"}}},
-		{"v1, more", one, Values{Memory: 4096, NoSwap: true}, 1024,
+		{"v1, more", one, values{memory: 4096, noSwap: true}, 1024,
 			[]setting{{"memory", both, "4096"}, {"memory", limit, "4096"}, {"memory", swappiness, "0"}}},
-		{"v1, no limit", one, Values{NoSwap: true}, math.MaxInt64, []setting{{"memory", swappiness, "0"}}},
-		{"v2", two, Values{Memory: 4096, NoSwap: true}, 0,
+		{"v1, no limit", one, values{noSwap: true}, math.MaxInt64, []setting{{"memory", swappiness, "0"}}},
+		{"v2", two, values{memory: 4096, noSwap: true}, 0,
 			[]setting{{"memory", "memory.max", "4096"}, {"memory", "memory.swap.max", "0"}}},
-		{"v2, no limit", two, Values{NoSwap: true}, 0, []setting{{"memory", "memory.swap.max", "0"}}},
+		{"v2, no limit", two, values{noSwap: true}, 0, []setting{{"memory", "memory.swap.max", "0"}}},
 	} {
 		if d := cmp.Diff(c.want, c.m.tree.settings(c.v, c.now), cmp.AllowUnexported(setting{})); d != "" {
 			t.Errorf("%s: %s", c.name, d)

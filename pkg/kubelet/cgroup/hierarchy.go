@@ -136,54 +136,54 @@ const memsw = "memory.memsw.limit_in_bytes"
 
 // settings are the writes that give a cgroup its values, in their order. memory is the limit of memory that it has, in
 // bytes.
-func (t *tree) settings(v Values, memory int64) []setting {
+func (t *tree) settings(v values, memory int64) []setting {
 	var out []setting
 	add := func(c, f, val string) { out = append(out, setting{c, f, val}) }
 	num := func(n int64) string { return strconv.FormatInt(n, 10) }
-	if v.CPUShares > 0 && t.v2 {
-		add("cpu", "cpu.weight", strconv.FormatUint(weight(v.CPUShares), 10))
-	} else if v.CPUShares > 0 {
-		add("cpu", "cpu.shares", strconv.FormatUint(v.CPUShares, 10))
+	if v.cpuShares > 0 && t.v2 {
+		add("cpu", "cpu.weight", strconv.FormatUint(weight(v.cpuShares), 10))
+	} else if v.cpuShares > 0 {
+		add("cpu", "cpu.shares", strconv.FormatUint(v.cpuShares, 10))
 	}
 	switch {
-	case v.CPUQuota < 0 && t.v2:
+	case v.cpuQuota < 0 && t.v2:
 		add("cpu", "cpu.max", "max "+num(period))
-	case v.CPUQuota > 0 && t.v2:
-		add("cpu", "cpu.max", num(v.CPUQuota)+" "+num(period))
-	case v.CPUQuota < 0:
+	case v.cpuQuota > 0 && t.v2:
+		add("cpu", "cpu.max", num(v.cpuQuota)+" "+num(period))
+	case v.cpuQuota < 0:
 		add("cpu", "cpu.cfs_quota_us", "-1")
-	case v.CPUQuota > 0:
+	case v.cpuQuota > 0:
 		add("cpu", "cpu.cfs_period_us", num(period))
-		add("cpu", "cpu.cfs_quota_us", num(v.CPUQuota))
+		add("cpu", "cpu.cfs_quota_us", num(v.cpuQuota))
 	}
-	switch limited := v.Memory > 0; {
+	switch limited := v.memory > 0; {
 	case limited && t.v2:
-		add("memory", "memory.max", num(v.Memory))
-	case limited && v.NoSwap && v.Memory > memory:
-		add("memory", memsw, num(v.Memory))
-		add("memory", "memory.limit_in_bytes", num(v.Memory))
-	case limited && v.NoSwap:
-		add("memory", "memory.limit_in_bytes", num(v.Memory))
-		add("memory", memsw, num(v.Memory))
+		add("memory", "memory.max", num(v.memory))
+	case limited && v.noSwap && v.memory > memory:
+		add("memory", memsw, num(v.memory))
+		add("memory", "memory.limit_in_bytes", num(v.memory))
+	case limited && v.noSwap:
+		add("memory", "memory.limit_in_bytes", num(v.memory))
+		add("memory", memsw, num(v.memory))
 	case limited:
-		add("memory", "memory.limit_in_bytes", num(v.Memory))
+		add("memory", "memory.limit_in_bytes", num(v.memory))
 	}
 	switch {
-	case v.Swap > 0 && t.v2:
-		add("memory", "memory.swap.max", num(v.Swap))
-	case v.NoSwap && t.v2:
+	case v.swap > 0 && t.v2:
+		add("memory", "memory.swap.max", num(v.swap))
+	case v.noSwap && t.v2:
 		add("memory", "memory.swap.max", "0")
-	case v.NoSwap: // for those without a limit; what is made in the cgroup inherits it
+	case v.noSwap: // for those without a limit; what is made in the cgroup inherits it
 		add("memory", "memory.swappiness", "0")
 	}
-	if v.Pids > 0 {
-		add("pids", "pids.max", num(v.Pids))
+	if v.pids > 0 {
+		add("pids", "pids.max", num(v.pids))
 	}
 	return out
 }
 
 // apply writes the values. What the kernel does not offer (no such file) is left out.
-func (t *tree) apply(cgroup string, v Values) error {
+func (t *tree) apply(cgroup string, v values) error {
 	memory, _ := readNumber(t.file("memory", cgroup, "memory.limit_in_bytes")) // none to be read: none that counts
 	for _, s := range t.settings(v, int64(min(memory, math.MaxInt64))) {
 		path := t.file(s.controller, cgroup, s.file)

@@ -37,7 +37,7 @@ func (m *Manager) create(pod *corev1.Pod) error {
 	}
 	v := forPod(pod, m.cfg.PodPidsLimit, m.cfg.Swap)
 	if _, over := m.over(pod, v); over {
-		v.Memory = 0 // a restart of the kubelet came before Settle
+		v.memory = 0 // a restart of the kubelet came before Settle
 	}
 	return m.tree.apply(p, v)
 }

@@ -20,7 +20,7 @@ func (m *Manager) Grow(pod *corev1.Pod) error {
 func (m *Manager) Settle(pod *corev1.Pod) error {
 	v := forPod(pod, m.cfg.PodPidsLimit, m.cfg.Swap)
 	if used, over := m.over(pod, v); over {
-		return fmt.Errorf("attempting to set pod memory limit (%d) below current usage (%d)", v.Memory, used)
+		return fmt.Errorf("attempting to set pod memory limit (%d) below current usage (%d)", v.memory, used)
 	}
 	return m.tree.apply(m.path(pod), v)
 }
@@ -37,32 +37,32 @@ func (m *Manager) MayLimit(pod *corev1.Pod, name, id string, memory int64) error
 }
 
 // over reports whether the pod uses more memory than v would let it.
-func (m *Manager) over(pod *corev1.Pod, v Values) (used uint64, over bool) {
+func (m *Manager) over(pod *corev1.Pod, v values) (used uint64, over bool) {
 	usage, err := m.PodUsage(pod)
-	return usage.MemoryBytes, err == nil && v.Memory > 0 && usage.MemoryBytes > uint64(v.Memory)
+	return usage.MemoryBytes, err == nil && v.memory > 0 && usage.MemoryBytes > uint64(v.memory)
 }
 
 // more are the values of v that are more than the limits that a cgroup has. A limit that it has not is more than any.
-func (v Values) more(has Values) Values {
-	if has.CPUQuota <= 0 || v.CPUQuota > 0 && v.CPUQuota < has.CPUQuota {
-		v.CPUQuota = 0
+func (v values) more(has values) values {
+	if has.cpuQuota <= 0 || v.cpuQuota > 0 && v.cpuQuota < has.cpuQuota {
+		v.cpuQuota = 0
 	}
-	if has.Memory <= 0 || v.Memory < has.Memory {
-		v.Memory = 0
+	if has.memory <= 0 || v.memory < has.memory {
+		v.memory = 0
 	}
 	return v
 }
 
 // limits are the limits that a cgroup has; 0: none, or not to be read.
-func (t *tree) limits(cgroup string) Values {
-	var v Values
+func (t *tree) limits(cgroup string) values {
+	var v values
 	quota, memory := "cpu.cfs_quota_us", "memory.limit_in_bytes"
 	if t.v2 {
 		quota, memory = "cpu.max", "memory.max"
 	}
-	v.CPUQuota = t.limit("cpu", cgroup, quota)
-	if v.Memory = t.limit("memory", cgroup, memory); v.Memory >= noLimit {
-		v.Memory = 0
+	v.cpuQuota = t.limit("cpu", cgroup, quota)
+	if v.memory = t.limit("memory", cgroup, memory); v.memory >= noLimit {
+		v.memory = 0
 	}
 	return v
 }

@@ -48,7 +48,7 @@ func TestLimitedSwap(t *testing.T) {
 			}
 			all += c.want[i]
 		}
-		if v := forPod(c.pod, 0, swap); v.Swap != all || v.NoSwap != (all == 0) {
+		if v := forPod(c.pod, 0, swap); v.swap != all || v.noSwap != (all == 0) {
 			t.Errorf("%s: the pod's cgroup %+v, want %d", name, v, all)
 		}
 	}

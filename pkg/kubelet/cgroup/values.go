@@ -17,21 +17,21 @@ const (
 	minQuota  = 1000   // µs
 )
 
-// Values are the settings of one cgroup in the terms of cgroup v1. Zero leaves a setting as it is.
-type Values struct {
-	CPUShares uint64
-	CPUQuota  int64 // µs of CPU time per 100 ms; -1 removes the limit
-	Memory    int64 // bytes
-	// NoSwap forbids swap. Swap is how much of it there may be, in bytes, with cgroup v2.
-	NoSwap bool
-	Swap   int64
-	Pids   int64
+// values are the settings of one cgroup in the terms of cgroup v1. Zero leaves a setting as it is.
+type values struct {
+	cpuShares uint64
+	cpuQuota  int64 // µs of CPU time per 100 ms; -1 removes the limit
+	memory    int64 // bytes
+	// noSwap forbids swap; swap is how much of it there may be, in bytes, with cgroup v2.
+	noSwap bool
+	swap   int64
+	pids   int64
 }
 
 // forPod returns the settings of the pod's cgroup: CPU shares by its requests; quota and memory limit only if every
 // container has that limit, for otherwise one without would be held to the others'. Swap is what its containers may use
 // together. pids is the node's limit for a pod, 0 for none.
-func forPod(pod *corev1.Pod, pids int64, swap Swap) Values {
+func forPod(pod *corev1.Pod, pids int64, swap Swap) values {
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
 	cpuLimited, memoryLimited := true, true
 	limits := resource.PodLimits(pod,
@@ -44,33 +44,33 @@ func forPod(pod *corev1.Pod, pids int64, swap Swap) Values {
 		cpuLimited = cpuLimited || !own.Cpu().IsZero()
 		memoryLimited = memoryLimited || !own.Memory().IsZero()
 	}
-	v := Values{CPUShares: cpuShares(requests.Cpu().MilliValue()), CPUQuota: -1, Swap: swap.podLimit(pod), Pids: pids}
-	v.NoSwap = v.Swap == 0
+	v := values{cpuShares: cpuShares(requests.Cpu().MilliValue()), cpuQuota: -1, swap: swap.podLimit(pod), pids: pids}
+	v.noSwap = v.swap == 0
 	if runtime.QOSClass(pod) == corev1.PodQOSBestEffort {
-		v.CPUShares = minShares
+		v.cpuShares = minShares
 	}
 	if cpuLimited {
-		v.CPUQuota = cpuQuota(limits.Cpu().MilliValue())
+		v.cpuQuota = cpuQuota(limits.Cpu().MilliValue())
 	}
 	if memoryLimited {
-		v.Memory = limits.Memory().Value()
+		v.memory = limits.Memory().Value()
 	}
 	return v
 }
 
 // forList returns the settings of a cgroup that is bound to those amounts of CPU, memory and processes; 0 is not
 // bounded.
-func forList(l corev1.ResourceList) Values {
+func forList(l corev1.ResourceList) values {
 	pids := l["pid"]
-	v := Values{Memory: l.Memory().Value(), Pids: pids.Value()}
+	v := values{memory: l.Memory().Value(), pids: pids.Value()}
 	if cpu := l.Cpu().MilliValue(); cpu > 0 {
-		v.CPUShares = cpuShares(cpu)
+		v.cpuShares = cpuShares(cpu)
 	}
 	return v
 }
 
 // forBurstable returns the CPU shares of the cgroup of all burstable pods: what these request together.
-func forBurstable(pods []*corev1.Pod) Values {
+func forBurstable(pods []*corev1.Pod) values {
 	var milli int64
 	for _, p := range pods {
 		if runtime.QOSClass(p) == corev1.PodQOSBurstable && p.Status.Phase != corev1.PodSucceeded &&
@@ -79,7 +79,7 @@ func forBurstable(pods []*corev1.Pod) Values {
 			milli += requests.Cpu().MilliValue()
 		}
 	}
-	return Values{CPUShares: cpuShares(milli)}
+	return values{cpuShares: cpuShares(milli)}
 }
 
 // cpuShares converts thousandths of a CPU into cpu.shares: 1024 for one CPU, at least 2.

@@ -12,12 +12,12 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// ErrExecTimeout tells that a command did not end in its time.
-type ErrExecTimeout struct{ After time.Duration }
+// execTimeoutError tells that a command did not end in its time.
+type execTimeoutError struct{ after time.Duration }
 
 // Error names the time that was allowed.
-func (e ErrExecTimeout) Error() string {
-	return fmt.Sprintf("command timed out after %s", e.After)
+func (e execTimeoutError) Error() string {
+	return fmt.Sprintf("command timed out after %s", e.after)
 }
 
 // ExecSync runs a command in a running container and waits for its end; timeout 0 waits as long as ctx.
@@ -34,7 +34,7 @@ func (c *Client) ExecSync(ctx context.Context, id string, cmd []string, timeout 
 	if err != nil {
 		// The runtime's word, not our own deadline: that means that the runtime hangs.
 		if timeout > 0 && status.Code(err) == codes.DeadlineExceeded && ctx.Err() == nil {
-			return runtime.ExecResult{}, fmt.Errorf("%w: %w", ErrExecTimeout{timeout}, err)
+			return runtime.ExecResult{}, fmt.Errorf("%w: %w", execTimeoutError{timeout}, err)
 		}
 		return runtime.ExecResult{}, fmt.Errorf("exec in container %s: %w", id, err)
 	}
@@ -78,4 +78,4 @@ func (c *Client) PortForward(ctx context.Context, sandboxID string, ports []int3
 }
 
 // Timeout tells that this is a matter of time.
-func (e ErrExecTimeout) Timeout() bool { return true }
+func (e execTimeoutError) Timeout() bool { return true }

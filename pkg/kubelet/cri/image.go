@@ -64,22 +64,22 @@ func (c *Client) Pull(ctx context.Context, name string, auth *runtime.Auth, pod 
 	}
 	r, err := c.images.PullImage(ctx, q)
 	if err != nil {
-		return "", &PullError{Image: name, err: err}
+		return "", &pullError{image: name, err: err}
 	}
 	return r.ImageRef, nil
 }
 
-// PullError is a failed pull; its text is the runtime's own.
-type PullError struct {
-	Image string
+// pullError is a failed pull; its text is the runtime's own.
+type pullError struct {
+	image string
 	err   error
 }
 
 // Error returns what the runtime said.
-func (e *PullError) Error() string { return Message(e.err) }
+func (e *pullError) Error() string { return Message(e.err) }
 
 // Unwrap returns the gRPC error.
-func (e *PullError) Unwrap() error { return e.err }
+func (e *pullError) Unwrap() error { return e.err }
 
 // RemoveImage removes an image; one that is gone is no error.
 func (c *Client) RemoveImage(ctx context.Context, id string) error {

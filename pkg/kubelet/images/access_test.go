@@ -230,18 +230,18 @@ func TestRecords(t *testing.T) {
 		t.Errorf("%s, %v", text, err)
 	}
 	gone := func(string) bool { return false }
-	if err := r.Prune(gone, now); err != nil {
+	if err := r.prune(gone, now); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(record); err != nil {
 		t.Error("forgotten although written since:", err)
 	}
-	if err := errors.Join(r.Prune(func(id string) bool {
+	if err := errors.Join(r.prune(func(id string) bool {
 		return id == "sha256:abc"
-	}, now.Add(time.Minute)), r.Prune(gone, now)); err != nil {
+	}, now.Add(time.Minute)), r.prune(gone, now)); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Prune(gone, now.Add(time.Minute)); err != nil {
+	if err := r.prune(gone, now.Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(record); !errors.Is(err, fs.ErrNotExist) {

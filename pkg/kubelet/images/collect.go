@@ -53,7 +53,7 @@ func (c *Collector) Collect(ctx context.Context) error {
 	if err := unix.Statfs(where.Images, &fs); err != nil {
 		return fmt.Errorf("measure the image file system %s: %w", where.Images, err)
 	}
-	need := toFree(c.Policy, Disk{Capacity: fs.Blocks * uint64(fs.Bsize), Available: fs.Bavail * uint64(fs.Bsize)})
+	need := toFree(c.Policy, disk{capacity: fs.Blocks * uint64(fs.Bsize), available: fs.Bavail * uint64(fs.Bsize)})
 	freed, err := c.collect(ctx, need)
 	if err == nil && freed < need {
 		err = &TooFew{Need: need, Freed: freed}
@@ -93,22 +93,22 @@ func (c *Collector) collect(ctx context.Context, need int64) (freed int64, err e
 		is := func(id string) bool {
 			return slices.ContainsFunc(present, func(i runtime.Image) bool { return i.ID == id })
 		}
-		errs = append(errs, r.Prune(is, now))
+		errs = append(errs, r.prune(is, now))
 	}
 	c.known = track(c.known, present, used, now)
 	for _, v := range victims(c.Policy, need, present, c.known, used, now) {
-		errs = append(errs, c.Manager.WhenFree(v.ID, func() error {
+		errs = append(errs, c.Manager.whenFree(v.id, func() error {
 			// A container may have been made of it since; none is while it is being removed.
-			if used, err := c.used(ctx); err != nil || used[v.ID] {
+			if used, err := c.used(ctx); err != nil || used[v.id] {
 				return err
 			}
-			if err := c.Node.RemoveImage(ctx, v.ID); err != nil {
+			if err := c.Node.RemoveImage(ctx, v.id); err != nil {
 				return err
 			}
-			c.Log.Info("unused image removed", "image", v.ID, "reason", v.Reason)
-			c.Removed(v.Reason)
-			delete(c.known, v.ID)
-			freed += int64(v.Size)
+			c.Log.Info("unused image removed", "image", v.id, "reason", v.reason)
+			c.Removed(v.reason)
+			delete(c.known, v.id)
+			freed += int64(v.size)
 			return nil
 		}))
 	}

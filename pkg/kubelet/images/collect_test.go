@@ -13,8 +13,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// disk is a node that has images, of which a container uses one.
-type disk struct {
+// fullNode is a node that has images, of which a container uses one.
+type fullNode struct {
 	images  []runtime.Image
 	used    string
 	dir     string
@@ -24,9 +24,9 @@ type disk struct {
 	late  string
 }
 
-func (d *disk) Images(context.Context) ([]runtime.Image, error) { return d.images, nil }
+func (d *fullNode) Images(context.Context) ([]runtime.Image, error) { return d.images, nil }
 
-func (d *disk) Image(_ context.Context, name string) (*runtime.Image, error) {
+func (d *fullNode) Image(_ context.Context, name string) (*runtime.Image, error) {
 	if name == "sha256:a" {
 		return nil, errors.New("ambiguous digest string")
 	}
@@ -38,7 +38,7 @@ func (d *disk) Image(_ context.Context, name string) (*runtime.Image, error) {
 	return nil, nil
 }
 
-func (d *disk) Pods(context.Context) ([]*runtime.PodStatus, error) {
+func (d *fullNode) Pods(context.Context) ([]*runtime.PodStatus, error) {
 	d.lists++
 	p := &runtime.PodStatus{Containers: []runtime.Container{{ImageID: d.used}}}
 	if d.lists > 1 {
@@ -47,11 +47,11 @@ func (d *disk) Pods(context.Context) ([]*runtime.PodStatus, error) {
 	return []*runtime.PodStatus{p}, nil
 }
 
-func (d *disk) Filesystems(context.Context) (runtime.Filesystems, error) {
+func (d *fullNode) Filesystems(context.Context) (runtime.Filesystems, error) {
 	return runtime.Filesystems{Images: d.dir}, nil
 }
 
-func (d *disk) RemoveImage(_ context.Context, id string) error {
+func (d *fullNode) RemoveImage(_ context.Context, id string) error {
 	d.removed = append(d.removed, id)
 	return nil
 }
@@ -60,7 +60,7 @@ func (d *disk) RemoveImage(_ context.Context, id string) error {
 // that was made meanwhile.
 func TestCollectUnusedImages(t *testing.T) {
 	t.Parallel()
-	d := &disk{used: "container", late: "late", dir: t.TempDir(),
+	d := &fullNode{used: "container", late: "late", dir: t.TempDir(),
 		images: []runtime.Image{{ID: "container"}, {ID: "volume", RepoTags: []string{"v:1"}}, {ID: "late"},
 			{ID: "unused"}}}
 	now := time.Unix(0, 0)

@@ -15,11 +15,11 @@ type Policy struct {
 	MinAge, MaxAge time.Duration
 }
 
-// Disk is the file system that holds the images, in bytes.
-type Disk struct{ Capacity, Available uint64 }
+// disk is the file system that holds the images, in bytes.
+type disk struct{ capacity, available uint64 }
 
 // seen is when an image was first seen on the node and when a container last used it.
-type seen struct{ First, Used time.Time }
+type seen struct{ first, used time.Time }
 
 // track updates what is known of images: used holds the ids that containers use now.
 func track(known map[string]seen, present []runtime.Image, used map[string]bool, now time.Time) map[string]seen {
@@ -27,10 +27,10 @@ func track(known map[string]seen, present []runtime.Image, used map[string]bool,
 	for _, img := range present {
 		s, ok := known[img.ID]
 		if !ok {
-			s.First = now
+			s.first = now
 		}
 		if used[img.ID] {
-			s.Used = now
+			s.used = now
 		}
 		next[img.ID] = s
 	}
@@ -48,32 +48,32 @@ const (
 
 // victim is an image that is to be removed.
 type victim struct {
-	ID     string
-	Size   uint64
-	Reason Reason
+	id     string
+	size   uint64
+	reason Reason
 }
 
 // victims chooses the images to remove to free so many bytes, the longest unused first. It is pure.
 func victims(p Policy, need int64, present []runtime.Image, known map[string]seen, used map[string]bool,
 	now time.Time) []victim {
 	candidates := slices.DeleteFunc(slices.Clone(present), func(i runtime.Image) bool {
-		return i.Pinned || used[i.ID] || now.Sub(known[i.ID].First) < p.MinAge
+		return i.Pinned || used[i.ID] || now.Sub(known[i.ID].first) < p.MinAge
 	})
 	slices.SortStableFunc(candidates, func(a, b runtime.Image) int {
-		return cmp.Or(known[a.ID].Used.Compare(known[b.ID].Used), known[a.ID].First.Compare(known[b.ID].First))
+		return cmp.Or(known[a.ID].used.Compare(known[b.ID].used), known[a.ID].first.Compare(known[b.ID].first))
 	})
 	var out []victim
 	for _, c := range candidates {
 		s := known[c.ID]
-		last := s.Used
+		last := s.used
 		if last.IsZero() {
-			last = s.First
+			last = s.first
 		}
 		old := p.MaxAge > 0 && now.Sub(last) > p.MaxAge
 		v := victim{c.ID, c.Size, forSpace}
 		switch {
 		case old:
-			v.Reason = forAge
+			v.reason = forAge
 		case need <= 0:
 			continue
 		}
@@ -84,13 +84,13 @@ func victims(p Policy, need int64, present []runtime.Image, known map[string]see
 }
 
 // toFree is how many bytes must go, 0 or less for none.
-func toFree(p Policy, d Disk) int64 {
-	if d.Capacity == 0 || p.High >= 100 {
+func toFree(p Policy, d disk) int64 {
+	if d.capacity == 0 || p.High >= 100 {
 		return 0
 	}
-	use := 100 - int(d.Available*100/d.Capacity)
+	use := 100 - int(d.available*100/d.capacity)
 	if use < p.High {
 		return 0
 	}
-	return int64(d.Capacity)*int64(100-p.Low)/100 - int64(d.Available)
+	return int64(d.capacity)*int64(100-p.Low)/100 - int64(d.available)
 }

@@ -61,9 +61,9 @@ func (h *holds) release(id string) {
 	}
 }
 
-// WhenFree does f, which removes the image, unless somebody holds it, and returns its error. Nobody gets hold of the
+// whenFree does f, which removes the image, unless somebody holds it, and returns its error. Nobody gets hold of the
 // image until f is done.
-func (m *Manager) WhenFree(id string, f func() error) error {
+func (m *Manager) whenFree(id string, f func() error) error {
 	h := m.holds
 	h.mu.Lock()
 	if h.users[id] > 0 || h.going[id] != nil {

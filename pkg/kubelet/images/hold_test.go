@@ -25,7 +25,7 @@ func TestAHeldImageIsNotRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 		remove := func() error { delete(s.present, "x:1"); return nil }
-		if err := m.WhenFree(img.ID, remove); err != nil || !s.present["x:1"] {
+		if err := m.whenFree(img.ID, remove); err != nil || !s.present["x:1"] {
 			t.Fatal("an image that becomes a container was removed", err)
 		}
 		release()
@@ -34,7 +34,7 @@ func TestAHeldImageIsNotRemoved(t *testing.T) {
 		begun, end := make(chan struct{}), make(chan struct{})
 		removed := make(chan error)
 		go func() {
-			removed <- m.WhenFree(img.ID, func() error { close(begun); <-end; return remove() })
+			removed <- m.whenFree(img.ID, func() error { close(begun); <-end; return remove() })
 		}()
 		<-begun
 		held := make(chan error)

@@ -189,10 +189,10 @@ func TestVictims(t *testing.T) {
 	now := time.Unix(1e6, 0)
 	present := []runtime.Image{{ID: "used", Size: 10}, {ID: "old", Size: 10}, {ID: "older", Size: 10},
 		{ID: "young", Size: 10}, {ID: "pinned", Size: 10, Pinned: true}}
-	known := map[string]seen{"used": {First: now.Add(-9 * time.Hour)},
-		"old":   {First: now.Add(-9 * time.Hour), Used: now.Add(-time.Hour)},
-		"older": {First: now.Add(-9 * time.Hour), Used: now.Add(-2 * time.Hour)}, "young": {First: now},
-		"pinned": {First: now.Add(-9 * time.Hour)}}
+	known := map[string]seen{"used": {first: now.Add(-9 * time.Hour)},
+		"old":   {first: now.Add(-9 * time.Hour), used: now.Add(-time.Hour)},
+		"older": {first: now.Add(-9 * time.Hour), used: now.Add(-2 * time.Hour)}, "young": {first: now},
+		"pinned": {first: now.Add(-9 * time.Hour)}}
 	used := map[string]bool{"used": true}
 	p := Policy{High: 85, Low: 80, MinAge: time.Minute}
 	for _, c := range []struct {
@@ -208,11 +208,11 @@ func TestVictims(t *testing.T) {
 		{"never", Policy{High: 100, Low: 99}, 0, nil},
 	} {
 		var got []string
-		for _, v := range victims(c.p, toFree(c.p, Disk{Capacity: 100, Available: c.available}), present, known, used,
+		for _, v := range victims(c.p, toFree(c.p, disk{capacity: 100, available: c.available}), present, known, used,
 			now) {
-			got = append(got, v.ID)
-			if age := c.p.MaxAge > 0; age != (v.Reason == forAge) {
-				t.Errorf("%s: %s goes for %s", c.name, v.ID, v.Reason)
+			got = append(got, v.id)
+			if age := c.p.MaxAge > 0; age != (v.reason == forAge) {
+				t.Errorf("%s: %s goes for %s", c.name, v.id, v.reason)
 			}
 		}
 		if !reflect.DeepEqual(got, c.want) {

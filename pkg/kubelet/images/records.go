@@ -183,8 +183,8 @@ func (r *Records) get(id string) (*kubeletconfig.ImagePulledRecord, error) {
 	return rec, nil
 }
 
-// Prune forgets images that are not present any more. A record that was written since the images were listed stays.
-func (r *Records) Prune(present func(id string) bool, listed time.Time) error {
+// prune forgets images that are not present any more. A record that was written since the images were listed stays.
+func (r *Records) prune(present func(id string) bool, listed time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	files, err := os.ReadDir(filepath.Join(r.dir, "pulled"))

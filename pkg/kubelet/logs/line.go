@@ -13,13 +13,13 @@ import (
 
 // logLine is one record of a log file: a line of output, or a part of a long one.
 type logLine struct {
-	Time time.Time
-	// Stream is "stdout" or "stderr".
-	Stream string
-	// Partial records are continued by the next record of the stream.
-	Partial bool
-	// Content ends with the newline of the output, which partial records do not have.
-	Content []byte
+	time time.Time
+	// stream is "stdout" or "stderr".
+	stream string
+	// partial records are continued by the next record of the stream.
+	partial bool
+	// content ends with the newline of the output, which partial records do not have.
+	content []byte
 }
 
 // maxRecord bounds the length of a record. Runtimes split output at 16 KiB, so that a longer one is no log.
@@ -47,14 +47,14 @@ func parse(record []byte) (logLine, error) {
 	if !ok {
 		return logLine{}, fmt.Errorf("%w: no tags", errRecord)
 	}
-	l := logLine{Time: at, Stream: string(stream)}
+	l := logLine{time: at, stream: string(stream)}
 	first, _, _ := bytes.Cut(tags, []byte(":"))
 	switch string(first) {
 	case "P":
-		l.Partial = true
-		l.Content = content
+		l.partial = true
+		l.content = content
 	case "F":
-		l.Content = append(content[:len(content):len(content)], '\n')
+		l.content = append(content[:len(content):len(content)], '\n')
 	default:
 		return logLine{}, fmt.Errorf("%w: unexpected tag %q", errRecord, first)
 	}

@@ -289,7 +289,7 @@ func TestRotate(t *testing.T) {
 	r := &Rotator{MaxSize: 100, MaxFiles: 3, Runtime: rt, Now: func() time.Time {
 		return now
 	}, Log: slog.New(slog.DiscardHandler)}
-	f := File{ContainerID: "c1", Path: path}
+	f := logFile{containerID: "c1", path: path}
 	if err := os.WriteFile(path+".x.tmp", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -305,10 +305,10 @@ func TestRotate(t *testing.T) {
 		"0.log 0.log.20260102-030405.gz 0.log.20260102-030406",
 		"0.log 0.log.20260102-030406.gz 0.log.20260102-030407",
 	} {
-		if err := r.Rotate(context.Background(), f); err != nil || names() != want {
+		if err := r.rotate(context.Background(), f); err != nil || names() != want {
 			t.Fatalf("%v: %s, want %s", err, names(), want)
 		}
-		if err := r.Rotate(context.Background(), f); err != nil || names() != want {
+		if err := r.rotate(context.Background(), f); err != nil || names() != want {
 			t.Fatal("a small file was rotated", err)
 		}
 		if err := os.WriteFile(path, []byte(sample), 0o600); err != nil {
@@ -330,7 +330,7 @@ func TestRotate(t *testing.T) {
 	}
 	rt.err = errors.New("runtime gone")
 	before := names()
-	if err := r.Rotate(context.Background(), f); !errors.Is(err, rt.err) {
+	if err := r.rotate(context.Background(), f); !errors.Is(err, rt.err) {
 		t.Error(err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Size() != int64(len(sample)) {
@@ -342,7 +342,7 @@ func TestRotate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := r.Rotate(context.Background(), f); err != nil || names() != "0.log" {
+	if err := r.rotate(context.Background(), f); err != nil || names() != "0.log" {
 		t.Error("a missing log must be reopened:", err, names())
 	}
 	if err := (&Rotator{MaxFiles: 1}).Run(context.Background()); err == nil {
@@ -393,12 +393,12 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if l.Stream != "stdout" && l.Stream != "stderr" ||
-			l.Partial == bytes.HasSuffix(l.Content, []byte("\n")) &&
+		if l.stream != "stdout" && l.stream != "stderr" ||
+			l.partial == bytes.HasSuffix(l.content, []byte("\n")) &&
 				!bytes.Contains(record[:len(record)-min(1, len(record))], []byte("\n")) {
 			t.Fatalf("%q gives %+v", record, l)
 		}
-		if len(l.Content) > len(record) {
+		if len(l.content) > len(record) {
 			t.Fatal("content longer than the record")
 		}
 	})

@@ -260,17 +260,17 @@ func (w *writer) record(record []byte) error {
 	if err != nil {
 		return nil // a broken record hides no others
 	}
-	continued := w.inside[l.Stream]
-	w.inside[l.Stream] = l.Partial
-	if l.Time.Before(w.o.Since) || w.o.Stream != "" && w.o.Stream != l.Stream {
+	continued := w.inside[l.stream]
+	w.inside[l.stream] = l.partial
+	if l.time.Before(w.o.Since) || w.o.Stream != "" && w.o.Stream != l.stream {
 		return nil
 	}
-	out := l.Content
+	out := l.content
 	if w.o.Timestamps && !continued {
-		out = append(append(l.Time.AppendFormat(nil, rfc3339Nano), ' '), out...)
+		out = append(append(l.time.AppendFormat(nil, rfc3339Nano), ' '), out...)
 	}
 	to := w.stdout
-	if l.Stream == "stderr" {
+	if l.stream == "stderr" {
 		to = w.stderr
 	}
 	if int64(len(out)) > w.left {

@@ -17,9 +17,9 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// File is the log of a running container.
-type File struct {
-	ContainerID, Path string
+// logFile is the log of a running container.
+type logFile struct {
+	containerID, path string
 }
 
 // Runtime is the container runtime.
@@ -72,35 +72,35 @@ func (r *Rotator) Run(ctx context.Context) error {
 			continue
 		}
 		for _, f := range files {
-			if err := r.Rotate(ctx, f); err != nil && ctx.Err() == nil {
-				r.Log.Error("container log not rotated", "container", f.ContainerID, "path", f.Path, "err", err)
+			if err := r.rotate(ctx, f); err != nil && ctx.Err() == nil {
+				r.Log.Error("container log not rotated", "container", f.containerID, "path", f.path, "err", err)
 			}
 		}
 	}
 }
 
 // running lists the logs of all running containers.
-func (r *Rotator) running(ctx context.Context) ([]File, error) {
+func (r *Rotator) running(ctx context.Context) ([]logFile, error) {
 	pods, err := r.Runtime.Pods(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var out []File
+	var out []logFile
 	for _, p := range pods {
 		for i := range p.Containers {
 			if c := &p.Containers[i]; c.State == runtime.StateRunning {
-				out = append(out, File{ContainerID: c.ID.ID, Path: r.Files.Path(p, c)})
+				out = append(out, logFile{containerID: c.ID.ID, path: r.Files.Path(p, c)})
 			}
 		}
 	}
 	return out, nil
 }
 
-// Rotate rotates one file if it is too large. A missing file is made by the runtime again.
-func (r *Rotator) Rotate(ctx context.Context, f File) error {
-	info, err := os.Stat(f.Path)
+// rotate rotates one file if it is too large. A missing file is made by the runtime again.
+func (r *Rotator) rotate(ctx context.Context, f logFile) error {
+	info, err := os.Stat(f.path)
 	if errors.Is(err, os.ErrNotExist) {
-		return r.Runtime.ReopenContainerLog(ctx, f.ContainerID)
+		return r.Runtime.ReopenContainerLog(ctx, f.containerID)
 	}
 	if err != nil {
 		return fmt.Errorf("look at the log: %w", err)
@@ -108,7 +108,7 @@ func (r *Rotator) Rotate(ctx context.Context, f File) error {
 	if info.Size() < r.MaxSize {
 		return nil
 	}
-	old, err := rotatedFiles(f.Path)
+	old, err := rotatedFiles(f.path)
 	if err != nil {
 		return err
 	}
@@ -124,12 +124,12 @@ func (r *Rotator) Rotate(ctx context.Context, f File) error {
 			return err
 		}
 	}
-	to := f.Path + "." + r.Now().UTC().Format(rotatedFormat)
-	if err := os.Rename(f.Path, to); err != nil {
+	to := f.path + "." + r.Now().UTC().Format(rotatedFormat)
+	if err := os.Rename(f.path, to); err != nil {
 		return fmt.Errorf("rename the log: %w", err)
 	}
-	if err := r.Runtime.ReopenContainerLog(ctx, f.ContainerID); err != nil {
-		if rerr := os.Rename(to, f.Path); rerr != nil {
+	if err := r.Runtime.ReopenContainerLog(ctx, f.containerID); err != nil {
+		if rerr := os.Rename(to, f.path); rerr != nil {
 			return fmt.Errorf("undo the renaming after %w: %w", err, rerr)
 		}
 		return fmt.Errorf("have the runtime reopen the log: %w", err)

@@ -290,7 +290,7 @@ func TestAllocatable(t *testing.T) {
 		"memory": resource.MustParse("100Mi")},
 		Kept: corev1.ResourceList{"memory": resource.MustParse("100Mi"),
 			"ephemeral-storage": resource.MustParse("1Gi")}}
-	got := r.Allocatable(fakeMachine{}.Capacity())
+	got := r.allocatable(fakeMachine{}.Capacity())
 	for name, want := range map[corev1.ResourceName]string{"cpu": "1500m", "memory": "820Mi", "pods": "110",
 		"ephemeral-storage": "9Gi", "hugepages-2Mi": "4Mi"} {
 		if q := got[name]; q.Cmp(resource.MustParse(want)) != 0 {
@@ -298,7 +298,7 @@ func TestAllocatable(t *testing.T) {
 		}
 	}
 	all := Resources{MaxPods: 5,
-		Reserved: corev1.ResourceList{"cpu": resource.MustParse("8")}}.Allocatable(fakeMachine{}.Capacity())
+		Reserved: corev1.ResourceList{"cpu": resource.MustParse("8")}}.allocatable(fakeMachine{}.Capacity())
 	if all.Cpu().Sign() != 0 || all.Pods().Value() != 5 || all.StorageEphemeral().Value() != 10<<30 {
 		t.Error(all)
 	}
@@ -312,7 +312,7 @@ func TestAllocatableIsThisKubelets(t *testing.T) {
 	if got := n.Allocatable(); got.Pods().Value() != 9 || got.Cpu().Value() != 2 {
 		t.Errorf("before the Node is known: %v", got)
 	}
-	earlier := Resources{MaxPods: 5}.Allocatable(fakeMachine{}.Capacity())
+	earlier := Resources{MaxPods: 5}.allocatable(fakeMachine{}.Capacity())
 	earlier["example.com/dongle"] = resource.MustParse("3")
 	n.object.Store(&corev1.Node{Status: corev1.NodeStatus{Allocatable: earlier}})
 	got := n.Allocatable()

@@ -26,7 +26,7 @@ func TestAPodComesBackAfterItsRemoval(t *testing.T) {
 				w.Update(one)
 				time.Sleep(5 * time.Second)
 				expect(t, s, "sync:a terminate:a:30s cleanup:a forget:a return:a sync:a")
-				if st, known := w.State("a"); !known || st != Syncing {
+				if st, known := w.state("a"); !known || st != Syncing {
 					t.Errorf("state %v, %v", st, known)
 				}
 			})

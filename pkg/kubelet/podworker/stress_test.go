@@ -121,7 +121,7 @@ func TestPodsComeAndGo(t *testing.T) {
 			time.Sleep(10 * time.Minute) // back-offs end
 			synctest.Wait()
 			for uid, want := range wanted {
-				st, known := w.State(uid)
+				st, known := w.state(uid)
 				if want != known || want && st != Syncing || n.runs[uid] != want {
 					t.Errorf("%s, pod %s: wanted %v, known %v in state %v, runs %v", name, uid, want, known, st,
 						n.runs[uid])

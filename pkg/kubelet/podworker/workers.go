@@ -136,8 +136,8 @@ func (w *Workers) Interrupt(uid types.UID) {
 	}
 }
 
-// State tells where a pod is; false if no worker knows it.
-func (w *Workers) State(uid types.UID) (State, bool) {
+// state tells where a pod is; false if no worker knows it.
+func (w *Workers) state(uid types.UID) (State, bool) {
 	w.mu.Lock()
 	x := w.workers[uid]
 	w.mu.Unlock()
@@ -151,26 +151,26 @@ func (w *Workers) State(uid types.UID) (State, bool) {
 
 // Known reports whether there is a worker of the pod.
 func (w *Workers) Known(uid types.UID) bool {
-	_, known := w.State(uid)
+	_, known := w.state(uid)
 	return known
 }
 
 // Ended reports whether the worker of the pod has ended all of its containers.
 func (w *Workers) Ended(uid types.UID) bool {
-	state, known := w.State(uid)
+	state, known := w.state(uid)
 	return known && state >= Terminated
 }
 
 // Cleaned reports whether nothing is left of what the pod used: its worker has taken it away, or there is none.
 func (w *Workers) Cleaned(uid types.UID) bool {
-	state, known := w.State(uid)
+	state, known := w.state(uid)
 	return !known || state >= Finished
 }
 
 // Active picks the pods that have workers and containers that may run.
 func (w *Workers) Active(pods []*corev1.Pod) []*corev1.Pod {
 	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool {
-		state, known := w.State(pod.UID)
+		state, known := w.state(pod.UID)
 		return !known || state >= Terminated
 	})
 }

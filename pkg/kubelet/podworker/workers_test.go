@@ -158,7 +158,7 @@ func TestLifeAndDeath(t *testing.T) {
 		expect(t, s, "sync:a sync:a terminate:a:5s cleanup:a finish:a")
 		w.Remove(deleted(pod("a"), 5))
 		expect(t, s, "sync:a sync:a terminate:a:5s cleanup:a finish:a forget:a")
-		if _, ok := w.State("a"); ok {
+		if _, ok := w.state("a"); ok {
 			t.Error("the worker is still there")
 		}
 	})

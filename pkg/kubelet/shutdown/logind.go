@@ -25,14 +25,14 @@ const (
 	overrideFile = "99-kubelet.conf"
 )
 
-// Logind is the machine's manager by systemd's logind.
-type Logind struct {
-	// Bus is the connection; Dir where logind reads its configuration's additions, /etc/systemd/logind.conf.d.
-	Bus *dbus.Conn
-	Dir string
+// logind is the machine's manager by systemd's logind.
+type logind struct {
+	// bus is the connection; dir is where logind reads additions to its configuration, /etc/systemd/logind.conf.d.
+	bus *dbus.Conn
+	dir string
 }
 
-var _ Machine = Logind{}
+var _ Machine = logind{}
 
 // ConnectSystemBus finds logind on the system's bus.
 func ConnectSystemBus(ctx context.Context) (Machine, func() error, error) {
@@ -40,15 +40,15 @@ func ConnectSystemBus(ctx context.Context) (Machine, func() error, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to the system bus: %w", err)
 	}
-	return Logind{Bus: bus, Dir: "/etc/systemd/logind.conf.d"}, bus.Close, nil
+	return logind{bus: bus, dir: "/etc/systemd/logind.conf.d"}, bus.Close, nil
 }
 
-func (l Logind) logind() dbus.BusObject { return l.Bus.Object(logindName, logindPath) }
+func (l logind) object() dbus.BusObject { return l.bus.Object(logindName, logindPath) }
 
 // Delay implements Machine: InhibitDelayMaxSec.
-func (l Logind) Delay(ctx context.Context) (time.Duration, error) {
+func (l logind) Delay(ctx context.Context) (time.Duration, error) {
 	var v dbus.Variant
-	if err := l.logind().CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, logindType,
+	if err := l.object().CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, logindType,
 		"InhibitDelayMaxUSec").Store(&v); err != nil {
 		return 0, fmt.Errorf("ask logind how long it waits: %w", err)
 	}
@@ -60,15 +60,15 @@ func (l Logind) Delay(ctx context.Context) (time.Duration, error) {
 }
 
 // Extend implements Machine: an addition to logind's configuration, which it is told to read.
-func (l Logind) Extend(ctx context.Context, to time.Duration) error {
-	if err := os.MkdirAll(l.Dir, 0o755); err != nil {
+func (l logind) Extend(ctx context.Context, to time.Duration) error {
+	if err := os.MkdirAll(l.dir, 0o755); err != nil {
 		return fmt.Errorf("make the directory of logind's configuration: %w", err)
 	}
 	text := fmt.Sprintf("# Kubelet logind override\n[Login]\nInhibitDelayMaxSec=%.0f\n", math.Ceil(to.Seconds()))
-	if err := os.WriteFile(filepath.Join(l.Dir, overrideFile), []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(l.dir, overrideFile), []byte(text), 0o644); err != nil {
 		return fmt.Errorf("write logind's configuration: %w", err)
 	}
-	call := l.Bus.Object(systemdName, systemdPath).CallWithContext(ctx, systemdType+".KillUnit", 0,
+	call := l.bus.Object(systemdName, systemdPath).CallWithContext(ctx, systemdType+".KillUnit", 0,
 		"systemd-logind.service", "all", int32(syscall.SIGHUP))
 	if call.Err != nil {
 		return fmt.Errorf("have logind read its configuration: %w", call.Err)
@@ -83,9 +83,9 @@ type inhibitor struct{ *os.File }
 func (i inhibitor) Release() error { return i.Close() }
 
 // Inhibit implements Machine.
-func (l Logind) Inhibit(ctx context.Context) (Lock, error) {
+func (l logind) Inhibit(ctx context.Context) (Lock, error) {
 	var fd dbus.UnixFD
-	err := l.logind().CallWithContext(ctx, logindType+".Inhibit", 0, "shutdown", "kubelet",
+	err := l.object().CallWithContext(ctx, logindType+".Inhibit", 0, "shutdown", "kubelet",
 		"Kubelet needs time to handle node shutdown", "delay").Store(&fd)
 	if err != nil {
 		return nil, fmt.Errorf("hold logind's shutdown up: %w", err)
@@ -94,14 +94,14 @@ func (l Logind) Inhibit(ctx context.Context) (Lock, error) {
 }
 
 // Watch implements Machine.
-func (l Logind) Watch(ctx context.Context) (<-chan bool, error) {
-	err := l.Bus.AddMatchSignalContext(ctx, dbus.WithMatchInterface(logindType), dbus.WithMatchMember(prepare),
+func (l logind) Watch(ctx context.Context) (<-chan bool, error) {
+	err := l.bus.AddMatchSignalContext(ctx, dbus.WithMatchInterface(logindType), dbus.WithMatchMember(prepare),
 		dbus.WithMatchObjectPath(logindPath))
 	if err != nil {
 		return nil, fmt.Errorf("watch logind's shutdown: %w", err)
 	}
 	signals, out := make(chan *dbus.Signal, 1), make(chan bool)
-	l.Bus.Signal(signals) // closed with the connection, which ends with ctx
+	l.bus.Signal(signals) // closed with the connection, which ends with ctx
 	go func() {
 		defer close(out)
 		for s := range signals {

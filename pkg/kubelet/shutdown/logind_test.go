@@ -104,7 +104,7 @@ func TestLogind(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	l := Logind{Bus: connect(), Dir: f.dir}
+	l := logind{bus: connect(), dir: f.dir}
 	if d, err := l.Delay(ctx); err != nil || d != 5*time.Second {
 		t.Error(d, err)
 	}
@@ -134,7 +134,7 @@ func TestLogind(t *testing.T) {
 		t.Error(err)
 	}
 	(<-f.held).Close()
-	if err := l.Bus.Close(); err != nil {
+	if err := l.bus.Close(); err != nil {
 		t.Error(err)
 	}
 	if _, ok := <-coming; ok {

@@ -17,8 +17,8 @@ import (
 	"bonsai/pkg/network"
 )
 
-// Protocol marks our routes ("ip route show proto 98"); the number is unassigned in iproute2's rt_protos.
-const Protocol = 98
+// protocol marks our routes ("ip route show proto 98"); the number is unassigned in iproute2's rt_protos.
+const protocol = 98
 
 // Apply makes u's routes ours and removes the others of ours, in the kernel's main routing table. That is read each
 // time, so that what others broke is repaired. Every route is tried; errors are reported together.
@@ -70,7 +70,7 @@ func Remove() error { return Apply(network.Update{}) }
 
 // list reads our routes.
 func list() (map[netip.Prefix]netip.Addr, error) {
-	found, err := netdump.Routes(netlink.FAMILY_ALL, &netlink.Route{Protocol: Protocol, Table: unix.RT_TABLE_MAIN},
+	found, err := netdump.Routes(netlink.FAMILY_ALL, &netlink.Route{Protocol: protocol, Table: unix.RT_TABLE_MAIN},
 		netlink.RT_FILTER_PROTOCOL|netlink.RT_FILTER_TABLE)
 	if err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
@@ -95,7 +95,7 @@ func route(cidr netip.Prefix, gw netip.Addr) *netlink.Route {
 	return &netlink.Route{
 		Dst:      &net.IPNet{IP: cidr.Addr().AsSlice(), Mask: net.CIDRMask(cidr.Bits(), cidr.Addr().BitLen())},
 		Gw:       gw.AsSlice(),
-		Protocol: Protocol,
+		Protocol: protocol,
 		Table:    unix.RT_TABLE_MAIN,
 	}
 }

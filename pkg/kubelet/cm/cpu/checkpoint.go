@@ -89,7 +89,7 @@ func (m *Manager) load() error {
 		}
 	}
 	all := m.all
-	if m.cfg.StrictReservation {
+	if m.cfg.strictReservation {
 		all = all.Difference(m.reserved)
 	}
 	if m.cfg.Policy == Static && !known.Equals(all) {

@@ -128,7 +128,7 @@ func (m *Manager) shared() cpuset.CPUSet {
 			out = out.Difference(s)
 		}
 	}
-	if m.cfg.StrictReservation {
+	if m.cfg.strictReservation {
 		out = out.Difference(m.reserved)
 	}
 	return out
@@ -178,7 +178,7 @@ func (m *Manager) Allocate(_ context.Context, pod *corev1.Pod, c *corev1.Contain
 func (m *Manager) allocate(pod *corev1.Pod, c *corev1.Container, n int, near cm.Nodes) error {
 	again := m.reusable(pod, c)
 	free := m.shared().Difference(m.reserved).Union(again)
-	if per := m.cfg.Machine.PerCore(); m.cfg.FullPCPUsOnly {
+	if per := m.cfg.Machine.PerCore(); m.cfg.fullPCPUsOnly {
 		if n%per != 0 {
 			return &cm.Refusal{Reason: "SMTAlignmentError",
 				Message: fmt.Sprintf("SMT Alignment Error: requested %d cpus not multiple cpus per core = %d", n, per)}
@@ -194,7 +194,7 @@ func (m *Manager) allocate(pod *corev1.Pod, c *corev1.Container, n int, near cm.
 	// Those of init containers that have ended first, then those near to the nodes, then any.
 	out := cpuset.New()
 	for _, from := range []cpuset.CPUSet{again, m.near(free, near), free} {
-		if m.cfg.FullPCPUsOnly {
+		if m.cfg.fullPCPUsOnly {
 			from = m.wholeCores(from)
 		}
 		from = from.Difference(out)
@@ -319,7 +319,7 @@ func (m *Manager) PodHints(pod *corev1.Pod) map[string][]cm.Hint {
 }
 
 func (m *Manager) hints(n int, free cpuset.CPUSet) []cm.Hint {
-	if m.cfg.FullPCPUsOnly {
+	if m.cfg.fullPCPUsOnly {
 		free = m.wholeCores(free)
 	}
 	on := func(of cpuset.CPUSet) func(cm.Nodes) int {

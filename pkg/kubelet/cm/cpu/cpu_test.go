@@ -60,11 +60,11 @@ func TestTake(t *testing.T) {
 		"where less is free":                    {"2-15", 2, Options{}, "2,10"},
 		"beyond a socket":                       {"1-15", 10, Options{}, "1,4-7,9,12-15"},
 		"too many":                              {"0-3", 5, Options{}, "none"},
-		"around a cache":                        {"0-5,7-13,15", 4, Options{AlignByUncoreCache: true}, "4-5,12-13"},
-		"over the nodes":                        {"1-7,9-15", 8, Options{DistributeAcrossNUMA: true}, "4-7,12-15"},
-		"over the nodes, each as many": {"1-6,9-14", 8, Options{DistributeAcrossNUMA: true},
+		"around a cache":                        {"0-5,7-13,15", 4, Options{alignByUncoreCache: true}, "4-5,12-13"},
+		"over the nodes":                        {"1-7,9-15", 8, Options{distributeAcrossNUMA: true}, "4-7,12-15"},
+		"over the nodes, each as many": {"1-6,9-14", 8, Options{distributeAcrossNUMA: true},
 			"1-2,4,6,9-10,12,14"},
-		"over the nodes, not possible": {"1-6,9-14", 9, Options{DistributeAcrossNUMA: true}, "1-6,9,12-13"},
+		"over the nodes, not possible": {"1-6,9-14", 9, Options{distributeAcrossNUMA: true}, "1-6,9,12-13"},
 	} {
 		got, ok := take(machine(), set(t, c.available), c.n, c.o)
 		if c.want == "none" {
@@ -219,7 +219,7 @@ func TestPools(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	t.Parallel()
-	m := start(t, t.TempDir(), &node{}, Options{FullPCPUsOnly: true, StrictReservation: true})
+	m := start(t, t.TempDir(), &node{}, Options{fullPCPUsOnly: true, strictReservation: true})
 	if got := admit(t, m, podOf("odd", "3"),
 		cm.Topology{}); got != "SMTAlignmentError: SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2" {
 		t.Error(got)
@@ -310,9 +310,9 @@ func TestHistories(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 7))
-		o := Options{FullPCPUsOnly: r.IntN(2) == 0, StrictReservation: r.IntN(2) == 0,
-			AlignByUncoreCache: r.IntN(2) == 0}
-		o.DistributeAcrossNUMA = !o.AlignByUncoreCache && r.IntN(2) == 0
+		o := Options{fullPCPUsOnly: r.IntN(2) == 0, strictReservation: r.IntN(2) == 0,
+			alignByUncoreCache: r.IntN(2) == 0}
+		o.distributeAcrossNUMA = !o.alignByUncoreCache && r.IntN(2) == 0
 		near := cm.Topology{Policy: []string{"none", "best-effort", "restricted", "single-numa-node"}[r.IntN(4)],
 			PodScope: r.IntN(2) == 0}
 		dir := t.TempDir()

@@ -19,7 +19,7 @@ func take(m cm.Machine, available cpuset.CPUSet, n int, o Options) (cpuset.CPUSe
 	if available.Size() < n {
 		return cpuset.CPUSet{}, false
 	}
-	if o.DistributeAcrossNUMA {
+	if o.distributeAcrossNUMA {
 		if out, ok := distribute(m, available, n, o); ok {
 			return out, true
 		}
@@ -31,7 +31,7 @@ func take(m cm.Machine, available cpuset.CPUSet, n int, o Options) (cpuset.CPUSe
 // single threads at last.
 func pack(m cm.Machine, available cpuset.CPUSet, n int, o Options) cpuset.CPUSet {
 	levels := []func(cm.CPU) int{bySocket, byNUMA}
-	if o.AlignByUncoreCache {
+	if o.alignByUncoreCache {
 		levels = append(levels, byCache)
 	}
 	taken := cpuset.New()
@@ -112,7 +112,7 @@ func best(m cm.Machine, groups []cpuset.CPUSet, taken, free cpuset.CPUSet) cpuse
 // each.
 func distribute(m cm.Machine, available cpuset.CPUSet, n int, o Options) (cpuset.CPUSet, bool) {
 	unit := 1
-	if o.FullPCPUsOnly {
+	if o.fullPCPUsOnly {
 		unit = m.PerCore()
 	}
 	out, done := cpuset.New(), false

@@ -100,7 +100,7 @@ func (p Policy) Grace(t Threshold, pod *corev1.Pod) time.Duration {
 		own = runtime.Seconds(*s)
 	}
 	switch {
-	case t.Hard():
+	case t.hard():
 		return min(own, time.Second)
 	case p.MaxPodGrace < 0:
 		return own

@@ -38,8 +38,8 @@ type Threshold struct {
 	MinReclaim Value
 }
 
-// Hard reports whether pods go at once.
-func (t Threshold) Hard() bool { return t.Grace == 0 }
+// hard reports whether pods go at once.
+func (t Threshold) hard() bool { return t.Grace == 0 }
 
 // Settings are thresholds as the kubelet's configuration has them, by signal.
 type Settings struct {
@@ -187,7 +187,7 @@ func value(text string) (v Value, percent bool, err error) {
 func Reserved(thresholds []Threshold, capacity corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for _, t := range thresholds {
-		if !t.Hard() || t.Signal != MemoryAvailable && t.Signal != NodeFsAvailable {
+		if !t.hard() || t.Signal != MemoryAvailable && t.Signal != NodeFsAvailable {
 			continue
 		}
 		name := t.Signal.Resource()

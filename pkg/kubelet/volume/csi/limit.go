@@ -9,9 +9,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Refresh asks a driver again how many volumes the node can have, and tells the API server.
+// refresh asks a driver again how many volumes the node can have, and tells the API server.
 // The rule: https://kubernetes.io/docs/concepts/storage/storage-limits/#dynamic-volume-limits.
-func (d *Drivers) Refresh(ctx context.Context, name string) error {
+func (d *Drivers) refresh(ctx context.Context, name string) error {
 	n, err := d.get(name)
 	if err != nil {
 		return err
@@ -31,7 +31,7 @@ func (d *Drivers) Refresh(ctx context.Context, name string) error {
 // follow refreshes a driver's limit as often as its CSIDriver says, until ctx ends.
 func (d *Drivers) follow(ctx context.Context, name string) {
 	periodically(ctx, d.objects.WatchCSIDriver(name), func() {
-		if err := d.Refresh(ctx, name); err != nil && ctx.Err() == nil {
+		if err := d.refresh(ctx, name); err != nil && ctx.Err() == nil {
 			d.log.Warn("what a CSI driver says of the node is not known anew", "driver", name, "err", err)
 		}
 	})

@@ -186,7 +186,7 @@ func (s *Source) attachError(ctx context.Context, driver string, e *storagev1.Vo
 	if e.ErrorCode == nil || codes.Code(*e.ErrorCode) != codes.ResourceExhausted {
 		return err
 	}
-	if failed := s.cfg.Drivers.Refresh(ctx, driver); failed != nil {
+	if failed := s.cfg.Drivers.refresh(ctx, driver); failed != nil {
 		err = fmt.Errorf("%w (%w)", err, failed)
 	}
 	return &volume.LimitError{Err: err}
