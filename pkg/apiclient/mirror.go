@@ -45,7 +45,7 @@ func NewMirror[T interface {
 func (m *Mirror[T]) Run(ctx context.Context) {
 	lw, name := m.resource.ListWatch(m.selection), m.resource.gvr.Resource
 	if m.Optional {
-		FollowWhileServed(ctx, lw, name, m, m.log)
+		followWhileServed(ctx, lw, name, m, m.log)
 		return
 	}
 	Follow(ctx, lw, name, m, m.log)

@@ -22,9 +22,9 @@ const (
 	maxAbsence   = time.Minute
 )
 
-// FollowWhileServed is Follow for a resource that the server may not serve, or not always. As long as it does not, sink
+// followWhileServed is Follow for a resource that the server may not serve, or not always. As long as it does not, sink
 // is told that there is nothing, and nothing runs but a timer.
-func FollowWhileServed[T any](ctx context.Context, lw cache.ListerWatcher, name string, sink Sink[T],
+func followWhileServed[T any](ctx context.Context, lw cache.ListerWatcher, name string, sink Sink[T],
 	log *slog.Logger) {
 	source := cache.ToListerWatcherWithContext(lw)
 	absence := newAbsence()

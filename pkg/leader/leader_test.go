@@ -235,7 +235,7 @@ func TestLeaderStopsWhenItCannotRenew(t *testing.T) {
 		<-one
 		s.setDown(true)
 		begin := time.Now()
-		if err := <-done; !errors.Is(err, ErrLost) {
+		if err := <-done; !errors.Is(err, errLost) {
 			t.Fatalf("Run = %v, want ErrLost", err)
 		}
 		if took := time.Since(begin); took > 13*time.Second {
@@ -303,7 +303,7 @@ func TestLeaseTakenByAnother(t *testing.T) {
 			t.Fatal(ok, err)
 		}
 		begin := time.Now()
-		if err := <-done; !errors.Is(err, ErrLost) || time.Since(begin) > 3*time.Second {
+		if err := <-done; !errors.Is(err, errLost) || time.Since(begin) > 3*time.Second {
 			t.Errorf("Run = %v after %s", err, time.Since(begin))
 		}
 		if got, err := s.Get(t.Context(), "", ""); err != nil || holder(got) != "two" {

@@ -9,18 +9,18 @@ import (
 	"bonsai/pkg/scheduler/framework"
 )
 
-// Explanation is why a pod waits, as data.
-type Explanation struct {
+// explanation is why a pod waits, as data.
+type explanation struct {
 	Pod      string `json:"pod"`
 	Attempts int    `json:"attempts"`
 	Gated    string `json:"gatedBy,omitempty"`
 	Message  string `json:"message,omitempty"`
 	// Nodes tells what each plug-in said of each node at the last try.
-	Nodes map[string]NodeReason `json:"nodes,omitempty"`
+	Nodes map[string]nodeReason `json:"nodes,omitempty"`
 }
 
-// NodeReason is what kept a pod off one node.
-type NodeReason struct {
+// nodeReason is what kept a pod off one node.
+type nodeReason struct {
 	Plugin  string   `json:"plugin"`
 	Reasons []string `json:"reasons"`
 	Detail  string   `json:"detail,omitempty"`
@@ -31,26 +31,26 @@ type NodeReason struct {
 // Explain serves the pods that wait, all or those of ?pod=namespace/name, as a JSON list.
 func (s *Scheduler) Explain(w http.ResponseWriter, r *http.Request) {
 	only := r.URL.Query().Get("pod")
-	out := []Explanation{}
+	out := []explanation{}
 	s.Queue.Waiting(func(p framework.QueuedPod) bool {
 		if only == "" || p.Key() == only {
-			out = append(out, explanation(p))
+			out = append(out, explain(p))
 		}
 		return true
 	})
-	slices.SortFunc(out, func(a, b Explanation) int { return strings.Compare(a.Pod, b.Pod) })
+	slices.SortFunc(out, func(a, b explanation) int { return strings.Compare(a.Pod, b.Pod) })
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(out); err != nil {
 		s.Log.Debug("answering /debug/scheduling failed", "err", err)
 	}
 }
 
-func explanation(p framework.QueuedPod) Explanation {
-	e := Explanation{Pod: p.Key(), Attempts: p.Attempts, Gated: p.Gated}
+func explain(p framework.QueuedPod) explanation {
+	e := explanation{Pod: p.Key(), Attempts: p.Attempts, Gated: p.Gated}
 	if d := p.Diagnosis; d != nil {
-		e.Message, e.Nodes = d.Message(), map[string]NodeReason{}
+		e.Message, e.Nodes = d.Message(), map[string]nodeReason{}
 		for node, st := range d.Statuses {
-			e.Nodes[node] = NodeReason{Plugin: st.Plugin, Reasons: st.Reasons, Detail: st.Detail,
+			e.Nodes[node] = nodeReason{Plugin: st.Plugin, Reasons: st.Reasons, Detail: st.Detail,
 				Resolvable: st.Code == framework.Unschedulable}
 		}
 	}

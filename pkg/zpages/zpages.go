@@ -37,8 +37,8 @@ const (
 	FlagzPath   = "/flagz"
 )
 
-// Statusz is the answer of /statusz to a program.
-type Statusz struct {
+// statusz is the answer of /statusz to a program.
+type statusz struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	StartTime         metav1.Time `json:"startTime"`
@@ -49,8 +49,8 @@ type Statusz struct {
 	Paths             []string    `json:"paths,omitempty"`
 }
 
-// Flagz is the answer of /flagz to a program.
-type Flagz struct {
+// flagz is the answer of /flagz to a program.
+type flagz struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	Flags             map[string]string `json:"flags,omitempty"`
@@ -78,14 +78,14 @@ func Handlers(c Config) map[string]http.Handler {
 }
 
 func (c *Config) statusz(t metav1.TypeMeta, m metav1.ObjectMeta) any {
-	return &Statusz{
+	return &statusz{
 		TypeMeta: t, ObjectMeta: m,
 		StartTime: metav1.NewTime(c.Started.UTC()), UptimeSeconds: int64(c.uptime().Seconds()),
 		GoVersion: c.GoVersion, BinaryVersion: c.Version, EmulationVersion: c.Emulation, Paths: c.Paths,
 	}
 }
 
-func (c *Config) flagz(t metav1.TypeMeta, m metav1.ObjectMeta) any { return &Flagz{t, m, c.Flags} }
+func (c *Config) flagz(t metav1.TypeMeta, m metav1.ObjectMeta) any { return &flagz{t, m, c.Flags} }
 
 func (c *Config) uptime() time.Duration { return c.Now().Sub(c.Started).Truncate(time.Second) }
 

@@ -25,7 +25,7 @@ func KeptSelfSigned(dir, name, host string) (*KeyPair, error) {
 	pair, err := LoadKeyPair(certFile, keyFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		var c tls.Certificate
-		if c, err = SelfSigned(host); err == nil {
+		if c, err = selfSigned(host); err == nil {
 			err = save(c, certFile, keyFile)
 		}
 		if err == nil {
@@ -50,9 +50,9 @@ func save(c tls.Certificate, certFile, keyFile string) error {
 		os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]}), 0o644))
 }
 
-// SelfSigned makes a serving certificate for host (a name or an address), localhost and the loopback addresses, valid
+// selfSigned makes a serving certificate for host (a name or an address), localhost and the loopback addresses, valid
 // for a year, with an ECDSA P-256 key.
-func SelfSigned(host string) (tls.Certificate, error) {
+func selfSigned(host string) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("make a key: %w", err)

@@ -55,7 +55,7 @@ func TestConnectAs(t *testing.T) {
 		}
 	}
 	become := func(name string) {
-		cert, err := SelfSigned(name)
+		cert, err := selfSigned(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -154,7 +154,7 @@ func TestServerServesTLSAndStops(t *testing.T) {
 			Clients: authorities.Of(&authorities.Held{}), Guard: guard,
 			Log: slog.New(slog.DiscardHandler)}).Run(ctx)
 	}()
-	own, err := SelfSigned("client")
+	own, err := selfSigned("client")
 	if err != nil {
 		t.Fatal(err)
 	}

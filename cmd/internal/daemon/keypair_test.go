@@ -14,7 +14,7 @@ func TestKeyPairChanges(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string) {
 		t.Helper()
-		c, err := SelfSigned(name)
+		c, err := selfSigned(name)
 		if err == nil {
 			err = save(c, filepath.Join(dir, name, "tls.crt"), filepath.Join(dir, name, "tls.key"))
 		}

@@ -26,7 +26,7 @@ func TestNamedCertificates(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	usual, err := SelfSigned("usual")
+	usual, err := selfSigned("usual")
 	if err != nil {
 		t.Fatal(err)
 	}

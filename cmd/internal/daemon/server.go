@@ -158,7 +158,7 @@ func (s *Server) certificate() (func() *tls.Certificate, error) {
 		}
 		return pair.Current, nil
 	}
-	own, err := SelfSigned(host)
+	own, err := selfSigned(host)
 	return func() *tls.Certificate { return &own }, err
 }
 

@@ -15,7 +15,7 @@ import (
 // TestServingTLS: the flags decide what a client may speak.
 func TestServingTLS(t *testing.T) {
 	t.Parallel()
-	own, err := SelfSigned("localhost")
+	own, err := selfSigned("localhost")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,8 +79,8 @@ type policyExtender struct {
 	Ignorable        bool                               `json:"ignorable"`
 }
 
-// AvoidPods is the plug-in that only policies know.
-const AvoidPods = "NodePreferAvoidPods"
+// avoidPods is the plug-in that only policies know.
+const avoidPods = "NodePreferAvoidPods"
 
 // Plug-ins that policies name.
 const (
@@ -133,7 +133,7 @@ func priorities() map[string]string {
 		"ImageLocalityPriority":   "ImageLocality", "BalancedResourceAllocation": "NodeResourcesBalancedAllocation",
 		"LeastRequestedPriority": fitPlugin,
 		"MostRequestedPriority":  fitPlugin, "RequestedToCapacityRatioPriority": fitPlugin,
-		"NodePreferAvoidPodsPriority": AvoidPods, "EqualPriority": "",
+		"NodePreferAvoidPodsPriority": avoidPods, "EqualPriority": "",
 	}
 }
 

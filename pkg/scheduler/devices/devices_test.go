@@ -121,7 +121,7 @@ func TestReserveAndBind(t *testing.T) {
 	if !st.IsSuccess() {
 		t.Fatal(st.AsError())
 	}
-	if _, st := d.Reserve(pod("q", "b"), node("n"), time.Second); st.Message() != ReasonCannot ||
+	if _, st := d.Reserve(pod("q", "b"), node("n"), time.Second); st.Message() != reasonCannot ||
 		st.Code != framework.UnschedulableAndUnresolvable {
 		t.Errorf("a taken device: %+v", st)
 	}
@@ -148,7 +148,7 @@ func TestReserveAndBind(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	// A second pod shares the claim, on that node only.
-	if _, st := d.Reserve(pod("q", "a"), node("other"), time.Second); st.Message() != ReasonUnavailable {
+	if _, st := d.Reserve(pod("q", "a"), node("other"), time.Second); st.Message() != reasonUnavailable {
 		t.Errorf("%+v", st)
 	}
 	shared, st := d.Reserve(pod("q", "a"), node("n"), time.Second)
@@ -264,7 +264,7 @@ func TestRefusals(t *testing.T) {
 	}
 	// A choice that takes too long refuses the node.
 	n, _ := start(t, nil, claim("a")).Needs(pod("p", "a"))
-	if _, st := n.On(node("n"), -time.Second); st.Message() != ReasonTimeout {
+	if _, st := n.On(node("n"), -time.Second); st.Message() != reasonTimeout {
 		t.Errorf("%+v", st)
 	}
 }

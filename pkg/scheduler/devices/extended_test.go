@@ -180,7 +180,7 @@ func TestExtendedIsBound(t *testing.T) {
 	if !st.IsSuccess() {
 		t.Fatal(st.AsError())
 	}
-	if _, st := d.Reserve(q, node("n"), time.Second); st.Message() != ReasonCannot {
+	if _, st := d.Reserve(q, node("n"), time.Second); st.Message() != reasonCannot {
 		t.Errorf("two devices where one is left: %+v", st)
 	}
 	if err := d.Bind(t.Context(), p.Pod, choice); err != nil {
@@ -201,7 +201,7 @@ func TestExtendedIsBound(t *testing.T) {
 		t.Errorf("the pod's status %+v", s.told)
 	}
 	d.ClaimChanged(nil, c) // the watch shows it
-	if _, st := d.Reserve(q, node("n"), time.Second); st.Message() != ReasonCannot {
+	if _, st := d.Reserve(q, node("n"), time.Second); st.Message() != reasonCannot {
 		t.Errorf("after the claim is made: %+v", st)
 	}
 	if nodes, _ := d.ClaimChanged(c, nil); !slices.Equal(nodes, []string{"n"}) ||
@@ -263,7 +263,7 @@ func TestLeftoverIsRemoved(t *testing.T) {
 	next.SliceChanged(nil, slice("s", "n", "d0", "d1"))
 	old := s.claims["p-extended-resources-1"]
 	next.ClaimChanged(nil, old)
-	if _, st := next.Reserve(p, node("n"), time.Second); st.Message() != ReasonCannot {
+	if _, st := next.Reserve(p, node("n"), time.Second); st.Message() != reasonCannot {
 		t.Errorf("while it is there: %+v", st)
 	}
 	needs, st := next.Needs(p)

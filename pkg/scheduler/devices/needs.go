@@ -21,9 +21,9 @@ import (
 
 // Reasons why a node is refused, in upstream's words.
 const (
-	ReasonUnavailable = "resourceclaim not available on the node"
-	ReasonCannot      = "cannot allocate all claims"
-	ReasonTimeout     = "timed out trying to allocate devices"
+	reasonUnavailable = "resourceclaim not available on the node"
+	reasonCannot      = "cannot allocate all claims"
+	reasonTimeout     = "timed out trying to allocate devices"
 )
 
 // Needs is what the claims of a pod ask of its node. It stays as it was when they were looked at.
@@ -185,7 +185,7 @@ func (d *Devices) classesLocked(c *resourcev1.ResourceClaim) *framework.Status {
 func (n *Needs) On(node *corev1.Node, timeout time.Duration) ([]resourcev1.AllocationResult, *framework.Status) {
 	for _, s := range n.where {
 		if s != nil && !s.Match(node) {
-			return nil, refuse(ReasonUnavailable)
+			return nil, refuse(reasonUnavailable)
 		}
 	}
 	wanted := slices.Clone(n.wanted)
@@ -209,13 +209,13 @@ func (n *Needs) On(node *corev1.Node, timeout time.Duration) ([]resourcev1.Alloc
 	got, err := allocator.Allocate(ctx, node, wanted)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, refuse(ReasonTimeout)
+		return nil, refuse(reasonTimeout)
 	case err != nil && errors.Is(err, structured.ErrFailedAllocationOnNode):
 		return nil, refuse("%v", err)
 	case err != nil:
 		return nil, framework.AsStatus(err)
 	case got == nil:
-		return nil, refuse(ReasonCannot)
+		return nil, refuse(reasonCannot)
 	}
 	return got, nil
 }

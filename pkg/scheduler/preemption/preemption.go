@@ -22,8 +22,8 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// Name of the plug-in.
-const Name = "DefaultPreemption"
+// name of the plug-in.
+const name = "DefaultPreemption"
 
 // API evicts.
 type API interface {
@@ -85,7 +85,7 @@ var (
 )
 
 // Name is the plug-in's name.
-func (*Plugin) Name() string { return Name }
+func (*Plugin) Name() string { return name }
 
 // Fields returns what decides who may preempt, and which victims are the best.
 func (*Plugin) Fields() framework.Fields {
@@ -241,7 +241,7 @@ func (p search) evict(ctx context.Context, pod *model.PodInfo, c *candidate) err
 	g.SetLimit(8)
 	for _, v := range c.victims {
 		g.Go(func() error {
-			if p.profile.RejectWaiting(v.Pod.UID, Name, "preempted") {
+			if p.profile.RejectWaiting(v.Pod.UID, name, "preempted") {
 				return nil
 			}
 			if v.Pod.DeletionTimestamp != nil {

@@ -2,10 +2,10 @@ package slim
 
 import "bonsai/pkg/scheduler/framework"
 
-// Core returns the fields that are read whichever plug-ins there are: by package model, which computes requests, ports,
+// core returns the fields that are read whichever plug-ins there are: by package model, which computes requests, ports,
 // volumes, terms and constraints of every pod; by the queue, the cache and the nominator; for events, conditions and
 // the metrics of pods' resources.
-func Core() framework.Fields {
+func core() framework.Fields {
 	return framework.Fields{
 		Pod: []string{
 			"metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion", "metadata.generation",

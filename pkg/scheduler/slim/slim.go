@@ -20,7 +20,7 @@ type Keeper struct {
 
 // New returns a Keeper of the fields in Core and in reads. A path that names no field is an error.
 func New(reads ...framework.Fields) (*Keeper, error) {
-	fields := Core()
+	fields := core()
 	k := &Keeper{reduced: map[string]bool{}}
 	for _, path := range reducible() {
 		k.reduced[path] = true

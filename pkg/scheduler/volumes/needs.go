@@ -21,11 +21,11 @@ import (
 
 // Reasons why a node, or a pod, is refused.
 const (
-	ReasonUnboundImmediate = "pod has unbound immediate PersistentVolumeClaims"
-	ReasonNodeConflict     = "node(s) didn't match PersistentVolume's node affinity"
-	ReasonBindConflict     = "node(s) didn't find available persistent volumes to bind"
-	ReasonNoVolume         = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
-	ReasonNoSpace          = "node(s) did not have enough free storage"
+	reasonUnboundImmediate = "pod has unbound immediate PersistentVolumeClaims"
+	reasonNodeConflict     = "node(s) didn't match PersistentVolume's node affinity"
+	reasonBindConflict     = "node(s) didn't find available persistent volumes to bind"
+	reasonNoVolume         = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+	reasonNoSpace          = "node(s) did not have enough free storage"
 )
 
 // Needs is what the claims of a pod ask of its node. It stays as it was when they were looked at.
@@ -108,7 +108,7 @@ func (v *Volumes) needsLocked(pod *model.PodInfo) (*Needs, *framework.Status) {
 		n.unbound = append(n.unbound, w)
 	}
 	if immediate {
-		return nil, refuse(ReasonUnboundImmediate)
+		return nil, refuse(reasonUnboundImmediate)
 	}
 	slices.SortStableFunc(n.unbound, func(a, b want) int {
 		x, y := size(a.claim), size(b.claim)
@@ -156,12 +156,12 @@ func (n *Needs) On(node *corev1.Node) (*Choice, []string) {
 
 func (n *Needs) onLocked(node *corev1.Node) (*Choice, []string) {
 	if n.lost {
-		return nil, []string{ReasonNoVolume}
+		return nil, []string{reasonNoVolume}
 	}
 	var reasons []string
 	for _, a := range n.affinity {
 		if ok, err := a.Match(node); !ok || err != nil {
-			reasons = append(reasons, ReasonNodeConflict)
+			reasons = append(reasons, reasonNodeConflict)
 			break
 		}
 	}
@@ -193,14 +193,14 @@ func (v *Volumes) chooseLocked(w want, node *corev1.Node, choice *Choice, taken 
 	c := w.claim
 	if selected, is := c.Annotations[volumebinding.SelectedNode]; is { // a volume is being made for that node
 		if selected != node.Name {
-			return ReasonBindConflict
+			return reasonBindConflict
 		}
 		choice.Provision = append(choice.Provision, c)
 		return ""
 	}
 	if w.named != nil {
 		if volumebinding.ModesDiffer(w.named, c) || !usableOn(w.named, node) {
-			return ReasonBindConflict
+			return reasonBindConflict
 		}
 		choice.Static = append(choice.Static, Binding{c, w.named})
 		return ""
@@ -211,13 +211,13 @@ func (v *Volumes) chooseLocked(w want, node *corev1.Node, choice *Choice, taken 
 		return ""
 	}
 	if p := w.class.Provisioner; p == "" || p == volumebinding.NoProvisioner {
-		return ReasonBindConflict
+		return reasonBindConflict
 	}
 	if !allowed(w.class.AllowedTopologies, node) {
-		return ReasonBindConflict
+		return reasonBindConflict
 	}
 	if !v.roomLocked(w, node) {
-		return ReasonNoSpace
+		return reasonNoSpace
 	}
 	choice.Provision = append(choice.Provision, c)
 	return ""

@@ -237,7 +237,7 @@ func (v *Volumes) CapacityChanged(old, c *storagev1.CSIStorageCapacity) {
 // NodeChanged tells how many volumes of which drivers a node takes, as its CSINode says; nil is one that is gone. It
 // returns the limits.
 func (v *Volumes) NodeChanged(old, n *storagev1.CSINode) map[string]int64 {
-	before, after := Limits(old), Limits(n)
+	before, after := limits(old), limits(n)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for driver := range before {
@@ -251,8 +251,8 @@ func (v *Volumes) NodeChanged(old, n *storagev1.CSINode) map[string]int64 {
 	return maps.Clone(after)
 }
 
-// Limits is how many volumes of which drivers a node takes, nil where it does not say.
-func Limits(n *storagev1.CSINode) map[string]int64 {
+// limits is how many volumes of which drivers a node takes, nil where it does not say.
+func limits(n *storagev1.CSINode) map[string]int64 {
 	if n == nil {
 		return nil
 	}

@@ -154,7 +154,7 @@ func TestChoice(t *testing.T) {
 		got.Static[1].Volume.Name != "middle" || got.Static[1].Claim.Name != "b" {
 		t.Fatalf("%+v, %v", got, st)
 	}
-	if got, st := v.Reserve(podWith("b", "a"), nodeOf("n2")); got != nil || st.Message() != ReasonBindConflict {
+	if got, st := v.Reserve(podWith("b", "a"), nodeOf("n2")); got != nil || st.Message() != reasonBindConflict {
 		t.Errorf("a node with one volume for two claims: %+v, %v", got, st)
 	}
 	if third, st := v.Reserve(podWith("c"), nodeOf("n1")); !st.IsSuccess() || third.Static[0].Volume.Name != "large" {
@@ -179,7 +179,7 @@ func TestTheVolumeThatNamesTheClaim(t *testing.T) {
 		volumeOf("there", "local", "1Gi", "n2")} {
 		v.VolumeChanged(nil, pv)
 	}
-	if _, st := v.Reserve(podWith("c"), nodeOf("n2")); st.Message() != ReasonBindConflict {
+	if _, st := v.Reserve(podWith("c"), nodeOf("n2")); st.Message() != reasonBindConflict {
 		t.Error("elsewhere:", st)
 	}
 	if got, st := v.Reserve(podWith("c"), nodeOf("n1")); !st.IsSuccess() || got.Static[0].Volume.Name != "own" {
@@ -201,7 +201,7 @@ func TestBind(t *testing.T) {
 		if !st.IsSuccess() {
 			t.Fatal(st)
 		}
-		if other, st := v.Reserve(podWith("made"), nodeOf("n2")); st.Message() != ReasonBindConflict {
+		if other, st := v.Reserve(podWith("made"), nodeOf("n2")); st.Message() != reasonBindConflict {
 			t.Errorf("a claim whose volume is made for another node: %+v, %v", other, st)
 		}
 		done := make(chan error, 1)

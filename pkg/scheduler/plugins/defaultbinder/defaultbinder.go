@@ -10,8 +10,8 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// Name of the plug-in.
-const Name = "DefaultBinder"
+// name of the plug-in.
+const name = "DefaultBinder"
 
 // Binder posts a Binding.
 type Binder interface {
@@ -24,7 +24,7 @@ type Plugin struct{ Client Binder }
 var _ framework.Bind = Plugin{}
 
 // Name is the plug-in's name.
-func (Plugin) Name() string { return Name }
+func (Plugin) Name() string { return name }
 
 // Bind binds; the error of the API server is kept in the status.
 func (p Plugin) Bind(ctx context.Context, _ *framework.CycleState, pod *model.PodInfo, node string) *framework.Status {

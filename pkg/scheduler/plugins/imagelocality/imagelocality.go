@@ -10,8 +10,8 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// Name of the plug-in.
-const Name = "ImageLocality"
+// name of the plug-in.
+const name = "ImageLocality"
 
 // Images smaller than least count nothing; more than most per container counts no more.
 const (
@@ -32,7 +32,7 @@ var (
 )
 
 // Name is the plug-in's name.
-func (Plugin) Name() string { return Name }
+func (Plugin) Name() string { return name }
 
 // Fields returns the images that a pod needs and a node has.
 func (Plugin) Fields() framework.Fields {
@@ -81,14 +81,14 @@ func (Plugin) PreScore(cs *framework.CycleState, pod *model.PodInfo, s *model.Sn
 		return framework.NewStatus(framework.Skip)
 	}
 	st.highest = most * int64(len(st.images))
-	cs.Write(Name, st)
+	cs.Write(name, st)
 	return nil
 }
 
 // Score adds the sizes of the images on the node, each times the part of nodes that have it, so that pods do not all
 // run after the one node with the image, and scales to 0 to 100.
 func (Plugin) Score(cs *framework.CycleState, _ *model.PodInfo, node *model.NodeInfo) int64 {
-	st, ok := cs.Read(Name).(*state)
+	st, ok := cs.Read(name).(*state)
 	if !ok || st.snap.Count == 0 {
 		return 0
 	}

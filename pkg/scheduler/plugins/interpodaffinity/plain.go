@@ -11,14 +11,14 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// Name of the plug-in.
-const Name = "InterPodAffinity"
+// name of the plug-in.
+const name = "InterPodAffinity"
 
 // Reasons why a node is refused.
 const (
-	ReasonAffinity = "node(s) didn't match pod affinity rules"
-	ReasonAnti     = "node(s) didn't match pod anti-affinity rules"
-	ReasonExisting = "node(s) didn't satisfy existing pods anti-affinity rules"
+	reasonAffinity = "node(s) didn't match pod affinity rules"
+	reasonAnti     = "node(s) didn't match pod anti-affinity rules"
+	reasonExisting = "node(s) didn't satisfy existing pods anti-affinity rules"
 )
 
 // Plugin is the InterPodAffinity plug-in.
@@ -42,7 +42,7 @@ var (
 )
 
 // Name is the plug-in's name.
-func (*Plugin) Name() string { return Name }
+func (*Plugin) Name() string { return name }
 
 // domain is a value of a topology key.
 type domain struct{ key, value string }
@@ -100,43 +100,43 @@ func (p *Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, s *m
 	if !pod.HasTerms() && s.WithTerms == 0 {
 		return nil, framework.NewStatus(framework.Skip)
 	}
-	state.Write(Name, p.count(pod, s))
+	state.Write(name, p.count(pod, s))
 	return nil, nil
 }
 
 // AddPod counts a pod in.
 func (p *Plugin) AddPod(state *framework.CycleState, _, added *model.PodInfo, node *model.NodeInfo) {
-	if c, ok := state.Read(Name).(*counts); ok {
+	if c, ok := state.Read(name).(*counts); ok {
 		c.add(added, node.Node, 1)
 	}
 }
 
 // RemovePod counts a pod out.
 func (p *Plugin) RemovePod(state *framework.CycleState, _, removed *model.PodInfo, node *model.NodeInfo) {
-	if c, ok := state.Read(Name).(*counts); ok {
+	if c, ok := state.Read(name).(*counts); ok {
 		c.add(removed, node.Node, -1)
 	}
 }
 
 // Filter checks the required terms of the pod, and those of running pods that are about it.
 func (p *Plugin) Filter(state *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) *framework.Status {
-	c, ok := state.Read(Name).(*counts)
+	c, ok := state.Read(name).(*counts)
 	if !ok {
 		return nil
 	}
 	labels := node.Node.Labels
 	if !c.near(labels, pod) {
-		return framework.NewStatus(framework.UnschedulableAndUnresolvable, ReasonAffinity)
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, reasonAffinity)
 	}
 	for i := range c.terms.AntiAffinity {
 		key := c.terms.AntiAffinity[i].TopologyKey
 		if v, ok := labels[key]; ok && c.by[anti][domain{key, v}] > 0 {
-			return framework.NewStatus(framework.Unschedulable, ReasonAnti)
+			return framework.NewStatus(framework.Unschedulable, reasonAnti)
 		}
 	}
 	for d, n := range c.by[existing] {
 		if v, ok := labels[d.key]; ok && v == d.value && n > 0 {
-			return framework.NewStatus(framework.Unschedulable, ReasonExisting)
+			return framework.NewStatus(framework.Unschedulable, reasonExisting)
 		}
 	}
 	return nil
@@ -156,7 +156,7 @@ func (c *counts) near(labels map[string]string, pod *model.PodInfo) bool {
 	return there || len(c.by[affinity]) == 0 && c.aboutAll(pod)
 }
 
-const scoreKey = Name + "/score"
+const scoreKey = name + "/score"
 
 // PreScore counts again: the counts of PreFilter may have been changed.
 func (p *Plugin) PreScore(state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot,

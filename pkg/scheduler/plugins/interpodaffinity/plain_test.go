@@ -297,16 +297,16 @@ func TestPreemptionsDryRun(t *testing.T) {
 			t.Errorf("%s: %q, want %q", step, got, want)
 		}
 	}
-	expect("guarded", state, ReasonExisting)
+	expect("guarded", state, reasonExisting)
 	try := state.Clone()
 	plugin.RemovePod(try, web, guard, list[0])
 	expect("guard removed", try, "")
-	expect("the state that was cloned", state, ReasonExisting)
+	expect("the state that was cloned", state, reasonExisting)
 	plugin.AddPod(try, web, pod("web"), list[0])
-	expect("one like it added", try, ReasonAnti)
+	expect("one like it added", try, reasonAnti)
 	plugin.RemovePod(try, web, pod("web"), list[0])
 	plugin.RemovePod(try, web, db, list[0])
-	expect("the one to be near removed", try, ReasonAffinity)
+	expect("the one to be near removed", try, reasonAffinity)
 }
 
 func TestScore(t *testing.T) {

@@ -46,10 +46,10 @@ func (p *Plugin) Track(pod *model.PodInfo, s *model.Snapshot, nominated []*model
 
 func newTracker(r *rules) *tracker {
 	t := &tracker{rules: r, self: r.aboutAll(r.pod), own: r.pod.HasTerms(), dims: map[string]*axis{},
-		notNear: &framework.Status{Code: framework.UnschedulableAndUnresolvable, Reasons: []string{ReasonAffinity},
-			Plugin: Name},
-		tooNear:  &framework.Status{Code: framework.Unschedulable, Reasons: []string{ReasonAnti}, Plugin: Name},
-		unwanted: &framework.Status{Code: framework.Unschedulable, Reasons: []string{ReasonExisting}, Plugin: Name},
+		notNear: &framework.Status{Code: framework.UnschedulableAndUnresolvable, Reasons: []string{reasonAffinity},
+			Plugin: name},
+		tooNear:  &framework.Status{Code: framework.Unschedulable, Reasons: []string{reasonAnti}, Plugin: name},
+		unwanted: &framework.Status{Code: framework.Unschedulable, Reasons: []string{reasonExisting}, Plugin: name},
 	}
 	for i := range r.terms.Affinity {
 		t.near = append(t.near, t.axis(r.terms.Affinity[i].TopologyKey))

@@ -11,14 +11,14 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// Name of the plug-in.
-const Name = "NodeAffinity"
+// name of the plug-in.
+const name = "NodeAffinity"
 
-// Reason why a node is refused.
-const Reason = "node(s) didn't match Pod's node affinity/selector"
+// reason why a node is refused.
+const reason = "node(s) didn't match Pod's node affinity/selector"
 
-// ReasonEnforced is why a node is refused that the plug-in's own rules do not match.
-const ReasonEnforced = "node(s) didn't match scheduler-enforced node affinity"
+// reasonEnforced is why a node is refused that the plug-in's own rules do not match.
+const reasonEnforced = "node(s) didn't match scheduler-enforced node affinity"
 
 // Plugin is the NodeAffinity plug-in.
 type Plugin struct {
@@ -38,7 +38,7 @@ var (
 )
 
 // Name is the plug-in's name.
-func (Plugin) Name() string { return Name }
+func (Plugin) Name() string { return name }
 
 // Fields returns the rules of a pod about its nodes.
 func (Plugin) Fields() framework.Fields {
@@ -62,7 +62,7 @@ func (p Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, _ *mo
 	if terms == nil && len(pod.Pod.Spec.NodeSelector) == 0 && p.Required == nil {
 		return nil, framework.NewStatus(framework.Skip)
 	}
-	state.Write(Name, nodeaffinity.GetRequiredNodeAffinity(pod.Pod))
+	state.Write(name, nodeaffinity.GetRequiredNodeAffinity(pod.Pod))
 	names := named(terms)
 	if names != nil && len(names) == 0 {
 		return nil, framework.NewStatus(framework.UnschedulableAndUnresolvable, "pod affinity terms conflict")
@@ -103,19 +103,19 @@ func named(terms *corev1.NodeSelector) map[string]bool {
 // Filter refuses nodes that the selector or the required terms do not match.
 func (p Plugin) Filter(state *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) *framework.Status {
 	if p.Required != nil && !p.Required.Match(node.Node) {
-		return framework.NewStatus(framework.UnschedulableAndUnresolvable, ReasonEnforced)
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, reasonEnforced)
 	}
-	rules, ok := state.Read(Name).(nodeaffinity.RequiredNodeAffinity)
+	rules, ok := state.Read(name).(nodeaffinity.RequiredNodeAffinity)
 	if !ok {
 		rules = nodeaffinity.GetRequiredNodeAffinity(pod.Pod)
 	}
 	if match, _ := rules.Match(node.Node); !match {
-		return framework.NewStatus(framework.UnschedulableAndUnresolvable, Reason)
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, reason)
 	}
 	return nil
 }
 
-const preferredKey = Name + "/preferred"
+const preferredKey = name + "/preferred"
 
 // PreScore parses the preferred terms.
 func (p Plugin) PreScore(state *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot,

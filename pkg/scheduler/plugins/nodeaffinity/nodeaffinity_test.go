@@ -270,8 +270,8 @@ func TestAddedAffinity(t *testing.T) {
 		t.Error("a pod without preferences is not scored")
 	}
 	fast, slow := node("a", map[string]string{"disk": "ssd"}), node("b", map[string]string{"disk": "hdd"})
-	if st := p.Filter(state, info, slow); st.Message() != ReasonEnforced || !p.Filter(state, info, fast).IsSuccess() {
-		t.Errorf("%+v, want %q", st, ReasonEnforced)
+	if st := p.Filter(state, info, slow); st.Message() != reasonEnforced || !p.Filter(state, info, fast).IsSuccess() {
+		t.Errorf("%+v, want %q", st, reasonEnforced)
 	}
 	if a, b := p.Score(state, info, fast), p.Score(state, info, slow); a != 7 || b != 0 {
 		t.Errorf("scores %d and %d", a, b)

@@ -15,11 +15,11 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// Name of the plug-in.
-const Name = "NodeDeclaredFeatures"
+// name of the plug-in.
+const name = "NodeDeclaredFeatures"
 
-// Reason why a node is refused.
-const Reason = "node(s) didn't match Pod's required features"
+// reason why a node is refused.
+const reason = "node(s) didn't match Pod's required features"
 
 // Plugin is the NodeDeclaredFeatures plug-in; make it with New.
 type Plugin struct {
@@ -38,7 +38,7 @@ var (
 )
 
 // Name is the plug-in's name.
-func (Plugin) Name() string { return Name }
+func (Plugin) Name() string { return name }
 
 // Fields returns what the features of nodes are inferred from: see the library's InferForScheduling of each.
 func (Plugin) Fields() framework.Fields {
@@ -78,7 +78,7 @@ func (p Plugin) Filter(_ *framework.CycleState, pod *model.PodInfo, node *model.
 	case err != nil:
 		return framework.AsStatus(fmt.Errorf("what node %s knows: %w", node.Name(), err))
 	case !match.IsMatch:
-		return framework.NewStatus(framework.UnschedulableAndUnresolvable, Reason)
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, reason)
 	}
 	return nil
 }

@@ -7,11 +7,11 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// Name of the plug-in.
-const Name = "NodeName"
+// name of the plug-in.
+const name = "NodeName"
 
-// Reason why a node is refused.
-const Reason = "node(s) didn't match the requested node name"
+// reason why a node is refused.
+const reason = "node(s) didn't match the requested node name"
 
 // Plugin is the NodeName plug-in.
 type Plugin struct{}
@@ -22,7 +22,7 @@ var (
 )
 
 // Name is the plug-in's name.
-func (Plugin) Name() string { return Name }
+func (Plugin) Name() string { return name }
 
 // Reads the node's name.
 func (Plugin) Reads(pod *model.PodInfo, k *model.Key) { k.Str(pod.Pod.Spec.NodeName) }
@@ -30,7 +30,7 @@ func (Plugin) Reads(pod *model.PodInfo, k *model.Key) { k.Str(pod.Pod.Spec.NodeN
 // Filter refuses every node but the named one.
 func (Plugin) Filter(_ *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) *framework.Status {
 	if want := pod.Pod.Spec.NodeName; want != "" && want != node.Name() {
-		return framework.NewStatus(framework.UnschedulableAndUnresolvable, Reason)
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, reason)
 	}
 	return nil
 }

@@ -7,11 +7,11 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// Name of the plug-in.
-const Name = "NodePorts"
+// name of the plug-in.
+const name = "NodePorts"
 
-// Reason why a node is refused.
-const Reason = "node(s) didn't have free ports for the requested pod ports"
+// reason why a node is refused.
+const reason = "node(s) didn't have free ports for the requested pod ports"
 
 // Plugin is the NodePorts plug-in.
 type Plugin struct{}
@@ -23,7 +23,7 @@ var (
 )
 
 // Name is the plug-in's name.
-func (Plugin) Name() string { return Name }
+func (Plugin) Name() string { return name }
 
 // Reads the host ports.
 func (Plugin) Reads(pod *model.PodInfo, k *model.Key) {
@@ -48,7 +48,7 @@ func (Plugin) Filter(_ *framework.CycleState, pod *model.PodInfo, node *model.No
 	for _, want := range pod.Ports {
 		for used := range node.Ports {
 			if want.Conflicts(used) {
-				return framework.NewStatus(framework.Unschedulable, Reason)
+				return framework.NewStatus(framework.Unschedulable, reason)
 			}
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// Name of the plug-in.
-const Name = "NodePreferAvoidPods"
+// name of the plug-in.
+const name = "NodePreferAvoidPods"
 
 // Plugin is the NodePreferAvoidPods plug-in.
 type Plugin struct{}
@@ -26,7 +26,7 @@ var (
 )
 
 // Name is the plug-in's name.
-func (Plugin) Name() string { return Name }
+func (Plugin) Name() string { return name }
 
 // Fields returns the pod's controller and the annotation of nodes.
 func (Plugin) Fields() framework.Fields {

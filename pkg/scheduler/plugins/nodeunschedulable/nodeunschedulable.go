@@ -9,11 +9,11 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// Name of the plug-in.
-const Name = "NodeUnschedulable"
+// name of the plug-in.
+const name = "NodeUnschedulable"
 
-// Reason why a node is refused.
-const Reason = "node(s) were unschedulable"
+// reason why a node is refused.
+const reason = "node(s) were unschedulable"
 
 // Plugin is the NodeUnschedulable plug-in.
 type Plugin struct{}
@@ -25,7 +25,7 @@ var (
 )
 
 // Name is the plug-in's name.
-func (Plugin) Name() string { return Name }
+func (Plugin) Name() string { return name }
 
 // Fields returns what cordons a node, and the tolerations of it.
 func (Plugin) Fields() framework.Fields {
@@ -38,7 +38,7 @@ func (Plugin) Reads(pod *model.PodInfo, k *model.Key) { k.Tolerations(pod.Pod) }
 // Filter refuses nodes with spec.unschedulable.
 func (Plugin) Filter(_ *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) *framework.Status {
 	if node.Node.Spec.Unschedulable && !tolerates(pod.Pod) {
-		return framework.NewStatus(framework.UnschedulableAndUnresolvable, Reason)
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, reason)
 	}
 	return nil
 }

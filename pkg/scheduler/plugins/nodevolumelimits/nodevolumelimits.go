@@ -11,8 +11,8 @@ import (
 	"bonsai/pkg/scheduler/volumes"
 )
 
-// Name of the plug-in.
-const Name = "NodeVolumeLimits"
+// name of the plug-in.
+const name = "NodeVolumeLimits"
 
 // Reason why a node is refused.
 const Reason = "node(s) exceed max volume count"
@@ -28,7 +28,7 @@ var (
 )
 
 // Name is the plug-in's name.
-func (Plugin) Name() string { return Name }
+func (Plugin) Name() string { return name }
 
 // Reads the pod's volumes of drivers that some node limits, and whether those of others are counted as they were.
 func (p Plugin) Reads(pod *model.PodInfo, k *model.Key) {
@@ -53,7 +53,7 @@ func (p Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, _ *mo
 	if len(wants) == 0 {
 		return nil, framework.NewStatus(framework.Skip)
 	}
-	state.Write(Name, wants)
+	state.Write(name, wants)
 	return nil, nil
 }
 
@@ -63,7 +63,7 @@ func (p Plugin) Filter(state *framework.CycleState, _ *model.PodInfo, node *mode
 	if len(node.VolumeLimits) == 0 {
 		return nil
 	}
-	wants, _ := state.Read(Name).([]attachment)
+	wants, _ := state.Read(name).([]attachment)
 	has, counts := map[attachment]bool{}, map[string]int64{}
 	count := func(driver, volume string) {
 		if a := (attachment{driver, volume}); !has[a] {

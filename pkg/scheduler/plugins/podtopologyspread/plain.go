@@ -13,13 +13,13 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// Name of the plug-in.
-const Name = "PodTopologySpread"
+// name of the plug-in.
+const name = "PodTopologySpread"
 
 // Reasons why a node is refused.
 const (
-	Reason        = "node(s) didn't match pod topology spread constraints"
-	ReasonNoLabel = Reason + " (missing required label)"
+	reason        = "node(s) didn't match pod topology spread constraints"
+	reasonNoLabel = reason + " (missing required label)"
 )
 
 // Plugin is the PodTopologySpread plug-in.
@@ -42,7 +42,7 @@ var (
 )
 
 // Name is the plug-in's name.
-func (*Plugin) Name() string { return Name }
+func (*Plugin) Name() string { return name }
 
 // Fields returns what says which pods belong together, and which nodes count for a constraint.
 func (*Plugin) Fields() framework.Fields {
@@ -86,7 +86,7 @@ func (p *Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, s *m
 			}
 		}
 	}
-	state.Write(Name, st)
+	state.Write(name, st)
 	return nil, nil
 }
 
@@ -101,7 +101,7 @@ func (p *Plugin) RemovePod(state *framework.CycleState, _, removed *model.PodInf
 }
 
 func (p *Plugin) change(state *framework.CycleState, other *model.PodInfo, node *model.NodeInfo, by int) {
-	st, ok := state.Read(Name).(*filterState)
+	st, ok := state.Read(name).(*filterState)
 	if !ok || other.Pod.Namespace != st.namespace || other.Pod.DeletionTimestamp != nil || !hasKeys(node, st.hard) {
 		return
 	}
@@ -115,7 +115,7 @@ func (p *Plugin) change(state *framework.CycleState, other *model.PodInfo, node 
 
 // Filter refuses nodes in domains that have more pods than the emptiest domain by more than maxSkew.
 func (p *Plugin) Filter(state *framework.CycleState, _ *model.PodInfo, node *model.NodeInfo) *framework.Status {
-	st, ok := state.Read(Name).(*filterState)
+	st, ok := state.Read(name).(*filterState)
 	if !ok {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (p *Plugin) Filter(state *framework.CycleState, _ *model.PodInfo, node *mod
 		c := &st.hard[i]
 		value, ok := node.Node.Labels[c.TopologyKey]
 		if !ok {
-			return framework.NewStatus(framework.UnschedulableAndUnresolvable, ReasonNoLabel)
+			return framework.NewStatus(framework.UnschedulableAndUnresolvable, reasonNoLabel)
 		}
 		least := math.MaxInt32
 		for _, n := range st.counts[i] {
@@ -133,13 +133,13 @@ func (p *Plugin) Filter(state *framework.CycleState, _ *model.PodInfo, node *mod
 			least = 0
 		}
 		if st.counts[i][value]+st.self(c)-least > c.MaxSkew {
-			return framework.NewStatus(framework.Unschedulable, Reason)
+			return framework.NewStatus(framework.Unschedulable, reason)
 		}
 	}
 	return nil
 }
 
-const scoreKey = Name + "/score"
+const scoreKey = name + "/score"
 
 // scoreState has the pods per soft constraint and domain, and the constraints' weights.
 type scoreState struct {

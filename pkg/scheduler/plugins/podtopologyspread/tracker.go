@@ -45,9 +45,9 @@ func (p *Plugin) Track(pod *model.PodInfo, _ *model.Snapshot, _ []*model.PodInfo
 func newTracker(r *rules) *tracker {
 	t := &tracker{
 		rules: r,
-		noLabel: &framework.Status{Code: framework.UnschedulableAndUnresolvable, Reasons: []string{ReasonNoLabel},
-			Plugin: Name},
-		skewed: &framework.Status{Code: framework.Unschedulable, Reasons: []string{Reason}, Plugin: Name},
+		noLabel: &framework.Status{Code: framework.UnschedulableAndUnresolvable, Reasons: []string{reasonNoLabel},
+			Plugin: name},
+		skewed: &framework.Status{Code: framework.Unschedulable, Reasons: []string{reason}, Plugin: name},
 	}
 	for i := range r.hard {
 		t.hard = append(t.hard, newCounter(&r.hard[i]))

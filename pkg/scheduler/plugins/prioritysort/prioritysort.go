@@ -6,8 +6,8 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// Name of the plug-in.
-const Name = "PrioritySort"
+// name of the plug-in.
+const name = "PrioritySort"
 
 // Plugin is the PrioritySort plug-in.
 type Plugin struct{}
@@ -15,7 +15,7 @@ type Plugin struct{}
 var _ framework.QueueSort = Plugin{}
 
 // Name is the plug-in's name.
-func (Plugin) Name() string { return Name }
+func (Plugin) Name() string { return name }
 
 // Less reports whether a is to be taken before b.
 func (Plugin) Less(a, b *framework.QueuedPod) bool {

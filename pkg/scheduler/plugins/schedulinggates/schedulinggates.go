@@ -9,8 +9,8 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// Name of the plug-in.
-const Name = "SchedulingGates"
+// name of the plug-in.
+const name = "SchedulingGates"
 
 // Plugin is the SchedulingGates plug-in.
 type Plugin struct{}
@@ -18,7 +18,7 @@ type Plugin struct{}
 var _ framework.PreEnqueue = Plugin{}
 
 // Name is the plug-in's name.
-func (Plugin) Name() string { return Name }
+func (Plugin) Name() string { return name }
 
 // PreEnqueue turns pods with gates down.
 func (Plugin) PreEnqueue(pod *model.PodInfo) *framework.Status {

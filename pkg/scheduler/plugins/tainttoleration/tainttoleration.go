@@ -12,11 +12,11 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// Name of the plug-in.
-const Name = "TaintToleration"
+// name of the plug-in.
+const name = "TaintToleration"
 
-// Reason why a node is refused; the status's Detail has the taint.
-const Reason = "node(s) had untolerated taint(s)"
+// reason why a node is refused; the status's Detail has the taint.
+const reason = "node(s) had untolerated taint(s)"
 
 // Plugin is the TaintToleration plug-in.
 type Plugin struct{}
@@ -30,7 +30,7 @@ var (
 )
 
 // Name is the plug-in's name.
-func (Plugin) Name() string { return Name }
+func (Plugin) Name() string { return name }
 
 // Fields returns tolerations and taints.
 func (Plugin) Fields() framework.Fields {
@@ -43,7 +43,7 @@ func (Plugin) Reads(pod *model.PodInfo, k *model.Key) { k.Tolerations(pod.Pod) }
 // Filter refuses a node with an untolerated NoSchedule or NoExecute taint.
 func (Plugin) Filter(_ *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) *framework.Status {
 	if t := model.Untolerated(pod.Pod, node.Node); t != nil {
-		return &framework.Status{Code: framework.UnschedulableAndUnresolvable, Reasons: []string{Reason},
+		return &framework.Status{Code: framework.UnschedulableAndUnresolvable, Reasons: []string{reason},
 			Detail: fmt.Sprintf("{%s: %s}", t.Key, t.Value)}
 	}
 	return nil

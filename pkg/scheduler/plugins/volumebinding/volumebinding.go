@@ -16,18 +16,18 @@ import (
 	"bonsai/pkg/scheduler/volumes"
 )
 
-// Name of the plug-in.
-const Name = "VolumeBinding"
+// name of the plug-in.
+const name = "VolumeBinding"
 
-// DefaultBindTimeout is how long the volumes of a pod may take to be bound.
-const DefaultBindTimeout = 10 * time.Minute
+// defaultBindTimeout is how long the volumes of a pod may take to be bound.
+const defaultBindTimeout = 10 * time.Minute
 
 // Plugin is the VolumeBinding plug-in.
 type Plugin struct {
 	Volumes *volumes.Volumes
 	// Node returns a node, nil if there is none of that name.
 	Node func(name string) *corev1.Node
-	// BindTimeout is DefaultBindTimeout if it is nil; 0 waits for nothing.
+	// BindTimeout is defaultBindTimeout if it is nil; 0 waits for nothing.
 	BindTimeout *time.Duration
 }
 
@@ -42,7 +42,7 @@ var (
 )
 
 // Name is the plug-in's name.
-func (*Plugin) Name() string { return Name }
+func (*Plugin) Name() string { return name }
 
 // Reads what the pod's claims need, as far as a node can give it: pods whose volumes are provisioned alike read the
 // same.
@@ -58,13 +58,13 @@ func (p *Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, _ *m
 	if !st.IsSuccess() {
 		return nil, st
 	}
-	state.Write(Name, needs)
+	state.Write(name, needs)
 	return nil, nil
 }
 
 // Filter refuses nodes where a claim's volume cannot be used, or cannot be had.
 func (p *Plugin) Filter(state *framework.CycleState, _ *model.PodInfo, node *model.NodeInfo) *framework.Status {
-	needs, ok := state.Read(Name).(*volumes.Needs)
+	needs, ok := state.Read(name).(*volumes.Needs)
 	if !ok {
 		return framework.AsStatus(errors.New("the pod's claims were not looked at"))
 	}
@@ -75,7 +75,7 @@ func (p *Plugin) Filter(state *framework.CycleState, _ *model.PodInfo, node *mod
 }
 
 // chosen is where the state keeps what was chosen for the pod.
-const chosen = Name + "/chosen"
+const chosen = name + "/chosen"
 
 // Reserve takes what the pod's claims get on the node.
 func (p *Plugin) Reserve(_ context.Context, state *framework.CycleState, pod *model.PodInfo,
@@ -119,7 +119,7 @@ func (p *Plugin) PreBind(ctx context.Context, state *framework.CycleState, _ *mo
 	if node == nil {
 		return framework.AsStatus(fmt.Errorf("node %q is gone", name))
 	}
-	timeout := DefaultBindTimeout
+	timeout := defaultBindTimeout
 	if p.BindTimeout != nil {
 		timeout = *p.BindTimeout
 	}
@@ -138,7 +138,7 @@ func (p *Plugin) EventsToRegister() []clusterevent.Interest {
 			}),
 			Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
 				c, ok := e.New.(*corev1.PersistentVolumeClaim)
-				return !ok || Uses(pod, c)
+				return !ok || uses(pod, c)
 			}},
 		{Kind: clusterevent.Volume, Action: clusterevent.Add | clusterevent.Update},
 		{Kind: clusterevent.Class, Action: clusterevent.Add | clusterevent.Update},
@@ -153,8 +153,8 @@ func (p *Plugin) EventsToRegister() []clusterevent.Interest {
 	}
 }
 
-// Uses reports whether a claim is the pod's.
-func Uses(pod *model.PodInfo, c *corev1.PersistentVolumeClaim) bool {
+// uses reports whether a claim is the pod's.
+func uses(pod *model.PodInfo, c *corev1.PersistentVolumeClaim) bool {
 	if pod.Pod.Namespace != c.Namespace {
 		return false
 	}

@@ -14,8 +14,8 @@ import (
 	"bonsai/pkg/scheduler/volumes"
 )
 
-// Name of the plug-in.
-const Name = "VolumeRestrictions"
+// name of the plug-in.
+const name = "VolumeRestrictions"
 
 // Reasons why a node is refused.
 const (
@@ -36,7 +36,7 @@ var (
 )
 
 // Name is the plug-in's name.
-func (Plugin) Name() string { return Name }
+func (Plugin) Name() string { return name }
 
 // Concerns implements framework.Selective: pods with such disks or claims.
 func (p Plugin) Concerns(pod *model.PodInfo) bool {
@@ -96,20 +96,20 @@ func (p Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, s *mo
 			}
 		}
 	}
-	state.Write(Name, c)
+	state.Write(name, c)
 	return nil, nil
 }
 
 // AddPod implements framework.PreFilterExtensions.
 func (p Plugin) AddPod(state *framework.CycleState, pod, added *model.PodInfo, _ *model.NodeInfo) {
-	if c, ok := state.Read(Name).(*conflicts); ok {
+	if c, ok := state.Read(name).(*conflicts); ok {
 		c.count += c.of(pod, added)
 	}
 }
 
 // RemovePod implements framework.PreFilterExtensions.
 func (p Plugin) RemovePod(state *framework.CycleState, pod, removed *model.PodInfo, _ *model.NodeInfo) {
-	if c, ok := state.Read(Name).(*conflicts); ok {
+	if c, ok := state.Read(name).(*conflicts); ok {
 		c.count -= c.of(pod, removed)
 	}
 }
@@ -125,7 +125,7 @@ func (p Plugin) Filter(state *framework.CycleState, pod *model.PodInfo, node *mo
 			}
 		}
 	}
-	c, ok := state.Read(Name).(*conflicts)
+	c, ok := state.Read(name).(*conflicts)
 	if !ok {
 		return framework.AsStatus(fmt.Errorf("the pod's claims were not looked at"))
 	}

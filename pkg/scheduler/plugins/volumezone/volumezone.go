@@ -12,8 +12,8 @@ import (
 	"bonsai/pkg/scheduler/volumes"
 )
 
-// Name of the plug-in.
-const Name = "VolumeZone"
+// name of the plug-in.
+const name = "VolumeZone"
 
 // Reason why a node is refused.
 const Reason = "node(s) had no available volume zone"
@@ -33,7 +33,7 @@ var labelsOf = [...]string{corev1.LabelFailureDomainBetaZone, corev1.LabelFailur
 	corev1.LabelTopologyZone, corev1.LabelTopologyRegion}
 
 // Name is the plug-in's name.
-func (Plugin) Name() string { return Name }
+func (Plugin) Name() string { return name }
 
 // zone is a label of a volume with the values that a node may have, separated by "__".
 type zone struct{ label, values string }
@@ -72,7 +72,7 @@ func (p Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, _ *mo
 	if len(zones) == 0 {
 		return nil, framework.NewStatus(framework.Skip)
 	}
-	state.Write(Name, zones)
+	state.Write(name, zones)
 	return nil, nil
 }
 
@@ -86,7 +86,7 @@ func (p Plugin) Filter(state *framework.CycleState, _ *model.PodInfo, node *mode
 	if !says {
 		return nil
 	}
-	zones, _ := state.Read(Name).([]zone)
+	zones, _ := state.Read(name).([]zone)
 	for _, z := range zones {
 		if !z.has(node.Node.Labels) {
 			return framework.NewStatus(framework.UnschedulableAndUnresolvable, Reason)
