@@ -62,7 +62,7 @@ func command() *cobra.Command {
 		testenvCommand(), versionCommand())...)
 	root.AddCommand(dnsCommand(c), logsCommand(c), execCommand(c),
 		superviseCommand(c), nodeEnterCommand(), nodeInitCommand(), memberEnterCommand(), balanceCommand(),
-		containedCommand(c))
+		containerizedCommand(c))
 	root.Version = kubeversion.Git
 	root.InitDefaultCompletionCmd()
 	strict(root.Commands()...)

@@ -36,9 +36,9 @@ type Config struct {
 	Labels         map[string]string
 	Taints         []string
 	Mounts         []plan.Mount
-	// Contained is set in a container: the node has its address and a default route, and whatever forwards its
+	// Containerized is set in a container: the node has its address and a default route, and whatever forwards its
 	// packets knows no pods.
-	Contained bool
+	Containerized bool `json:"Contained"`
 	// Joined is set if the node has the machine's network and asks for certificates of its own.
 	Joined bool `json:",omitempty"`
 }
@@ -46,13 +46,13 @@ type Config struct {
 // Of returns the configuration of a node of the cluster, without its cgroups.
 func Of(c plan.Config, n plan.Node) Config {
 	gateways := c.Networks().HostIPs()
-	if c.Contained {
+	if c.Containerized {
 		gateways = nil
 	}
 	return Config{
 		Name: n.Name(), Addresses: c.NodePrefixes(n), Gateways: gateways, ServiceSubnets: c.Networks().Services(),
-		Contained: c.Contained,
-		DataDir:   c.DataDir, BinDir: c.BinDir, Mark: c.Mark(), Egress: c.Egress, DNSIP: c.Networks().DNSIP(),
+		Containerized: c.Containerized,
+		DataDir:       c.DataDir, BinDir: c.BinDir, Mark: c.Mark(), Egress: c.Egress, DNSIP: c.Networks().DNSIP(),
 		Podnets: c.Networks().Pods(), Server: c.Server(),
 		Mirrors: c.RegistryMirrors(), OCIRuntime: c.OCIRuntime, Images: c.LocalImages(), FeatureGates: c.FeatureGates,
 		ComponentFlags: c.ComponentFlags, Labels: n.RegisteredLabels(), Taints: n.Taints, Mounts: n.Mounts,

@@ -20,7 +20,7 @@ import (
 // ownDirs returns the directories of the data directory that belong to the node, below which it writes. The data
 // directory of a machine that has joined a cluster, or of a container, has nothing else in it.
 func (n *Config) ownDirs() []string {
-	if n.Joined || n.Contained {
+	if n.Joined || n.Containerized {
 		return []string{n.DataDir}
 	}
 	l := plan.Layout(n.DataDir)
@@ -60,7 +60,7 @@ func (n *Config) holdData() (held heldData, err error) {
 		}
 		held.dirs[strings.TrimPrefix(dir, n.DataDir)] = fd
 	}
-	if n.Joined || n.Contained {
+	if n.Joined || n.Containerized {
 		return held, nil
 	}
 	for _, file := range n.credentials() {

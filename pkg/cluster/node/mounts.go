@@ -86,7 +86,7 @@ func (n *Config) mountKernel(v2 bool, roots []string) error {
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)
 	}
-	if n.Contained { // its /sys shows the same network, and two of the same are not mounted over each other
+	if n.Containerized { // its /sys shows the same network, and two of the same are not mounted over each other
 		if err := unix.Unmount("/sys", unix.MNT_DETACH); err != nil {
 			return fmt.Errorf("unmount /sys: %w", err)
 		}
@@ -218,7 +218,7 @@ func (n *Config) ResolvConf() ([]byte, error) {
 	switch {
 	case !n.Egress:
 		return []byte("nameserver 127.0.0.53\n"), nil
-	case n.Contained:
+	case n.Containerized:
 		return fmt.Appendf(nil, "nameserver %s\n", n.Addresses[0].Addr()), nil
 	case n.Joined:
 		return joinedResolvConf(n.Gateways, "/run/systemd/resolve/resolv.conf", host.HostResolvConf)

@@ -37,7 +37,7 @@ var nodePrograms = [...]string{"containerd", "containerd-shim-runc-v2", "ctr", "
 // enterRoot makes the node's root and moves into it. What is needed of the host must be held before. A container is
 // its node's root.
 func (n *Config) enterRoot() error {
-	if n.Contained {
+	if n.Containerized {
 		return nil
 	}
 	root := plan.Layout(n.DataDir).Node(n.Name, "root")

@@ -54,8 +54,9 @@ type Config struct {
 	// KubeconfigMode is the mode of the user's kubeconfig, in which the administrator's key is; 0: nobody but its
 	// owner may read it.
 	KubeconfigMode fs.FileMode `json:",omitempty"`
-	// Contained is set where control planes and nodes are containers that somebody else runs (NewContained).
-	Contained bool `json:",omitempty"`
+	// Containerized is set where control planes and nodes are containers that somebody else runs (package
+	// containerized).
+	Containerized bool `json:"Contained,omitempty"`
 	// Addons holds the manifests to install, "$NAME" standing for what the cluster fills in.
 	Addons fs.FS `json:"-"`
 }
@@ -151,10 +152,10 @@ func (c Config) Context() string {
 }
 
 // LocalServer is the API server's URL for clients on the host, which no address of a cluster that is gone stands in.
-// Of a contained cluster
+// Of a containerized cluster
 // nothing of ours is on the host.
 func (c Config) LocalServer() string {
-	if c.Contained || c.Joined != nil {
+	if c.Containerized || c.Joined != nil {
 		return c.Server()
 	}
 	return "https://" + net.JoinHostPort(c.Networks().Loopback().String(), strconv.Itoa(c.Ports.API))

@@ -40,7 +40,7 @@ func TestCheckChange(t *testing.T) {
 		}, "component flags: none now, etcd --v=4 wanted"},
 	}
 	// What a user does not choose of a cluster.
-	covered := map[string]bool{"DataDir": true, "Joined": true, "Contained": true, "Addons": true}
+	covered := map[string]bool{"DataDir": true, "Joined": true, "Containerized": true, "Addons": true}
 	for name, tc := range changes {
 		field, _, _ := strings.Cut(name, ".")
 		covered[field] = true

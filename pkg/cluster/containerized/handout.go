@@ -1,4 +1,4 @@
-package cluster
+package containerized
 
 import (
 	"bytes"
@@ -19,12 +19,12 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// containedUser is the user and group as whom the containers of control planes run. It is in no list of users.
-const containedUser = 65532
+// controlPlaneUser is the user and group of the containers of control planes. It is in no list of users.
+const controlPlaneUser = 65532
 
-// HandOut makes what is missing, or about to expire, of the contained cluster's certificates and keys in its data
-// directory, and gives each container what it needs and nothing else: volumes has a directory for each, called as the
-// container, that is the data directory there.
+// HandOut makes the certificates and keys of the cluster that are missing or about to expire, in its data directory,
+// and gives each container the files that it needs and nothing else. volumes has a directory for each container, with
+// its name, which is the data directory there. Only the process that calls HandOut sees the keys of the authorities.
 func HandOut(c plan.Config, volumes string, now time.Time) error {
 	if err := errors.Join(datadir.Save(c), pki.Make(c, now)); err != nil {
 		return err
@@ -52,21 +52,21 @@ func HandOut(c plan.Config, volumes string, now time.Time) error {
 	return nil
 }
 
-// role is what a container is given: files of the data directory, which belong to the user that it runs as.
+// role lists the files of the data directory that a container gets. They belong to the user that it runs as.
 type role struct {
 	files []string
 	user  int
 }
 
-// roles are those of all containers by their names. Processes of control planes need the credentials that their flags
-// name.
+// roles returns the roles of all containers by their names. A process of a control plane needs the credentials that its
+// flags name, and so gets exactly these.
 func roles(c plan.Config) (map[string]role, error) {
 	l := c.Layout()
 	all := map[string]role{plan.Administrator: {
 		files: []string{l.Config(), l.PKI("ca.crt"), l.Kubeconfig(plan.Administrator)}}}
 	for _, layer := range controlplane.Processes(c, "") {
 		for _, p := range layer {
-			r := role{user: containedUser}
+			r := role{user: controlPlaneUser}
 			for _, arg := range p.Argv {
 				_, path, _ := strings.Cut(arg, "=")
 				if (strings.HasPrefix(path, l.PKI("")) || strings.HasPrefix(path, l.At("kubeconfig"))) &&
@@ -90,7 +90,8 @@ func roles(c plan.Config) (map[string]role, error) {
 	return all, nil
 }
 
-// give copies a role's files to the same places below dir, and takes away what other credentials are there.
+// give copies a role's files to the same places below dir, and removes all other credentials from there. It leaves
+// files that have not changed, because the container may be running.
 func give(c plan.Config, dir string, r role) error {
 	for _, of := range [2]string{"pki", "kubeconfig"} {
 		present, err := filepath.Glob(filepath.Join(dir, of, "*"))
@@ -116,9 +117,9 @@ func give(c plan.Config, dir string, r role) error {
 		}
 		place := filepath.Join(dir, below)
 		if present, err := os.ReadFile(place); err == nil && bytes.Equal(present, data) {
-			continue // who runs need not read it again
+			continue
 		}
-		// Who runs never sees a file that is not its own.
+		// The rename comes last, so that the container never sees a file that another user owns, or half of one.
 		given := place + ".given"
 		if err := host.WriteFile(given, data); err != nil {
 			return err

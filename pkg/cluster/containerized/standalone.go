@@ -1,4 +1,4 @@
-package cluster
+package containerized
 
 import (
 	"context"
@@ -15,15 +15,15 @@ import (
 	"bonsai/pkg/cluster/publish"
 )
 
-// containerDNS is where a container engine answers for the names of a network's containers and asks the machine's own
-// servers for others, in every container by itself.
+// containerDNS is the address of the container engine's DNS server, which every container has for itself. It answers
+// for the names of the network's containers, and asks the machine's own servers for others.
 var containerDNS = netip.AddrFrom4([4]byte{127, 0, 0, 11})
 
-// standAlone makes the node do for its pods what the host does in a cluster of processes: they leave the cluster as the
-// node, no address of pods or Services leaves it, and they find a DNS server at the node. wait returns when that has
-// ended, after ctx.
-func standAlone(ctx context.Context, n *node.Config, log *slog.Logger) (wait func(), err error) {
-	for _, pods := range n.Podnets { // a node's own and those of others are more specific
+// StandAlone makes a node in a container do for its pods what the host does in a cluster of processes. The pods leave
+// the cluster with the node's address, no packet to the address of a pod or Service leaves it, and the pods find a DNS
+// server at the node. wait returns when the DNS server has ended, after ctx.
+func StandAlone(ctx context.Context, n *node.Config, log *slog.Logger) (wait func(), err error) {
+	for _, pods := range n.Podnets { // the routes to the pods of each node are more specific
 		if err := netlink.RouteReplace(
 			&netlink.Route{Dst: host.IPNet(pods), Type: unix.RTN_UNREACHABLE, Priority: 1 << 20}); err != nil {
 			return nil, fmt.Errorf("keep %s in the cluster: %w", pods, err)
@@ -40,7 +40,7 @@ func standAlone(ctx context.Context, n *node.Config, log *slog.Logger) (wait fun
 		{Address: own, HostPort: port, NodePort: port, UDP: true}})
 }
 
-// edgeRules masquerade pods that leave the cluster, and refuse what is for a Service that kube-proxy does not know.
+// edgeRules masquerade pods that leave the cluster, and reject packets to a Service that kube-proxy does not know.
 func edgeRules(n *node.Config) string {
 	nodes := n.Addresses[0].Masked()
 	return fmt.Sprintf(`table ip bonsai-edge {
@@ -58,14 +58,4 @@ func edgeRules(n *node.Config) string {
 	}
 }
 `, n.Podnets[0], nodes, n.ServiceSubnets[0])
-}
-
-// RunNode is the life of a node's init process (node.Run). A node in a container does for its pods what the host does
-// elsewhere.
-func RunNode(ctx context.Context, n *node.Config, log *slog.Logger) error {
-	edge := func(context.Context) (func(), error) { return func() {}, nil }
-	if n.Contained {
-		edge = func(ctx context.Context) (func(), error) { return standAlone(ctx, n, log) }
-	}
-	return node.Run(ctx, n, edge, log)
 }

@@ -1,4 +1,4 @@
-package cluster
+package containerized
 
 import (
 	"maps"
@@ -25,14 +25,14 @@ import (
 )
 
 const (
-	containedData = "/var/lib/bonsai" // where each container has its volume
-	handOutName   = "credentials"     // the service that fills the volumes
+	dataVolume  = "/var/lib/bonsai" // where each container has its volume
+	handOutName = "credentials"     // the service that fills the volumes
 )
 
-// contained is the cluster that deploy/compose describes.
-func contained(t *testing.T, dataDir string) plan.Config {
+// composed returns the cluster that deploy/compose describes.
+func composed(t *testing.T, dataDir string) plan.Config {
 	t.Helper()
-	c, err := NewContained(dataDir, "/opt/bonsai/bin", netip.MustParsePrefix("10.77.63.0/24"))
+	c, err := New(dataDir, "/opt/bonsai/bin", netip.MustParsePrefix("10.77.63.0/24"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ type service struct {
 // composeServices reads deploy/compose/compose.yaml with the defaults of its variables.
 func composeServices(t *testing.T) map[string]service {
 	t.Helper()
-	data, err := os.ReadFile("../../deploy/compose/compose.yaml")
+	data, err := os.ReadFile("../../../deploy/compose/compose.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,10 +68,11 @@ func composeServices(t *testing.T) map[string]service {
 	return file.Services
 }
 
-// containers are the names of those that the compose file has: etcd is on all three control planes, everything else on
+// containers are the processes that the compose file runs: etcd is on all three control planes, everything else on
 // two.
 func containers(c plan.Config) []supervise.Process {
-	return slices.DeleteFunc(everyProcess(c), func(p supervise.Process) bool {
+	layers := controlplane.Processes(c, "/bin/bonsai")
+	return slices.DeleteFunc(slices.Concat(layers[:]...), func(p supervise.Process) bool {
 		return strings.HasSuffix(p.Name, "-cp3") && !strings.HasPrefix(p.Name, "etcd")
 	})
 }
@@ -97,7 +98,7 @@ func TestComposeFlags(t *testing.T) {
 	common := func(argv []string) []string {
 		return slices.DeleteFunc(slices.Clone(program(argv)), elsewhere.MatchString)
 	}
-	c, services := contained(t, containedData), composeServices(t)
+	c, services := composed(t, dataVolume), composeServices(t)
 	for _, p := range containers(c) {
 		got, want := common(services[p.Name].Command), common(p.Argv)
 		if !slices.Equal(got, want) {
@@ -109,7 +110,7 @@ func TestComposeFlags(t *testing.T) {
 // TestComposeAddresses: containers are where their certificates and the others' flags say.
 func TestComposeAddresses(t *testing.T) {
 	t.Parallel()
-	c, services := contained(t, containedData), composeServices(t)
+	c, services := composed(t, dataVolume), composeServices(t)
 	want := map[string]string{controlplane.BalancerName: c.Networks().HostIP().String()}
 	var backends, gateways []string
 	for _, m := range c.Members()[:2] {
@@ -150,7 +151,7 @@ func TestComposeAddresses(t *testing.T) {
 // authorities' keys, and only nodes are privileged; nothing listens on the machine but on its loopback.
 func TestComposeWalls(t *testing.T) {
 	t.Parallel()
-	c, services := contained(t, containedData), composeServices(t)
+	c, services := composed(t, dataVolume), composeServices(t)
 	want := []string{plan.Administrator}
 	for _, p := range containers(c) {
 		want = append(want, p.Name)
@@ -190,11 +191,11 @@ func TestComposeWalls(t *testing.T) {
 	if slices.Sort(given); !slices.Equal(given, want) {
 		t.Errorf("handed out to %q, want %q", given, want)
 	}
-	if v := services[handOutName].Volumes[0]; v != "authorities:"+containedData {
+	if v := services[handOutName].Volumes[0]; v != "authorities:"+dataVolume {
 		t.Errorf("the authorities are in %s", v)
 	}
 	for _, name := range want {
-		if s := services[name]; len(s.Volumes) == 0 || s.Volumes[0] != name+":"+containedData ||
+		if s := services[name]; len(s.Volumes) == 0 || s.Volumes[0] != name+":"+dataVolume ||
 			len(s.Volumes) > 1 && name != plan.Administrator {
 			t.Errorf("%s has the volumes %q", name, s.Volumes)
 		}
@@ -210,7 +211,7 @@ func TestHandOut(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: files are given to other users, which needs root")
 	}
-	c, volumes := contained(t, t.TempDir()), t.TempDir()
+	c, volumes := composed(t, t.TempDir()), t.TempDir()
 	for _, name := range []string{"etcd-cp3", "kube-apiserver-cp1", "kube-controller-manager-cp2", "balancer", "n2",
 		plan.Administrator} {
 		if err := os.Mkdir(filepath.Join(volumes, name), 0o755); err != nil {
@@ -234,16 +235,16 @@ func TestHandOut(t *testing.T) {
 		user  uint32
 		files []string
 	}{
-		"etcd-cp3": {containedUser, []string{"pki/etcd-ca.crt", "pki/etcd-cp3.crt", "pki/etcd-cp3.key"}},
-		"kube-apiserver-cp1": {containedUser,
+		"etcd-cp3": {controlPlaneUser, []string{"pki/etcd-ca.crt", "pki/etcd-cp3.crt", "pki/etcd-cp3.key"}},
+		"kube-apiserver-cp1": {controlPlaneUser,
 			[]string{"pki/apiserver-cp1.crt", "pki/apiserver-cp1.key", "pki/apiserver-etcd-client-cp1.crt",
 				"pki/apiserver-etcd-client-cp1.key",
 				"pki/apiserver-kubelet-client-cp1.crt", "pki/apiserver-kubelet-client-cp1.key", "pki/ca.crt",
 				"pki/etcd-ca.crt", "pki/front-proxy-ca.crt",
 				"pki/front-proxy-client-cp1.crt", "pki/front-proxy-client-cp1.key", "pki/sa.key", "pki/sa.pub"}},
-		"kube-controller-manager-cp2": {containedUser,
+		"kube-controller-manager-cp2": {controlPlaneUser,
 			[]string{"kubeconfig/controller-manager-cp2.conf", "pki/ca.crt", "pki/ca.key", "pki/sa.key"}},
-		"balancer": {containedUser, []string{"pki/ca.crt"}},
+		"balancer": {controlPlaneUser, []string{"pki/ca.crt"}},
 		"n2": {0, []string{"kubeconfig/kubelet-n2.conf", "kubeconfig/network-n2.conf", "kubeconfig/proxy-n2.conf",
 			"nodes/n2/etc/node.json",
 			"pki/ca.crt", "pki/kubelet-server-n2.crt", "pki/kubelet-server-n2.key"}},
@@ -301,7 +302,7 @@ func TestGiveKubeconfig(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: the file is given to another user, which needs root")
 	}
-	c, dir := contained(t, t.TempDir()), t.TempDir()
+	c, dir := composed(t, t.TempDir()), t.TempDir()
 	if err := pki.Make(c, time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -330,10 +331,10 @@ func TestGiveKubeconfig(t *testing.T) {
 	}
 }
 
-// TestContainedNode: a node finds a DNS server that its pods reach too, and its rules let nothing of the cluster out.
-func TestContainedNode(t *testing.T) {
+// TestNode: a node finds a DNS server that its pods reach too, and its rules let nothing of the cluster out.
+func TestNode(t *testing.T) {
 	t.Parallel()
-	c := contained(t, containedData)
+	c := composed(t, dataVolume)
 	n := node.Of(c, c.Nodes[1])
 	if resolv, err := n.ResolvConf(); err != nil || string(resolv) != "nameserver 10.77.63.12\n" {
 		t.Errorf("%q (%v)", resolv, err)
@@ -350,7 +351,7 @@ func TestContainedNode(t *testing.T) {
 			t.Errorf("no rule %s in\n%s", rule, rules)
 		}
 	}
-	if _, err := NewContained(containedData, "/bin", netip.MustParsePrefix("10.0.0.0/16")); err == nil {
+	if _, err := New(dataVolume, "/bin", netip.MustParsePrefix("10.0.0.0/16")); err == nil {
 		t.Error("a network of another size is taken")
 	}
 }

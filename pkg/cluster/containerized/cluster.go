@@ -1,4 +1,4 @@
-package cluster
+package containerized
 
 import (
 	"context"
@@ -19,21 +19,21 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// NewContained returns the cluster of deploy/compose: the programs of its control planes and its nodes are containers
-// in one network, in which the balancer is .1, the API servers are .2 and .3 and the nodes .11 to .13; etcds are found
-// by their names. In each container dataDir is a volume that has what this one needs, and binDir has the programs.
-func NewContained(dataDir, binDir string, network netip.Prefix) (plan.Config, error) {
+// New returns the cluster of deploy/compose. The programs of its control planes and its nodes are containers in one
+// network, where the balancer is .1, the API servers are .2 and .3 and the nodes .11 to .13; etcds find each other by
+// their names. In each container dataDir is a volume with the files that this one needs, and binDir has the programs.
+func New(dataDir, binDir string, network netip.Prefix) (plan.Config, error) {
 	c := plan.Config{Name: plan.DefaultName, DataDir: dataDir, BinDir: binDir, Nodes: plan.NodesUpTo(3),
 		ControlPlanes: plan.MaxControlPlanes, Egress: true,
-		Contained: true, NodeSubnet: network}.InSlot(0)
+		Containerized: true, NodeSubnet: network}.InSlot(0)
 	if network.Bits() != 24 {
 		return c, fmt.Errorf("--network: must be a /24, not %s", network)
 	}
 	return c, c.Validate()
 }
 
-// Administer installs the add-ons, waits until all nodes of the contained cluster are Ready, and then gives the user a
-// kubeconfig at path that leads to server. It is there until ctx ends.
+// Administer installs the add-ons, waits until all nodes are Ready, and then gives the user a kubeconfig at path that
+// leads to server. It removes the file when ctx ends: the cluster goes with it.
 func Administer(ctx context.Context, c plan.Config, server, path string, log *slog.Logger) (err error) {
 	if err := client.WaitReady(ctx, c); err != nil {
 		return err
@@ -54,8 +54,8 @@ func Administer(ctx context.Context, c plan.Config, server, path string, log *sl
 	return nil
 }
 
-// giveKubeconfig writes the administrator's kubeconfig to path, leading to server, for the owner of the directory
-// alone.
+// giveKubeconfig writes the administrator's kubeconfig to path, leading to server. Only the owner of the directory,
+// which is the user's own, may read the file.
 func giveKubeconfig(c plan.Config, server, path string) error {
 	k, err := clientcmd.LoadFromFile(c.Layout().Kubeconfig(plan.Administrator))
 	if err != nil {

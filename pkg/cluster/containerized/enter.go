@@ -1,4 +1,4 @@
-package cluster
+package containerized
 
 import (
 	"errors"
@@ -15,10 +15,10 @@ import (
 	"bonsai/pkg/cluster/host"
 )
 
-// EnterContainedNode is the first step of a node in a container: where the container's cgroups are seen among the
-// machine's, they become the roots of a new cgroup namespace, so that nodes beside each other have groups of the same
-// names. It returns only with an error.
-func EnterContainedNode(self, path string) error {
+// EnterNode is the first step of a node in a container. If the container sees its cgroups among the machine's, they
+// become the roots of a new cgroup namespace, so that nodes beside each other may have groups of the same names. It
+// returns only with an error.
+func EnterNode(self, path string) error {
 	runtime.LockOSThread() // until exec makes this thread the process
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 		return fmt.Errorf("make a cgroup namespace (is the container privileged?): %w", err)
@@ -26,9 +26,9 @@ func EnterContainedNode(self, path string) error {
 	return unix.Exec(self, []string{self, "node-init", path}, os.Environ())
 }
 
-// EnterRouted gives this container a route to the pods, over all nodes of which each leads on to the others' pods,
-// becomes the user of control planes, who may change nothing of that, and then the program argv. It returns only with
-// an error.
+// EnterRouted gives this container a route to the pods, which leads over all nodes: each forwards packets to the pods
+// of the others. It then becomes the user of control planes, who may not change the route, and the program argv. It
+// returns only with an error.
 func EnterRouted(pods netip.Prefix, nodes []netip.Addr, argv []string) error {
 	if len(argv) == 0 || len(nodes) == 0 {
 		return errors.New("a program and a node are needed")
@@ -52,11 +52,11 @@ func EnterRouted(pods netip.Prefix, nodes []netip.Addr, argv []string) error {
 	// The last one takes all capabilities away.
 	for _, step := range []func() error{
 		func() error { return syscall.Setgroups(nil) },
-		func() error { return syscall.Setgid(containedUser) },
-		func() error { return syscall.Setuid(containedUser) },
+		func() error { return syscall.Setgid(controlPlaneUser) },
+		func() error { return syscall.Setuid(controlPlaneUser) },
 	} {
 		if err := step(); err != nil {
-			return fmt.Errorf("become the user %d: %w", containedUser, err)
+			return fmt.Errorf("become the user %d: %w", controlPlaneUser, err)
 		}
 	}
 	return unix.Exec(path, argv, os.Environ())

@@ -12,14 +12,14 @@ import (
 
 	"bonsai/cmd/internal/daemon"
 	"bonsai/deploy/addons"
-	"bonsai/pkg/cluster"
+	"bonsai/pkg/cluster/containerized"
 	"bonsai/pkg/cluster/datadir"
 )
 
-// containedCommand is what the containers of deploy/compose run that are no component.
-func containedCommand(chosen *chosen) *cobra.Command {
+// containerizedCommand runs in the containers of deploy/compose that are no component of Kubernetes.
+func containerizedCommand(chosen *chosen) *cobra.Command {
 	c := &cobra.Command{Use: "contained", Short: "Parts of a cluster of containers", Hidden: true}
-	c.AddCommand(handOutCommand(chosen), containedNodeCommand(), routedCommand(), administerCommand(chosen))
+	c.AddCommand(handOutCommand(chosen), containerizedNodeCommand(), routedCommand(), administerCommand(chosen))
 	for _, sub := range c.Commands() {
 		sub.Hidden, sub.Annotations = true, map[string]string{anyone: ""}
 	}
@@ -40,16 +40,16 @@ func handOutCommand(chosen *chosen) *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("--network: %w", err)
 		}
-		config, err := cluster.NewContained(chosen.dataDir, filepath.Dir(self), prefix)
+		config, err := containerized.New(chosen.dataDir, filepath.Dir(self), prefix)
 		if err != nil {
 			return err
 		}
-		return cluster.HandOut(config, *volumes, time.Now())
+		return containerized.HandOut(config, *volumes, time.Now())
 	}
 	return c
 }
 
-func containedNodeCommand() *cobra.Command {
+func containerizedNodeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "node CONFIG", Short: "Become a node", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -57,7 +57,7 @@ func containedNodeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cluster.EnterContainedNode(self, args[0])
+			return containerized.EnterNode(self, args[0])
 		},
 	}
 }
@@ -81,7 +81,7 @@ func routedCommand() *cobra.Command {
 			}
 			addresses = append(addresses, address)
 		}
-		return cluster.EnterRouted(prefix, addresses, args)
+		return containerized.EnterRouted(prefix, addresses, args)
 	}
 	return c
 }
@@ -97,7 +97,7 @@ func administerCommand(chosen *chosen) *cobra.Command {
 			return err
 		}
 		config.Addons = addons.Files
-		return cluster.Administer(cmd.Context(), config, *server, *kubeconfig,
+		return containerized.Administer(cmd.Context(), config, *server, *kubeconfig,
 			slog.New(slog.NewTextHandler(os.Stderr, nil)).With("component", "administrator"))
 	}
 	return c
