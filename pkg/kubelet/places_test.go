@@ -71,7 +71,7 @@ func TestPlacesAcrossARestart(t *testing.T) {
 			return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid, Name: string(uid), Namespace: "ns"}}
 		}
 		log, client := slog.New(slog.DiscardHandler), kubelettest.Client{Interface: fake.NewClientset()}
-		var m *metrics.Metrics
+		m := metrics.New(nil)
 		statuses := status.New(client, func(time.Duration) {}, log)
 		pods := podmanager.New(podmanager.Config{Status: statuses, Client: client, Log: log})
 		allocations, err := allocation.Open(t.TempDir())

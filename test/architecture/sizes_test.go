@@ -24,13 +24,11 @@ var larger = map[string]struct {
 	size   int
 	reason string
 }{
-	"pkg/kubelet/runtime": {73, "a vocabulary: types without behaviour that the kubelet's parts share"},
 	"pkg/cluster/plan": {67,
 		"the configuration with all that follows from it; the parts of the file's format are to go apart"},
 
 	"pkg/apiserver/registry.Generic": {63,
 		"the generic store answers for all verbs; they are to become functions on it"},
-	"pkg/kubelet/metrics.Metrics":   {47, "one method for each metric that a part of the kubelet counts"},
 	"pkg/controller/job.state":      {45, "one round over one Job; its decisions on indexes are to go apart"},
 	"pkg/cluster/plan.Config":       {42, "see the package"},
 	"pkg/scheduler/devices.Devices": {41, "the store of claims, slices and classes, which change together"},

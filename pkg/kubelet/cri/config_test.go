@@ -37,7 +37,7 @@ func TestSandboxConfig(t *testing.T) {
 			{Name: "kernel.shm_rmid_forced", Value: "1"}},
 		RunAsGroup: num(3), FSGroup: num(7), SupplementalGroups: []int64{9}}
 	c := sandboxConfig(p, runtime.SandboxOptions{Attempt: 2, Hostname: "h"})
-	if c.Metadata.Attempt != 2 || c.Hostname != "h" || c.Labels["app"] != "x" || c.Labels[runtime.LabelPodUID] != "u" {
+	if c.Metadata.Attempt != 2 || c.Hostname != "h" || c.Labels["app"] != "x" || c.Labels[labelPodUID] != "u" {
 		t.Errorf("%+v", c)
 	}
 	if len(c.PortMappings) != 1 || c.PortMappings[0].HostPort != 8080 ||
@@ -202,8 +202,8 @@ func TestTerminationMessage(t *testing.T) {
 	log := write("log", "2030-01-01T00:00:00Z stdout P par\n2030-01-01T00:00:00Z stderr F tial\nbroken\n")
 	status := func(log string, policy corev1.TerminationMessagePolicy, files ...string) *runtimeapi.ContainerStatus {
 		s := &runtimeapi.ContainerStatus{LogPath: log,
-			Annotations: map[string]string{runtime.AnnotationTerminationMessagePath: "/dev/termination-log",
-				runtime.AnnotationTerminationMessagePolicy: string(policy)}}
+			Annotations: map[string]string{annotationTerminationMessagePath: "/dev/termination-log",
+				annotationTerminationMessagePolicy: string(policy)}}
 		for _, f := range files {
 			s.Mounts = append(s.Mounts, &runtimeapi.Mount{ContainerPath: "/dev/termination-log", HostPath: f})
 		}

@@ -191,32 +191,32 @@ func mount(m runtime.Mount, users *runtime.IDRange) *runtimeapi.Mount {
 }
 
 func containerLabels(pod *corev1.Pod, name string) map[string]string {
-	return map[string]string{runtime.LabelContainerName: name, runtime.LabelPodName: pod.Name,
-		runtime.LabelPodNamespace: pod.Namespace, runtime.LabelPodUID: string(pod.UID)}
+	return map[string]string{labelContainerName: name, labelPodName: pod.Name,
+		labelPodNamespace: pod.Namespace, labelPodUID: string(pod.UID)}
 }
 
 func containerAnnotations(q runtime.ContainerRequest) map[string]string {
 	ct := q.Container
 	own := map[string]string{
-		runtime.AnnotationHash:                     q.Hash,
-		runtime.AnnotationRestartCount:             strconv.Itoa(q.Options.Attempt),
-		runtime.AnnotationTerminationMessagePath:   ct.TerminationMessagePath,
-		runtime.AnnotationTerminationMessagePolicy: string(ct.TerminationMessagePolicy),
+		annotationHash:                     q.Hash,
+		annotationRestartCount:             strconv.Itoa(q.Options.Attempt),
+		annotationTerminationMessagePath:   ct.TerminationMessagePath,
+		annotationTerminationMessagePolicy: string(ct.TerminationMessagePolicy),
 	}
 	if g := q.Pod.Spec.TerminationGracePeriodSeconds; g != nil {
-		own[runtime.AnnotationPodGracePeriod] = strconv.FormatInt(*g, 10)
+		own[annotationPodGracePeriod] = strconv.FormatInt(*g, 10)
 	}
 	if g := q.Pod.DeletionGracePeriodSeconds; g != nil {
-		own[runtime.AnnotationPodDeletionGracePeriod] = strconv.FormatInt(*g, 10)
+		own[annotationPodDeletionGracePeriod] = strconv.FormatInt(*g, 10)
 	}
 	if ct.Lifecycle != nil && ct.Lifecycle.PreStop != nil {
 		if b, err := json.Marshal(ct.Lifecycle.PreStop); err == nil {
-			own[runtime.AnnotationPreStop] = string(b)
+			own[annotationPreStop] = string(b)
 		}
 	}
 	if len(ct.Ports) > 0 {
 		if b, err := json.Marshal(ct.Ports); err == nil {
-			own[runtime.AnnotationPorts] = string(b)
+			own[annotationPorts] = string(b)
 		}
 	}
 	all := maps.Clone(q.Options.Annotations)

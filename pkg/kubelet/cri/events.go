@@ -10,8 +10,6 @@ import (
 	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-
-	"bonsai/pkg/kubelet/runtime"
 )
 
 // ErrNoEvents tells that the runtime has no container events (containerd before 1.7).
@@ -28,7 +26,7 @@ func (c *Client) Events(ctx context.Context, connected func(), changed func(type
 			if first {
 				connected()
 			}
-			if uid := ev.GetPodSandboxStatus().GetLabels()[runtime.LabelPodUID]; uid != "" {
+			if uid := ev.GetPodSandboxStatus().GetLabels()[labelPodUID]; uid != "" {
 				changed(types.UID(uid))
 			}
 		}

@@ -34,7 +34,7 @@ func (c *Client) Pods(ctx context.Context) ([]*runtime.PodStatus, error) {
 
 // PodStatus returns all the runtime knows of one pod; a pod it does not know has no sandboxes and no containers.
 func (c *Client) PodStatus(ctx context.Context, uid types.UID) (*runtime.PodStatus, error) {
-	byUID, err := c.list(ctx, map[string]string{runtime.LabelPodUID: string(uid)})
+	byUID, err := c.list(ctx, map[string]string{labelPodUID: string(uid)})
 	if err != nil {
 		return nil, err
 	}
@@ -75,13 +75,13 @@ func (c *Client) list(ctx context.Context, labels map[string]string) (map[types.
 	}
 	byUID := map[types.UID]*runtime.PodStatus{}
 	pod := func(l map[string]string) *runtime.PodStatus {
-		uid := types.UID(l[runtime.LabelPodUID])
+		uid := types.UID(l[labelPodUID])
 		if uid == "" {
 			return nil
 		}
 		if byUID[uid] == nil {
-			byUID[uid] = &runtime.PodStatus{UID: uid, Name: l[runtime.LabelPodName],
-				Namespace: l[runtime.LabelPodNamespace]}
+			byUID[uid] = &runtime.PodStatus{UID: uid, Name: l[labelPodName],
+				Namespace: l[labelPodNamespace]}
 		}
 		return byUID[uid]
 	}
@@ -122,16 +122,16 @@ func newestFirst(attempt, other int, created, others time.Time) int {
 }
 
 func (c *Client) listed(ct *runtimeapi.Container) runtime.Container {
-	return runtime.Container{ID: c.containerID(ct.Id), Name: ct.Labels[runtime.LabelContainerName],
+	return runtime.Container{ID: c.containerID(ct.Id), Name: ct.Labels[labelContainerName],
 		SandboxID: ct.PodSandboxId,
 		Attempt:   attempt(ct.Annotations, ct.GetMetadata()), State: state(ct.State),
-		Hash:    ct.Annotations[runtime.AnnotationHash],
+		Hash:    ct.Annotations[annotationHash],
 		ImageID: ct.ImageRef, CreatedAt: time.Unix(0, ct.CreatedAt)}
 }
 
 // attempt is the restart count: the annotation, which all kubelets write, before the metadata.
 func attempt(annotations map[string]string, m *runtimeapi.ContainerMetadata) int {
-	if n, err := strconv.Atoi(annotations[runtime.AnnotationRestartCount]); err == nil {
+	if n, err := strconv.Atoi(annotations[annotationRestartCount]); err == nil {
 		return n
 	}
 	return int(m.GetAttempt())
@@ -255,7 +255,7 @@ func (c *Client) containerStatus(ctx context.Context, ct runtime.Container) (run
 	}
 	if ct.State == runtime.StateExited {
 		made := func(path string) bool {
-			return c.terminationLog(types.UID(s.Labels[runtime.LabelPodUID]), ct.Name, path)
+			return c.terminationLog(types.UID(s.Labels[labelPodUID]), ct.Name, path)
 		}
 		if m := terminationMessage(s, ct.ExitCode, made); m != "" {
 			ct.Message = joinMessages(ct.Message, m)

@@ -75,7 +75,7 @@ type listing struct{ fakeRuntime }
 func (listing) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse,
 	error) {
 	of := func(id, hash string, at int64) *runtimeapi.PodSandbox {
-		return &runtimeapi.PodSandbox{Id: id, CreatedAt: at, Labels: map[string]string{runtime.LabelPodUID: "u"},
+		return &runtimeapi.PodSandbox{Id: id, CreatedAt: at, Labels: map[string]string{labelPodUID: "u"},
 			Annotations: map[string]string{runtime.AnnotationConfigHash: hash}, RuntimeHandler: "by-" + id}
 	}
 	return &runtimeapi.ListPodSandboxResponse{Items: []*runtimeapi.PodSandbox{of("new", "b", 2), of("old", "a", 1)}},

@@ -11,7 +11,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"bonsai/pkg/kubelet/filetree"
-	"bonsai/pkg/kubelet/runtime"
 )
 
 // Bounds of a termination message: 4096 bytes from the file, 2048 bytes or 80 lines from the log
@@ -34,7 +33,7 @@ func terminationMessage(s *runtimeapi.ContainerStatus, exit int32, made func(pat
 			}
 		}
 	}
-	policy := corev1.TerminationMessagePolicy(s.Annotations[runtime.AnnotationTerminationMessagePolicy])
+	policy := corev1.TerminationMessagePolicy(s.Annotations[annotationTerminationMessagePolicy])
 	if policy == corev1.TerminationMessageFallbackToLogsOnError && exit != 0 {
 		return logMessage(s.LogPath)
 	}

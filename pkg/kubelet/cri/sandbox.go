@@ -78,7 +78,7 @@ func sandboxLabels(pod *corev1.Pod) map[string]string {
 	if l == nil {
 		l = map[string]string{}
 	}
-	l[runtime.LabelPodName], l[runtime.LabelPodNamespace], l[runtime.LabelPodUID] = pod.Name, pod.Namespace,
+	l[labelPodName], l[labelPodNamespace], l[labelPodUID] = pod.Name, pod.Namespace,
 		string(pod.UID)
 	return l
 }

@@ -53,7 +53,7 @@ func TestServicesOfAPod(t *testing.T) {
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if _, err := of(ended, "ns", runtime.SourceAPI); err == nil {
+	if _, err := of(ended, "ns", "api"); err == nil {
 		t.Error("a pod of the API server does not wait for the Services")
 	}
 	if names, err := of(ended, "ns", runtime.SourceFile); err != nil || len(names) != 0 {
@@ -67,7 +67,7 @@ func TestServicesOfAPod(t *testing.T) {
 	}
 	for namespace, want := range map[string][]string{"ns": {"default/kubernetes", "ns/web"},
 		"default": {"default/kubernetes", "default/web"}, "none": {"default/kubernetes"}} {
-		if names, err := of(t.Context(), namespace, runtime.SourceAPI); err != nil || !slices.Equal(names, want) {
+		if names, err := of(t.Context(), namespace, "api"); err != nil || !slices.Equal(names, want) {
 			t.Errorf("%s: %v, %v; want %v", namespace, names, err, want)
 		}
 	}

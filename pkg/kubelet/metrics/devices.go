@@ -93,24 +93,17 @@ func newDevices(r prometheus.Registerer) *devices {
 }
 
 // PluginRegistered counts the registration of a device plug-in.
-func (m *Metrics) PluginRegistered(resource string) {
-	if m != nil {
-		m.registrations.WithLabelValues(resource).Inc()
-	}
+func (m *devices) PluginRegistered(resource string) {
+	m.registrations.WithLabelValues(resource).Inc()
 }
 
 // DevicesAllocated tells how long a device plug-in took to give devices.
-func (m *Metrics) DevicesAllocated(resource string, took time.Duration) {
-	if m != nil {
-		m.allocations.WithLabelValues(resource).Observe(took.Seconds())
-	}
+func (m *devices) DevicesAllocated(resource string, took time.Duration) {
+	m.allocations.WithLabelValues(resource).Observe(took.Seconds())
 }
 
 // TopologyAdmitted counts a pod for which NUMA nodes were looked for; refused: there were none.
-func (m *Metrics) TopologyAdmitted(took time.Duration, refused bool) {
-	if m == nil {
-		return
-	}
+func (m *devices) TopologyAdmitted(took time.Duration, refused bool) {
 	m.topologyAsked.Inc()
 	m.topologyMillis.Observe(float64(took.Microseconds()) / 1000)
 	if refused {
@@ -119,10 +112,7 @@ func (m *Metrics) TopologyAdmitted(took time.Duration, refused bool) {
 }
 
 // PodResourcesAsked counts a request of the pod-resources API: list, get or get_allocatable.
-func (m *Metrics) PodResourcesAsked(what string, failed bool) {
-	if m == nil {
-		return
-	}
+func (m *devices) PodResourcesAsked(what string, failed bool) {
 	for _, c := range []*prometheus.CounterVec{m.podResources["total"], m.podResources[what]} {
 		c.WithLabelValues("v1").Inc()
 	}
@@ -132,24 +122,17 @@ func (m *Metrics) PodResourcesAsked(what string, failed bool) {
 }
 
 // DRAOperation tells how long preparing or unpreparing the claims of a pod took.
-func (m *Metrics) DRAOperation(name string, took time.Duration, err error) {
-	if m != nil {
-		m.draOperations.WithLabelValues(name, strconv.FormatBool(err != nil)).Observe(took.Seconds())
-	}
+func (m *devices) DRAOperation(name string, took time.Duration, err error) {
+	m.draOperations.WithLabelValues(name, strconv.FormatBool(err != nil)).Observe(took.Seconds())
 }
 
 // DRACall tells how long a call of a DRA driver took.
-func (m *Metrics) DRACall(driver, method, code string, took time.Duration) {
-	if m != nil {
-		m.draCalls.WithLabelValues(driver, method, code).Observe(took.Seconds())
-	}
+func (m *devices) DRACall(driver, method, code string, took time.Duration) {
+	m.draCalls.WithLabelValues(driver, method, code).Observe(took.Seconds())
 }
 
 // DRAClaims tells how many claims are in use, by driver and ("<any>") in all.
-func (m *Metrics) DRAClaims(byDriver map[string]int) {
-	if m == nil {
-		return
-	}
+func (m *devices) DRAClaims(byDriver map[string]int) {
 	m.draClaims.Reset()
 	for name, n := range byDriver {
 		m.draClaims.WithLabelValues(name).Set(float64(n))
@@ -157,10 +140,7 @@ func (m *Metrics) DRAClaims(byDriver map[string]int) {
 }
 
 // CPUsPinned counts a container that was to get CPUs of its own.
-func (m *Metrics) CPUsPinned(err error) {
-	if m == nil {
-		return
-	}
+func (m *devices) CPUsPinned(err error) {
 	m.cpuPinned.Inc()
 	if err != nil {
 		m.cpuErrors.Inc()
@@ -168,10 +148,7 @@ func (m *Metrics) CPUsPinned(err error) {
 }
 
 // MemoryPinned counts a container that was to get memory of chosen NUMA nodes.
-func (m *Metrics) MemoryPinned(err error) {
-	if m == nil {
-		return
-	}
+func (m *devices) MemoryPinned(err error) {
 	m.memoryPinned.Inc()
 	if err != nil {
 		m.memoryErrors.Inc()
@@ -179,9 +156,7 @@ func (m *Metrics) MemoryPinned(err error) {
 }
 
 // CPUs tells how many CPUs are shared, and how many containers have for themselves.
-func (m *Metrics) CPUs(shared, exclusive int) {
-	if m != nil {
-		m.cpuShared.Set(float64(shared) * 1000)
-		m.cpuExclusive.Set(float64(exclusive))
-	}
+func (m *devices) CPUs(shared, exclusive int) {
+	m.cpuShared.Set(float64(shared) * 1000)
+	m.cpuExclusive.Set(float64(exclusive))
 }

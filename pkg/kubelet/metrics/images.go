@@ -38,10 +38,8 @@ func newImages(r prometheus.Registerer) *images {
 
 // ImageEnsured counts an image that was asked for; nil: it did not become known whether it was present, or had to be
 // pulled.
-func (m *Metrics) ImageEnsured(policy corev1.PullPolicy, present, pull *bool) {
-	if m != nil {
-		m.ensured.WithLabelValues(strings.ToLower(string(policy)), ifKnown(present), ifKnown(pull)).Inc()
-	}
+func (m *images) ImageEnsured(policy corev1.PullPolicy, present, pull *bool) {
+	m.ensured.WithLabelValues(strings.ToLower(string(policy)), ifKnown(present), ifKnown(pull)).Inc()
 }
 
 func ifKnown(b *bool) string {
@@ -52,26 +50,20 @@ func ifKnown(b *bool) string {
 }
 
 // ImageChecked counts a look at whether a pod may use an image that is present.
-func (m *Metrics) ImageChecked(result string) {
-	if m != nil {
-		m.checks.WithLabelValues(result).Inc()
-	}
+func (m *images) ImageChecked(result string) {
+	m.checks.WithLabelValues(result).Inc()
 }
 
 // ImageVolumeAsked counts an image that a container is to have as a volume.
-func (m *Metrics) ImageVolumeAsked() {
-	if m != nil {
-		m.asked.Inc()
-	}
+func (m *images) ImageVolumeAsked() {
+	m.asked.Inc()
 }
 
 // ImageVolumesMounted counts n of them that it has got, or that could not be mounted.
-func (m *Metrics) ImageVolumesMounted(n int, ok bool) {
-	switch {
-	case m == nil:
-	case ok:
+func (m *images) ImageVolumesMounted(n int, ok bool) {
+	if ok {
 		m.mounted.Add(float64(n))
-	default:
-		m.unmounted.Add(float64(n))
+		return
 	}
+	m.unmounted.Add(float64(n))
 }

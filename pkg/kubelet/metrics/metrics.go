@@ -12,7 +12,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Metrics counts. A nil *Metrics counts nothing.
+// Metrics counts. The subjects that it embeds have files, fields and methods of their own. Methods are safe for
+// concurrent use, except Relisted and the steps of startup: their callers make one call after the other.
 type Metrics struct {
 	pods        prometheus.Gauge
 	containers  *prometheus.GaugeVec
@@ -47,10 +48,10 @@ type Metrics struct {
 	*volumes
 }
 
-// New registers at r; nil: nothing is counted.
+// New registers at r. With nil the metrics are counted, and nobody sees them.
 func New(r prometheus.Registerer) *Metrics {
 	if r == nil {
-		return nil
+		r = prometheus.NewRegistry()
 	}
 	m := &Metrics{
 		pods: prometheus.NewGauge(
@@ -126,9 +127,6 @@ func New(r prometheus.Registerer) *Metrics {
 
 // Relisted takes what a list of the runtime showed, or why it failed.
 func (m *Metrics) Relisted(begun time.Time, took time.Duration, pods []*runtime.PodStatus, err error) {
-	if m == nil {
-		return
-	}
 	m.relist.Observe(took.Seconds())
 	if !m.listed.IsZero() {
 		m.interval.Observe(begun.Sub(m.listed).Seconds())
@@ -158,9 +156,6 @@ func (m *Metrics) Relisted(begun time.Time, took time.Duration, pods []*runtime.
 
 // StartedPod counts the making of a pod's sandbox by one of the runtime's handlers.
 func (m *Metrics) StartedPod(pod *corev1.Pod, handler string, took time.Duration, err error) {
-	if m == nil {
-		return
-	}
 	own := runtime.OwnUsers(pod)
 	m.startedPods.Inc()
 	m.sandbox.WithLabelValues(handler).Observe(took.Seconds())
@@ -179,9 +174,6 @@ func (m *Metrics) StartedPod(pod *corev1.Pod, handler string, took time.Duration
 
 // StartedContainer counts a start; code is why it failed, "" if it did not.
 func (m *Metrics) StartedContainer(kind runtime.Kind, code string) {
-	if m == nil {
-		return
-	}
 	of := containerType(kind)
 	m.started.WithLabelValues(of).Inc()
 	if code != "" {
@@ -191,73 +183,52 @@ func (m *Metrics) StartedContainer(kind runtime.Kind, code string) {
 
 // Terminated counts a container that has ended.
 func (m *Metrics) Terminated(kind runtime.Kind, exit int32) {
-	if m != nil {
-		m.terminated.WithLabelValues(containerType(kind), strconv.Itoa(int(exit))).Inc()
-	}
+	m.terminated.WithLabelValues(containerType(kind), strconv.Itoa(int(exit))).Inc()
 }
 
 // HookFellBack counts an HTTPS hook that was told by HTTP.
 func (m *Metrics) HookFellBack() {
-	if m != nil {
-		m.fallbacks.Inc()
-	}
+	m.fallbacks.Inc()
 }
 
 // Preempted counts a pod that lost its place.
 func (m *Metrics) Preempted(lacked corev1.ResourceName) {
-	if m != nil {
-		m.preemptions.WithLabelValues(string(lacked)).Inc()
-	}
+	m.preemptions.WithLabelValues(string(lacked)).Inc()
 }
 
 // Evicted counts a pod that used too much of what the signal names.
 func (m *Metrics) Evicted(signal string) {
-	if m != nil {
-		m.evictions.WithLabelValues(signal).Inc()
-	}
+	m.evictions.WithLabelValues(signal).Inc()
 }
 
 // EvictionAge takes how old the observations were that led to an eviction.
 func (m *Metrics) EvictionAge(signal string, age time.Duration) {
-	if m != nil {
-		m.evictionAge.WithLabelValues(signal).Observe(age.Seconds())
-	}
+	m.evictionAge.WithLabelValues(signal).Observe(age.Seconds())
 }
 
 // Orphaned counts a pod in the runtime that no source knows.
 func (m *Metrics) Orphaned() {
-	if m != nil {
-		m.orphans.Inc()
-	}
+	m.orphans.Inc()
 }
 
 // ImageRemoved counts an unused image that was removed.
 func (m *Metrics) ImageRemoved(reason string) {
-	if m != nil {
-		m.collected.WithLabelValues(reason).Inc()
-	}
+	m.collected.WithLabelValues(reason).Inc()
 }
 
 // ShutdownBegan takes the time at which a graceful shutdown began.
 func (m *Metrics) ShutdownBegan(at time.Time) {
-	if m != nil {
-		m.shutBegan.Set(float64(at.Unix()))
-	}
+	m.shutBegan.Set(float64(at.Unix()))
 }
 
 // ShutdownOver takes the time of its end.
 func (m *Metrics) ShutdownOver(at time.Time) {
-	if m != nil {
-		m.shutOver.Set(float64(at.Unix()))
-	}
+	m.shutOver.Set(float64(at.Unix()))
 }
 
 // PodRunning takes how long a pod took to run: from the kubelet's first sight of it, from its creation (0: not known),
 // and how much of that was for its images and init containers.
 func (m *Metrics) PodRunning(seen, created, images time.Duration) {
-	if m == nil {
-		return
-	}
 	m.podStart.Observe(seen.Seconds())
 	if created > 0 {
 		m.podTotal.Observe(created.Seconds())
@@ -267,9 +238,6 @@ func (m *Metrics) PodRunning(seen, created, images time.Duration) {
 
 // RestartedPod counts a pod that came back.
 func (m *Metrics) RestartedPod(static bool) {
-	if m == nil {
-		return
-	}
 	label := ""
 	if static {
 		label = "true"
@@ -279,9 +247,6 @@ func (m *Metrics) RestartedPod(static bool) {
 
 // Called counts a call of the runtime.
 func (m *Metrics) Called(operation string, took time.Duration, err error) {
-	if m == nil {
-		return
-	}
 	m.operations.WithLabelValues(operation).Inc()
 	m.opSeconds.WithLabelValues(operation).Observe(took.Seconds())
 	if err != nil {

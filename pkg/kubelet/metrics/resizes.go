@@ -56,10 +56,7 @@ func newResizes(r prometheus.Registerer) *resizes {
 }
 
 // Requested counts what containers ask for in place of what they have.
-func (m *Metrics) Requested(has, asks runtime.Resources) {
-	if m == nil {
-		return
-	}
+func (m *resizes) Requested(has, asks runtime.Resources) {
 	for _, name := range slices.Sorted(maps.Keys(asks.Containers)) {
 		was, now := has.Containers[name], asks.Containers[name]
 		m.changes("requests", was.Requests, now.Requests)
@@ -89,10 +86,7 @@ func (m *resizes) changes(requirement string, was, now corev1.ResourceList) {
 }
 
 // Infeasible counts a resize that can never be, of a static pod or of one that asks for more than the node has.
-func (m *Metrics) Infeasible(static bool) {
-	if m == nil {
-		return
-	}
+func (m *resizes) Infeasible(static bool) {
 	detail := "insufficient_node_allocatable"
 	if static {
 		detail = "static_pod"
@@ -101,17 +95,12 @@ func (m *Metrics) Infeasible(static bool) {
 }
 
 // Accepted counts a resize that was deferred before; trigger is what let it be.
-func (m *Metrics) Accepted(trigger string) {
-	if m != nil {
-		m.accepted.WithLabelValues(trigger).Inc()
-	}
+func (m *resizes) Accepted(trigger string) {
+	m.accepted.WithLabelValues(trigger).Inc()
 }
 
 // States takes the state of a pod's resize.
-func (m *Metrics) States(uid types.UID, pending string, inProgress bool) {
-	if m == nil {
-		return
-	}
+func (m *resizes) States(uid types.UID, pending string, inProgress bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now, was := resizeState{strings.ToLower(pending), inProgress}, m.states[uid]
@@ -137,10 +126,7 @@ func (m *Metrics) States(uid types.UID, pending string, inProgress bool) {
 }
 
 // Done takes how long a resize took that was done, or could not be.
-func (m *Metrics) Done(took time.Duration, err error) {
-	if m == nil {
-		return
-	}
+func (m *resizes) Done(took time.Duration, err error) {
 	success := "true"
 	if err != nil {
 		success = "false"

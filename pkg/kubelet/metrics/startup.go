@@ -31,37 +31,25 @@ func newStartup(r prometheus.Registerer) *startup {
 }
 
 // Began takes when the machine and the kubelet started; it comes before the other steps, each of which comes once.
-func (m *Metrics) Began(machine, kubelet time.Time) {
-	if m == nil {
-		return
-	}
-	m.startup.machine, m.startup.began = machine, kubelet
+func (m *startup) Began(machine, kubelet time.Time) {
+	m.machine, m.began = machine, kubelet
 	m.before.Set(kubelet.Sub(machine).Seconds())
 }
 
 // Registering takes when the node was first to be registered.
-func (m *Metrics) Registering(at time.Time) {
-	if m == nil {
-		return
-	}
-	m.startup.registering = at
+func (m *startup) Registering(at time.Time) {
+	m.registering = at
 	m.preparing.Set(at.Sub(m.began).Seconds())
 }
 
 // Registered takes when the API had the node.
-func (m *Metrics) Registered(at time.Time) {
-	if m == nil {
-		return
-	}
-	m.startup.registered = at
+func (m *startup) Registered(at time.Time) {
+	m.registered = at
 	m.registration.Set(at.Sub(m.registering).Seconds())
 }
 
 // Ready takes when the API had a node that is ready.
-func (m *Metrics) Ready(at time.Time) {
-	if m == nil {
-		return
-	}
+func (m *startup) Ready(at time.Time) {
 	m.after.Set(at.Sub(m.registered).Seconds())
 	m.total.Set(at.Sub(m.machine).Seconds())
 }

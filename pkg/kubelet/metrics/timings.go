@@ -76,10 +76,7 @@ func newTimings(r prometheus.Registerer) *timings {
 }
 
 // WorkerStarted takes how long a pod waited for its worker's first step.
-func (m *Metrics) WorkerStarted(pod *corev1.Pod, took time.Duration) {
-	if m == nil {
-		return
-	}
+func (m *timings) WorkerStarted(pod *corev1.Pod, took time.Duration) {
 	m.workerStart.Observe(took.Seconds())
 	n := 0
 	for range runtime.Containers(pod) {
@@ -89,31 +86,23 @@ func (m *Metrics) WorkerStarted(pod *corev1.Pod, took time.Duration) {
 }
 
 // WorkerStep takes how long one step of a pod's worker took.
-func (m *Metrics) WorkerStep(operation string, took time.Duration) {
-	if m != nil {
-		m.worker.WithLabelValues(operation).Observe(took.Seconds())
-	}
+func (m *timings) WorkerStep(operation string, took time.Duration) {
+	m.worker.WithLabelValues(operation).Observe(took.Seconds())
 }
 
 // StatusSynced takes how long a change of a pod's status took to be stored.
-func (m *Metrics) StatusSynced(took time.Duration) {
-	if m != nil {
-		m.statusSync.Observe(took.Seconds())
-	}
+func (m *timings) StatusSynced(took time.Duration) {
+	m.statusSync.Observe(took.Seconds())
 }
 
 // CgroupWork takes how long work on a cgroup took.
-func (m *Metrics) CgroupWork(operation string, took time.Duration) {
-	if m != nil {
-		m.cgroups.WithLabelValues(operation).Observe(took.Seconds())
-	}
+func (m *timings) CgroupWork(operation string, took time.Duration) {
+	m.cgroups.WithLabelValues(operation).Observe(took.Seconds())
 }
 
 // ImagePulled takes how long the pull of an image of so many bytes took.
-func (m *Metrics) ImagePulled(size uint64, took time.Duration) {
-	if m != nil {
-		m.pull.WithLabelValues(sizeOf(size)).Observe(took.Seconds())
-	}
+func (m *timings) ImagePulled(size uint64, took time.Duration) {
+	m.pull.WithLabelValues(sizeOf(size)).Observe(took.Seconds())
 }
 
 // sizeOf is the label of an image's size.

@@ -42,10 +42,7 @@ func newVolumes(r prometheus.Registerer) *volumes {
 func plugin(source string) string { return "kubernetes.io/" + source }
 
 // VolumeWork takes how long work on a volume took; source is its source's name.
-func (m *Metrics) VolumeWork(source, operation string, took time.Duration, err error) {
-	if m == nil {
-		return
-	}
+func (m *volumes) VolumeWork(source, operation string, took time.Duration, err error) {
 	status := "success"
 	if err != nil {
 		status = "fail-unknown"
@@ -54,23 +51,17 @@ func (m *Metrics) VolumeWork(source, operation string, took time.Duration, err e
 }
 
 // VolumeThere takes how long a pod waited for a volume.
-func (m *Metrics) VolumeThere(source string, took time.Duration) {
-	if m != nil {
-		m.there.WithLabelValues(plugin(source), "overall_volume_mount").Observe(took.Seconds())
-	}
+func (m *volumes) VolumeThere(source string, took time.Duration) {
+	m.there.WithLabelValues(plugin(source), "overall_volume_mount").Observe(took.Seconds())
 }
 
 // VolumeMeasured takes how long it took to find out how full a volume is, and by what that is known.
-func (m *Metrics) VolumeMeasured(by string, took time.Duration) {
-	if m != nil {
-		m.measured.WithLabelValues(by).Observe(took.Seconds())
-	}
+func (m *volumes) VolumeMeasured(by string, took time.Duration) {
+	m.measured.WithLabelValues(by).Observe(took.Seconds())
 }
 
 // VolumesSwept takes of how many pods that are gone volumes were found and removed, and could not be.
-func (m *Metrics) VolumesSwept(removed, failed int) {
-	if m != nil {
-		m.removed.Set(float64(removed))
-		m.failed.Set(float64(failed))
-	}
+func (m *volumes) VolumesSwept(removed, failed int) {
+	m.removed.Set(float64(removed))
+	m.failed.Set(float64(failed))
 }

@@ -11,26 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Labels on sandboxes and containers, as every Kubernetes tool expects them.
-const (
-	LabelPodName       = "io.kubernetes.pod.name"
-	LabelPodNamespace  = "io.kubernetes.pod.namespace"
-	LabelPodUID        = "io.kubernetes.pod.uid"
-	LabelContainerName = "io.kubernetes.container.name"
-)
-
-// Annotations on containers: what the kubelet must know again after a restart.
-const (
-	AnnotationHash                     = "io.kubernetes.container.hash"
-	AnnotationRestartCount             = "io.kubernetes.container.restartCount"
-	AnnotationTerminationMessagePath   = "io.kubernetes.container.terminationMessagePath"
-	AnnotationTerminationMessagePolicy = "io.kubernetes.container.terminationMessagePolicy"
-	AnnotationPorts                    = "io.kubernetes.container.ports"
-	AnnotationPreStop                  = "io.kubernetes.container.preStopHandler"
-	AnnotationPodGracePeriod           = "io.kubernetes.pod.terminationGracePeriod"
-	AnnotationPodDeletionGracePeriod   = "io.kubernetes.pod.deletionGracePeriod"
-)
-
 // Annotations on pods that say where a pod comes from.
 const (
 	AnnotationConfigSource = "kubernetes.io/config.source"
@@ -40,7 +20,7 @@ const (
 
 // Values of AnnotationConfigSource.
 const (
-	SourceAPI  = "api"
+	sourceAPI  = "api"
 	SourceFile = "file"
 )
 
