@@ -11,7 +11,7 @@ TAGS := kustomize_disable_go_plugin_support,grpcnotrace
 NODES ?= 1
 UPFLAGS ?=
 
-.PHONY: help build compose compose-test addons install up down test unit e2e e2e-long e2e-vm soak history invariants ecosystem bench lint lint-quick conformance conformance-diff stock-test release release-test
+.PHONY: help build compose compose-test addons install up down test unit e2e e2e-long e2e-vm soak history invariants ecosystem bench lint lint-quick reference conformance conformance-diff stock-test release release-test
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -132,6 +132,11 @@ stock-test: build ## each component beside the real ones of STOCK=dir, after `ma
 
 bin/misspell bin/staticcheck: deploy/tools/lint/go.mod
 	cd deploy/tools/lint && go build -o ../../../$@ "$$(go list tool | grep '/$(@F)$$')" && touch ../../../$@
+
+reference: ## write the pages of docs/reference that are out of date
+	go test ./cmd/bonsai ./cmd/bonsai-network ./cmd/internal/daemon ./cmd/kube-apiserver ./cmd/kube-controller-manager \
+		./cmd/kube-scheduler ./cmd/kubelet ./cmd/kube-proxy ./pkg/apiserver ./pkg/apiserver/fairness ./pkg/cluster/plan \
+		./pkg/kubectl ./pkg/kubelet ./pkg/kubelet/cadvisor -run TestReference -args -update
 
 lint: lint-quick bin/staticcheck ## lint-quick and staticcheck (staticcheck.conf)
 	bin/staticcheck ./...

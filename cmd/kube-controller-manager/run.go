@@ -39,7 +39,7 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	shown := newTelemetry(o)
+	shown := newTelemetry(o, daemon.NewMetrics())
 	shown.requests.Count(cfg)
 	shown.requests.Count(anonymous)
 	s := scheme.New()

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -14,10 +15,12 @@ import (
 	"bonsai/cmd/internal/metrictest"
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/controller"
+	"bonsai/pkg/referencetest"
 )
 
-// TestStockMetrics builds all controllers, and holds what they show against what Kubernetes' do.
-func TestStockMetrics(t *testing.T) {
+// TestReferenceMetrics builds all controllers, and holds what they show against what Kubernetes' do, and
+// docs/reference against it.
+func TestReferenceMetrics(t *testing.T) {
 	t.Parallel()
 	file := func(name, text string) string {
 		path := filepath.Join(t.TempDir(), name)
@@ -38,7 +41,8 @@ func TestStockMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := newTelemetry(o)
+	registry := referencetest.NewRegistry()
+	shown := newTelemetry(o, registry)
 	m := &manager{o: o, log: slog.New(slog.DiscardHandler), root: root, scheme: s, shown: shown}
 	informers, events := controller.NewInformers(root), record.NewBroadcaster()
 	defer events.Shutdown()
@@ -47,5 +51,8 @@ func TestStockMetrics(t *testing.T) {
 			t.Errorf("%s: %v", e.name, err)
 		}
 	}
-	metrictest.Stock(t, component, shown.registry)
+	metrictest.Stock(t, component, slices.Concat(metrictest.Common(), registry.Metrics()))
+	referencetest.MetricsPage(t, component, "Metrics of kube-controller-manager",
+		"At `/metrics`, beside [those of every component](common.md).", "./cmd/kube-controller-manager",
+		registry.Metrics())
 }

@@ -12,15 +12,15 @@ import (
 
 // telemetry is all that the manager shows of itself at /metrics.
 type telemetry struct {
-	registry    *prometheus.Registry
+	registry    daemon.Registry
 	requests    *daemon.Requests
 	election    *election.Metrics
 	controllers *controller.Metrics
 	running     running
 }
 
-func newTelemetry(o *options) *telemetry {
-	r := daemon.NewMetrics()
+// newTelemetry registers the metrics at r, which the manager serves.
+func newTelemetry(o *options, r daemon.Registry) *telemetry {
 	return &telemetry{registry: r, requests: daemon.NewRequests(r), election: election.NewMetrics(o.elect.Name, r),
 		controllers: controller.NewMetrics(r), running: newRunning(r)}
 }

@@ -18,9 +18,11 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/proxy"
 	"bonsai/pkg/proxy/iptables"
 	"bonsai/pkg/proxy/nft"
+	"bonsai/pkg/referencetest"
 )
 
 // TestMetricFamilies: names, types, labels and numbers of buckets are those that kube-proxy 1.36.3 shows.
@@ -193,4 +195,24 @@ func TestObserver(t *testing.T) {
 		cancel()
 		<-ended
 	})
+}
+
+// TestReferenceMetrics: docs/reference has the metrics of both modes as they are.
+func TestReferenceMetrics(t *testing.T) {
+	t.Parallel()
+	shown := map[string]referencetest.Metric{}
+	for _, mode := range []string{modeNFTables, modeIPTables} {
+		r := referencetest.NewRegistry()
+		daemon.NewRequests(r)
+		newMetrics(mode, proxy.NewState("here"), r)
+		for _, m := range r.Metrics() {
+			shown[m.Name] = m
+		}
+	}
+	all := slices.SortedFunc(maps.Values(shown), func(a, b referencetest.Metric) int {
+		return strings.Compare(a.Name, b.Name)
+	})
+	referencetest.MetricsPage(t, component, "Metrics of kube-proxy",
+		"At `/metrics`, beside [those of every component](common.md). "+
+			"Those with `iptables` or `nftables` in their names belong to that mode.", "./cmd/kube-proxy", all)
 }

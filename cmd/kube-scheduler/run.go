@@ -40,7 +40,7 @@ func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfigurati
 	if err != nil {
 		return err
 	}
-	shown := newTelemetry(o)
+	shown := newTelemetry(o, daemon.NewMetrics(), prometheus.NewRegistry())
 	shown.requests.Count(rc)
 	// The leader's renewals never wait behind what the scheduler sends.
 	elector, err := newClient(rc)
@@ -122,7 +122,7 @@ func endless(run func(context.Context)) func(context.Context) error {
 
 // newServer returns the server of health, metrics and the paths in extra.
 func newServer(
-	o *options, w *world, g *guard.Guard, extra map[string]http.Handler, r *prometheus.Registry, log *slog.Logger,
+	o *options, w *world, g *guard.Guard, extra map[string]http.Handler, r daemon.Registry, log *slog.Logger,
 ) *daemon.Server {
 	return &daemon.Server{
 		Listener: o.listener, Clients: g.Clients, Guard: g.Wrap, Registry: r, Log: log,

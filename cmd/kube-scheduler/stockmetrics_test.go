@@ -2,15 +2,17 @@ package main
 
 import (
 	"log/slog"
+	"slices"
 	"testing"
 
 	"k8s.io/client-go/rest"
 
 	"bonsai/cmd/internal/metrictest"
+	"bonsai/pkg/referencetest"
 )
 
-// TestStockMetrics holds what a scheduler shows against what Kubernetes' does.
-func TestStockMetrics(t *testing.T) {
+// TestReferenceMetrics holds what a scheduler shows against what Kubernetes' does, and docs/reference against it.
+func TestReferenceMetrics(t *testing.T) {
 	t.Parallel()
 	o, cfg, err := parse(t, "", "--kubeconfig=x")
 	if err != nil {
@@ -21,11 +23,16 @@ func TestStockMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	shown, w := newTelemetry(o), newWorld(c, log)
+	registry, resources := referencetest.NewRegistry(), referencetest.NewRegistry()
+	shown, w := newTelemetry(o, registry, resources), newWorld(c, log)
 	s, err := newScheduler(o, cfg, w, newParts(c, "h", shown.scheduler, log))
 	if err != nil {
 		t.Fatal(err)
 	}
 	shown.read(s, w)
-	metrictest.Stock(t, component, shown.registry, shown.resources)
+	all := slices.Concat(registry.Metrics(), resources.Metrics())
+	metrictest.Stock(t, component, slices.Concat(metrictest.Common(), all))
+	referencetest.MetricsPage(t, component, "Metrics of kube-scheduler",
+		"At `/metrics`, beside [those of every component](common.md); `kube_pod_…` at `/metrics/resources`.",
+		"./cmd/kube-scheduler", all)
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"github.com/prometheus/client_golang/prometheus"
-
 	"bonsai/cmd/internal/daemon"
 	"bonsai/cmd/internal/election"
 	"bonsai/pkg/scheduler"
@@ -10,15 +8,15 @@ import (
 
 // telemetry is all that the scheduler shows of itself: at /metrics, and what pods ask for at /metrics/resources.
 type telemetry struct {
-	registry, resources *prometheus.Registry
+	registry, resources daemon.Registry
 	requests            *daemon.Requests
 	election            *election.Metrics
 	scheduler           *scheduler.Metrics
 }
 
-func newTelemetry(o *options) *telemetry {
-	r := daemon.NewMetrics()
-	return &telemetry{registry: r, resources: prometheus.NewRegistry(), requests: daemon.NewRequests(r),
+// newTelemetry registers the metrics at r, which is served at /metrics; those of /metrics/resources come to resources.
+func newTelemetry(o *options, r, resources daemon.Registry) *telemetry {
+	return &telemetry{registry: r, resources: resources, requests: daemon.NewRequests(r),
 		election: election.NewMetrics(o.elect.Name, r), scheduler: scheduler.NewMetrics(r)}
 }
 

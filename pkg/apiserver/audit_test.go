@@ -36,6 +36,12 @@ import (
 // withParts has the parts of Kubernetes, and the users of the recordings.
 func withParts(t *testing.T, c *assemble.Config) {
 	t.Helper()
+	withCountedParts(t, c, nil)
+}
+
+// withCountedParts is withParts, whose metrics are registered at r.
+func withCountedParts(t *testing.T, c *assemble.Config, r prometheus.Registerer) {
+	t.Helper()
 	dir := t.TempDir()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -55,7 +61,7 @@ func withParts(t *testing.T, c *assemble.Config) {
 		}
 	}
 	parts, err := assemble.NewParts(assemble.Options{
-		Hostname: "vm",
+		Hostname: "vm", Metrics: r,
 		Authentication: assemble.Authentication{Issuers: []string{"https://kubernetes.default.svc"},
 			SigningKey: filepath.Join(dir, "sa.key"), TokenFile: filepath.Join(dir, "tokens"),
 			AccountLookup: true},

@@ -47,7 +47,10 @@ type Config struct {
 	// Live and Started are health checks that /healthz, /livez and /readyz ask; Ready are those that only /readyz asks.
 	Live, Ready, Started []health.Check
 	// Metrics is what /metrics shows; required. The server adds its own.
-	Metrics *prometheus.Registry
+	Metrics interface {
+		prometheus.Registerer
+		prometheus.Gatherer
+	}
 	Version version.Info
 	// Fairness gives requests their turns; nil: MaxReading and MaxMutating do, plain bounds of requests in flight (0:
 	// no bound).

@@ -77,9 +77,10 @@ func TestNewLeavesNothing(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-// TestNew: all parts are there, answer before anything runs, then run, and end with their context.
-func TestNew(t *testing.T) {
-	t.Parallel()
+// newBare returns a kubelet over a runtime without pods, and what is notified when the kubelet lists them. Its metrics
+// are registered at r.
+func newBare(t *testing.T, r prometheus.Registerer) (*Kubelet, notify.Signal) {
+	t.Helper()
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "cri.sock")
 	l, err := net.Listen("unix", socket)
@@ -101,23 +102,31 @@ func TestNew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, registry := slog.New(slog.DiscardHandler), prometheus.NewPedanticRegistry()
+	log := slog.New(slog.DiscardHandler)
 	k, err := New(t.Context(), Config{NodeName: "n1", Client: client, RootDir: dir, LogMaxSize: 1 << 20, LogMaxFiles: 2,
 		LogPeriod: time.Second,
 		Runtime:   cri.Config{Endpoint: socket}, Cgroups: cgroup.Config{Log: log},
 		Images: images.Config{Log: log}, Machine: cm.Machine{CPUs: []cm.CPU{{}}},
 		CPUs:   cpu.Settings{Policy: cpu.None, Period: time.Second},
 		Memory: memory.Settings{Policy: memory.None}, Users: userns.Ranges{First: 65536, Length: 65536, Count: 1},
-		Sysctls: allowed, Metrics: registry, Log: log,
+		Sysctls: allowed, Metrics: r, Log: log,
 		Node: node.Config{IPs: []net.IP{net.ParseIP("192.0.2.1")}, Machine: node.NewLinux(dir)}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		if err := k.Close(); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+	return k, listed
+}
+
+// TestNew: all parts are there, answer before anything runs, then run, and end with their context.
+func TestNew(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewPedanticRegistry()
+	k, listed := newBare(t, registry)
 	names := map[string]bool{}
 	for _, r := range k.runners {
 		if r.run == nil || names[r.name] {

@@ -1,11 +1,13 @@
 package referencetest
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -156,4 +158,12 @@ func MetricsTable(metrics []Metric) string {
 		rows = append(rows, []string{Code(m.Name), m.Type, Code(strings.Join(m.Labels, ", ")), m.Help})
 	}
 	return Table([]string{"metric", "type", "labels", "meaning"}, rows)
+}
+
+// MetricsPage holds docs/reference/metrics/name.md against metrics. title is the page's, where says who serves them and
+// at which path, pkg is the package of the test.
+func MetricsPage(t *testing.T, name, title, where, pkg string, metrics []Metric) {
+	t.Helper()
+	Check(t, "metrics/"+name+".md", fmt.Sprintf("# %s\n\n%s Made from the collectors by "+
+		"`go test %s -run TestReference -args -update`.\n\n", title, where, pkg)+MetricsTable(metrics))
 }

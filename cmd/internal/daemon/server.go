@@ -40,7 +40,7 @@ type Server struct {
 	Insecure    bool
 	Serving     Serving
 	Live, Ready []Check
-	Registry    *prometheus.Registry
+	Registry    Registry
 	// Clients are the authorities whose certificates clients are asked for, which Guard verifies; nil: no client is
 	// asked.
 	Clients *authorities.Set
@@ -54,9 +54,21 @@ type Server struct {
 	Log   *slog.Logger
 }
 
-// NewMetrics returns a registry with the process's and the Go runtime's figures in it.
+// Registry takes metrics, and gathers them for /metrics.
+type Registry interface {
+	prometheus.Registerer
+	prometheus.Gatherer
+}
+
+// NewMetrics returns a registry with the metrics that every component shows: those of its version, its process and the
+// Go runtime.
 func NewMetrics() *prometheus.Registry {
 	r := prometheus.NewRegistry()
+	registerCommon(r)
+	return r
+}
+
+func registerCommon(r prometheus.Registerer) {
 	build := prometheus.NewGauge(
 		prometheus.GaugeOpts{Name: "kubernetes_build_info", Help: "What was built. The value is always 1.",
 			ConstLabels: prometheus.Labels{"major": kubeversion.Major, "minor": kubeversion.Minor,
@@ -73,7 +85,6 @@ func NewMetrics() *prometheus.Registry {
 	version.Set(1)
 	r.MustRegister(version, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build, featuregates.NewMetric())
-	return r
 }
 
 // How long a client may take to send a request and to take its answer, and to send nothing between two; and how much a

@@ -9,14 +9,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/referencetest"
 )
 
 // Stock wants every metric of Kubernetes' component of that name, as pkg/cluster/testdata/metrics has them, to be among
 // shown with the same labels, or in the tables below "## Metrics" of docs/stock.md, which say why it is not; and
 // nothing in these tables that is shown, or that Kubernetes does not have. A metric counts as shown once it can be:
 // also before anything was observed.
-func Stock(t *testing.T, component string, shown ...prometheus.Collector) {
+func Stock(t *testing.T, component string, shown []referencetest.Metric) {
 	t.Helper()
 	root := filepath.Join("..", "..")
 	recorded, err := os.ReadFile(filepath.Join(root, "pkg", "cluster", "testdata", "metrics", component+".txt"))
@@ -27,7 +28,10 @@ func Stock(t *testing.T, component string, shown ...prometheus.Collector) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours, stock := described(shown), map[string]string{}
+	ours, stock := map[string]string{}, map[string]string{}
+	for _, m := range shown {
+		ours[m.Name] = strings.Join(m.Labels, ",")
+	}
 	for line := range strings.Lines(string(recorded)) {
 		fields := append(strings.Fields(line), "") // name, type, stability, labels
 		stock[fields[0]] = fields[3]
@@ -51,36 +55,10 @@ func Stock(t *testing.T, component string, shown ...prometheus.Collector) {
 	}
 }
 
-var (
-	description = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", .*constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
-	constant    = regexp.MustCompile(`(?:^|,)([a-z_0-9]+)="`)
-	metric      = regexp.MustCompile("`([a-z][a-z0-9_]*)`")
-)
+var metric = regexp.MustCompile("`([a-z][a-z0-9_]*)`")
 
-// described are the labels, sorted and joined by commas, of all metrics that the collectors can show.
-func described(collectors []prometheus.Collector) map[string]string {
-	out := map[string]string{}
-	descs := make(chan *prometheus.Desc)
-	go func() {
-		defer close(descs)
-		for _, c := range collectors {
-			c.Describe(descs)
-		}
-	}()
-	for d := range descs {
-		m := description.FindStringSubmatch(d.String())
-		if m == nil {
-			continue // an invalid one, which its registry refuses
-		}
-		labels := strings.FieldsFunc(m[3], func(r rune) bool { return r == ',' })
-		for _, c := range constant.FindAllStringSubmatch(m[2], -1) {
-			labels = append(labels, c[1])
-		}
-		slices.Sort(labels)
-		out[m[1]] = strings.Join(labels, ",")
-	}
-	return out
-}
+// Common describes the metrics that every component shows.
+func Common() []referencetest.Metric { return referencetest.Metrics(daemon.NewMetrics()) }
 
 // absent are the metrics in the page's tables below "## Metrics" in rows whose first cell names the component.
 func absent(page, component string) (names []string) {

@@ -1,28 +1,9 @@
 package metrictest
 
 import (
-	"maps"
 	"slices"
 	"testing"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
-
-// TestDescribed: what a registry can show is known with all its labels before anything was observed.
-func TestDescribed(t *testing.T) {
-	t.Parallel()
-	r := prometheus.NewRegistry()
-	r.MustRegister(
-		prometheus.NewCounterVec(
-			prometheus.CounterOpts{Name: "a_total", Help: `Some "help", of {a}.`,
-				ConstLabels: prometheus.Labels{"m": "1,x=\"2\""}}, []string{"z", "b"}),
-		prometheus.NewGauge(prometheus.GaugeOpts{Name: "plain"}),
-	)
-	if got, want := described([]prometheus.Collector{r}),
-		map[string]string{"a_total": "b,m,z", "plain": ""}; !maps.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
-}
 
 // TestAbsent reads the rows of a component below the heading, and no others.
 func TestAbsent(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"bonsai/pkg/apiserver/request"
+	"bonsai/pkg/referencetest"
 )
 
 // newDispatcher has the objects of an empty cluster.
@@ -301,4 +302,20 @@ func TestHeadersBesideConfiguration(t *testing.T) {
 		d.Classify(user("a"), path("get", "/")).SetHeaders(http.Header{})
 	}
 	made.Wait()
+}
+
+// TestReferenceMetrics: docs/reference has the metrics of priority and fairness as they are.
+func TestReferenceMetrics(t *testing.T) {
+	t.Parallel()
+	d := newDispatcher(t, 10)
+	for _, l := range d.levels {
+		s := newStats("some", l.name)
+		for i := range s.rejected {
+			s.rejected[i] = 1
+		}
+		l.stats["some"] = s
+	}
+	referencetest.MetricsPage(t, "kube-apiserver-fairness", "Metrics of priority and fairness",
+		"At `/metrics` of kube-apiserver; those with the label `flow_schema` once it had a request.",
+		"./pkg/apiserver/fairness", referencetest.Metrics(d))
 }

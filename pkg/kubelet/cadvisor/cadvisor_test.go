@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/pkg/referencetest"
 )
 
 // The names, types and labels are those that a kubelet of Kubernetes 1.36.3 shows.
@@ -102,4 +104,25 @@ func TestTopology(t *testing.T) {
 	if c, p, s := Topology("processor: 0\nprocessor: 1\n"); c != 2 || p != 2 || s != 1 {
 		t.Error(c, p, s)
 	}
+}
+
+// TestReferenceMetrics: docs/reference has the metrics of machines, pods and containers as they are.
+func TestReferenceMetrics(t *testing.T) {
+	t.Parallel()
+	c, err := New(Config{Groups: func() ([]Group, error) {
+		disk, files := []Disk{{Device: "/dev/vda"}}, int64(1)
+		node := Group{ID: "/", Network: []Interface{{Name: "eth0"}}, Filesystems: []Filesystem{{Device: "/dev/vda"}}}
+		box := Group{ID: "/kubepods/podu/id", Pod: "u", Container: "id", Started: time.Unix(50, 0), MaxFiles: &files,
+			Usage: Usage{Disks: disk, Quota: 1, Period: 1, Shares: 2, MemoryLimit: 1, SwapLimit: 1, ThreadsMax: 1}}
+		return []Group{node, box}, nil
+	}, Machine: func() Machine { return Machine{ID: "m", Cores: 2} }, Pods: func() []*corev1.Pod {
+		return []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "u", Name: "p", Namespace: "ns"},
+			Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{
+				{Name: "c", Image: "i:1", ContainerID: "containerd://id"}}}}}
+	}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	referencetest.MetricsPage(t, "kubelet-cadvisor", "Metrics of machines, pods and containers",
+		"At `/metrics/cadvisor` of the kubelet.", "./pkg/kubelet/cadvisor", referencetest.Metrics(c))
 }
