@@ -121,8 +121,10 @@ func idleFields(c *kubeletconfig.KubeletConfiguration) []idleField {
 		queues  = "the API server's fair queues bound the requests; repeated events are counted in one"
 		starter = "whoever starts the kubelet sets it (systemd's Slice=, OOMScoreAdjust=, LimitNOFILE=)"
 		qos     = "it belongs to the feature gate MemoryQoS, which is off by default"
+		written = "each line of the log is written at once, to one stream"
 		pulls   = "pulls are bounded in number (serializeImagePulls, maxParallelImagePulls), not in rate"
 	)
+	log := &c.Logging
 	return []idleField{
 		{"containerLogMaxWorkers", "logs are rotated one after the other", other(c.ContainerLogMaxWorkers, 1)},
 		{"contentType", "requests are protobuf",
@@ -140,6 +142,11 @@ func idleFields(c *kubeletconfig.KubeletConfiguration) []idleField {
 		{"kubeAPIBurst", queues, c.KubeAPIBurst != 0 && c.KubeAPIBurst != 100},
 		{"kubeAPIQPS", queues, other(c.KubeAPIQPS, 50)},
 		{"kubeletCgroups", starter, c.KubeletCgroups != ""},
+		{"logging.flushFrequency", written,
+			log.FlushFrequency.Duration.Duration != 0 && log.FlushFrequency.Duration.Duration != 5*time.Second},
+		{"logging.options", written, !log.Options.Text.InfoBufferSize.IsZero() ||
+			!log.Options.JSON.InfoBufferSize.IsZero() || log.Options.Text.SplitStream || log.Options.JSON.SplitStream},
+		{"logging.vmodule", "verbosity is the same everywhere", len(log.VModule) > 0},
 		{"makeIPTablesUtilChains", "the kubelet makes no packet rules", other(c.MakeIPTablesUtilChains, true)},
 		{"maxOpenFiles", starter, c.MaxOpenFiles != 0 && c.MaxOpenFiles != 1000000},
 		{"memoryReservationPolicy", qos, c.MemoryReservationPolicy != ""},

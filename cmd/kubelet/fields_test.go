@@ -171,6 +171,19 @@ enableDebuggingHandlers: false
 	}
 }
 
+// TestIdleLogging: the log names the fields of logging that have no effect.
+func TestIdleLogging(t *testing.T) {
+	t.Parallel()
+	s, err := parse(t, "logging: {flushFrequency: 7s, options: {json: {splitStream: true}}, "+
+		"vmodule: [{filePattern: a, verbosity: 7}]}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"logging.flushFrequency", "logging.options", "logging.vmodule"}; !slices.Equal(s.idle, want) {
+		t.Errorf("%q, want %q", s.idle, want)
+	}
+}
+
 // TestReferenceConfiguration: docs/reference has the fields of the configuration file as they are.
 func TestReferenceConfiguration(t *testing.T) {
 	t.Parallel()
