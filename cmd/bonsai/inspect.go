@@ -17,6 +17,8 @@ import (
 	"bonsai/api/kubeversion"
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/cluster"
+	"bonsai/pkg/cluster/logs"
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
 )
 
@@ -46,13 +48,13 @@ func logsCommand(chosen *chosen) *cobra.Command {
 	since := c.Flags().Duration("since", 0, "only lines newer than this, for example 10m; 0: all")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			fmt.Fprintln(cmd.OutOrStdout(), strings.Join(cluster.LogNames(chosen.dataDir), "\n"))
+			fmt.Fprintln(cmd.OutOrStdout(), strings.Join(logs.Names(plan.Layout(chosen.dataDir)), "\n"))
 			return nil
 		}
 		if *since > 0 {
 			o.Since = time.Now().Add(-*since)
 		}
-		err := cluster.PrintLog(cmd.Context(), chosen.dataDir, args[0], *node, o, cmd.OutOrStdout())
+		err := logs.Print(cmd.Context(), plan.Layout(chosen.dataDir), args[0], *node, o, cmd.OutOrStdout())
 		if o.Follow && cmd.Context().Err() != nil {
 			return nil // the user ended it
 		}

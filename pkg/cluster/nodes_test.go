@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/logs"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/plantest"
 )
@@ -61,7 +62,7 @@ func TestRemoveNodeFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if names := LogNames(c.DataDir); !slices.Equal(names, []string{"etcd", "n1-kubelet", "n2-kubelet"}) {
+	if names := logs.Names(c.Layout()); !slices.Equal(names, []string{"etcd", "n1-kubelet", "n2-kubelet"}) {
 		t.Errorf("the logs are %v", names)
 	}
 	if err := removeNode(t.Context(), c, "n1"); err != nil {

@@ -13,6 +13,7 @@ import (
 	"bonsai/pkg/cluster/addon"
 	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/datadir"
+	"bonsai/pkg/cluster/dns"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/join"
 	"bonsai/pkg/cluster/kubeconfig"
@@ -152,7 +153,7 @@ func stepsAfter(c plan.Config) []steps.Step {
 	}
 	if c.HasAddon(plan.DNSAddon) {
 		all = append(all, steps.New("Wait for the cluster's DNS", func(ctx context.Context) error {
-			return waitDNS(ctx, c)
+			return dns.Wait(ctx, c)
 		}))
 	}
 	return all

@@ -1,4 +1,4 @@
-package cluster
+package dns
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// dnsPod returns the address of a Ready pod of the cluster's DNS, or why there is none yet.
-func dnsPod(ctx context.Context, api *apiclient.Client) (string, error) {
-	pods, err := core.Pods(api).List(ctx, metav1.NamespaceSystem, metav1.ListOptions{LabelSelector: dnsPods})
+// readyPod returns the address of a Ready pod of the cluster's DNS, or an error that says why there is none yet.
+func readyPod(ctx context.Context, api *apiclient.Client) (string, error) {
+	pods, err := core.Pods(api).List(ctx, metav1.NamespaceSystem, metav1.ListOptions{LabelSelector: podSelector})
 	if err != nil {
 		return "", fmt.Errorf("list the pods of the cluster's DNS: %w", err)
 	}
@@ -38,8 +38,9 @@ func dnsPod(ctx context.Context, api *apiclient.Client) (string, error) {
 	return "", why
 }
 
-// waitDNS waits until a pod of the cluster's DNS answers for the kubernetes Service, asked directly from the host.
-func waitDNS(ctx context.Context, c plan.Config) error {
+// Wait waits until a pod of the cluster's DNS answers for the kubernetes Service. It asks the pod directly from the
+// host, and so needs no kube-proxy.
+func Wait(ctx context.Context, c plan.Config) error {
 	api, err := client.Core(c)
 	if err != nil {
 		return err
@@ -47,7 +48,7 @@ func waitDNS(ctx context.Context, c plan.Config) error {
 	var last error
 	err = host.Poll(ctx, 50*time.Millisecond, func() (bool, error) {
 		var address string
-		if address, last = dnsPod(ctx, api); last != nil {
+		if address, last = readyPod(ctx, api); last != nil {
 			return false, nil // until ctx ends
 		}
 		resolver := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -67,5 +68,5 @@ func waitDNS(ctx context.Context, c plan.Config) error {
 	return nil
 }
 
-// dnsPods selects the pods of the cluster's DNS.
-const dnsPods = "k8s-app=kube-dns"
+// podSelector selects the pods of the cluster's DNS.
+const podSelector = "k8s-app=kube-dns"

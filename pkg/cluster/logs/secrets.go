@@ -1,15 +1,17 @@
-package plan
+package logs
 
 import (
 	"net/url"
 	"regexp"
+
+	"bonsai/pkg/cluster/plan"
 )
 
-// secretFlag finds flags whose values are secrets.
+// secretFlag matches the names of flags whose values are secrets.
 var secretFlag = regexp.MustCompile(`(?i)token|password|secret`)
 
-// withoutSecrets is the configuration without passwords in URLs and the values of flags that are secrets.
-func (c Config) WithoutSecrets() Config {
+// withoutSecrets returns the configuration without the passwords in URLs and the values of flags that are secrets.
+func withoutSecrets(c plan.Config) plan.Config {
 	const left = "(left out)"
 	flags := map[string]map[string]string{}
 	for component, own := range c.ComponentFlags {
@@ -22,7 +24,7 @@ func (c Config) WithoutSecrets() Config {
 		}
 	}
 	c.ComponentFlags = flags
-	mirrors := make([]Mirror, 0, len(c.Mirrors))
+	mirrors := make([]plan.Mirror, 0, len(c.Mirrors))
 	for _, m := range c.Mirrors {
 		if u, err := url.Parse(m.URL); err != nil {
 			m.URL = left

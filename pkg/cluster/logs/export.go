@@ -1,4 +1,4 @@
-package cluster
+package logs
 
 import (
 	"bytes"
@@ -12,21 +12,18 @@ import (
 	"path/filepath"
 	"strings"
 
-	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
-	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/plan"
 )
 
-// ExportLogs writes into a new directory what somebody else needs to understand the cluster in dataDir, running or not:
-// the logs of processes and containers, the configuration, and the state, for its owner alone: containers may say
-// anything. Keys, certificates, kubeconfigs, etcd's data and volumes are left out, and so are the values of flags and
-// URLs that are secrets.
-func ExportLogs(ctx context.Context, dataDir, to string) error {
-	c, err := datadir.LoadExisting(dataDir)
-	if err != nil {
-		return err
-	}
+// Export writes into the new directory to everything that somebody else needs to understand the cluster, running or
+// not: the logs of processes and containers, the configuration, and the state. Only the caller may read the files,
+// because containers may log anything. Export leaves out keys, certificates, kubeconfigs, etcd's data, volumes, and the
+// values of flags and URLs that are secrets.
+//
+// status and versions print the files of these names. An error of theirs goes into the file: it says something about
+// the cluster, too.
+func Export(ctx context.Context, c plan.Config, to string, status, versions func(io.Writer) error) error {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		return err
 	}
@@ -43,12 +40,11 @@ func ExportLogs(ctx context.Context, dataDir, to string) error {
 	for from, name := range parts {
 		errs = append(errs, host.IgnoreMissing(copyOwn(from, filepath.Join(to, name))))
 	}
-	config, err := json.MarshalIndent(c.WithoutSecrets(), "", "  ")
+	config, err := json.MarshalIndent(withoutSecrets(c), "", "  ")
 	if err != nil {
 		return err
 	}
 	errs = append(errs, os.WriteFile(filepath.Join(to, "cluster.json"), config, 0o600))
-	// What cannot be found out is a finding, too.
 	record := func(name string, write func(io.Writer) error) {
 		var out bytes.Buffer
 		if err := write(&out); err != nil {
@@ -56,8 +52,8 @@ func ExportLogs(ctx context.Context, dataDir, to string) error {
 		}
 		errs = append(errs, os.WriteFile(filepath.Join(to, name), out.Bytes(), 0o600))
 	}
-	record("status.txt", func(w io.Writer) error { return PrintStatus(ctx, dataDir, w) })
-	record("versions.txt", func(w io.Writer) error { return PrintVersions(ctx, c.BinDir, w) })
+	record("status.txt", status)
+	record("versions.txt", versions)
 	for name, args := range map[string][]string{
 		"objects.txt": {"get", "nodes,pods,services,deployments,daemonsets,statefulsets,jobs,persistentvolumeclaims",
 			"-A", "-o", "wide"},
@@ -75,8 +71,8 @@ func ExportLogs(ctx context.Context, dataDir, to string) error {
 	return errors.Join(errs...)
 }
 
-// copyOwn copies a file, or the files and directories below one, for whoever does it alone to read. What is neither, as
-// the links of a container's log, is left out.
+// copyOwn copies a file, or the files and directories below a directory. Only the caller may read the copies. It leaves
+// out everything else, such as the links to a container's log.
 func copyOwn(from, to string) error {
 	return filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
 		if err != nil {
@@ -104,26 +100,4 @@ func copyOwn(from, to string) error {
 		_, err = io.Copy(out, in)
 		return errors.Join(err, out.Close())
 	})
-}
-
-// PrintVersions prints the versions of the programs that a cluster with its binaries in binDir runs on.
-func PrintVersions(ctx context.Context, binDir string, out io.Writer) error {
-	node := node.Config{BinDir: binDir}
-	c := plan.Config{BinDir: binDir}
-	for _, program := range []struct{ name, path string }{{"etcd", c.Bin("etcd")}, {"containerd", node.Containerd()},
-		{"runc", "runc"}, {"kernel", "uname"}} {
-		arg := "--version"
-		if program.name == "kernel" {
-			arg = "-r"
-		}
-		version, err := exec.CommandContext(ctx, program.path, arg).Output()
-		line, _, _ := strings.Cut(strings.TrimSpace(string(version)), "\n")
-		if err != nil {
-			line = err.Error()
-		}
-		if _, err := fmt.Fprintf(out, "%-12s %s\n", program.name, line); err != nil {
-			return err
-		}
-	}
-	return nil
 }

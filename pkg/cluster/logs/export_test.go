@@ -1,6 +1,8 @@
-package cluster
+package logs
 
 import (
+	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,8 +18,8 @@ import (
 	"bonsai/pkg/cluster/plan/plantest"
 )
 
-// TestExportLogs: a bug report has the logs and the configuration, and no key, token or password.
-func TestExportLogs(t *testing.T) {
+// TestExport: a bug report has the logs and the configuration, and no key, token or password.
+func TestExport(t *testing.T) {
 	t.Parallel()
 	c := plantest.Config(t)
 	c.Mirrors = []plan.Mirror{{Registry: plan.EveryRegistry, URL: "https://me:hunter2@registry.example"}}
@@ -39,7 +41,12 @@ func TestExportLogs(t *testing.T) {
 		}
 	}
 	to := filepath.Join(t.TempDir(), "report")
-	if err := ExportLogs(t.Context(), c.DataDir, to); err != nil {
+	export := func() error {
+		return Export(t.Context(), c, to, func(io.Writer) error {
+			return errors.New("the cluster is not running")
+		}, func(w io.Writer) error { return nil })
+	}
+	if err := export(); err != nil {
 		t.Fatal(err)
 	}
 	var all strings.Builder
@@ -72,7 +79,7 @@ func TestExportLogs(t *testing.T) {
 			t.Errorf("%q is in the report", secret)
 		}
 	}
-	if err := ExportLogs(t.Context(), c.DataDir, to); err == nil {
+	if err := export(); err == nil {
 		t.Error("it wrote into a directory that was there")
 	}
 }
