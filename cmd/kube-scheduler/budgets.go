@@ -15,18 +15,18 @@ import (
 // budgets are the disruption budgets in one order. The list is rebuilt after a change; fields that nobody reads are
 // dropped.
 type budgets struct {
-	mirror  *apiclient.Mirror[*policyv1.PodDisruptionBudget]
-	changed atomic.Bool
-	list    []*policyv1.PodDisruptionBudget
+	informer *apiclient.Informer[*policyv1.PodDisruptionBudget]
+	changed  atomic.Bool
+	list     []*policyv1.PodDisruptionBudget
 }
 
 func newBudgets(c *apiclient.Client, log *slog.Logger) *budgets {
-	b := &budgets{mirror: apiclient.NewMirror(policy.PodDisruptionBudgets(c), all(), log)}
-	b.mirror.Optional = true // pods are scheduled, and preempted, by a server without budgets, too
-	b.mirror.Slim = func(p *policyv1.PodDisruptionBudget) {
+	b := &budgets{informer: apiclient.NewInformer(policy.PodDisruptionBudgets(c), all(), log)}
+	b.informer.Optional = true // pods are scheduled, and preempted, by a server without budgets, too
+	b.informer.Slim = func(p *policyv1.PodDisruptionBudget) {
 		p.ObjectMeta, p.Status.Conditions = slimMeta(p.ObjectMeta), nil
 	}
-	b.mirror.Changed = func(_, _ *policyv1.PodDisruptionBudget) { b.changed.Store(true) }
+	b.informer.Changed = func(_, _ *policyv1.PodDisruptionBudget) { b.changed.Store(true) }
 	return b
 }
 
@@ -35,7 +35,7 @@ func newBudgets(c *apiclient.Client, log *slog.Logger) *budgets {
 func (b *budgets) Budgets() []*policyv1.PodDisruptionBudget {
 	if b.changed.Swap(false) {
 		b.list = nil
-		b.mirror.Each(func(p *policyv1.PodDisruptionBudget) bool {
+		b.informer.Each(func(p *policyv1.PodDisruptionBudget) bool {
 			b.list = append(b.list, p)
 			return true
 		})

@@ -30,7 +30,7 @@ func TestBudgetsKeepOneOrder(t *testing.T) {
 	}
 	names := ""
 	for i := range 9 {
-		w.budgets.mirror.Set(budget(fmt.Sprint("b", 8-i), "1"))
+		w.budgets.informer.Set(budget(fmt.Sprint("b", 8-i), "1"))
 		names += fmt.Sprintf(" b%d 1", i)
 	}
 	for _, step := range []struct {
@@ -38,8 +38,8 @@ func TestBudgetsKeepOneOrder(t *testing.T) {
 		want string
 	}{
 		{func() {}, names},
-		{func() { w.budgets.mirror.Set(budget("b8", "2")) }, names[:len(names)-1] + "2"},
-		{func() { w.budgets.mirror.Replace(nil) }, ""},
+		{func() { w.budgets.informer.Set(budget("b8", "2")) }, names[:len(names)-1] + "2"},
+		{func() { w.budgets.informer.Replace(nil) }, ""},
 	} {
 		step.do()
 		for range 2 {

@@ -11,18 +11,18 @@ import (
 	"bonsai/pkg/scheduler/devices"
 )
 
-// deviceMirrors are the devices that nodes offer, and the claims on them.
-type deviceMirrors struct {
-	slices  *apiclient.Mirror[*resourcev1.ResourceSlice]
-	classes *apiclient.Mirror[*resourcev1.DeviceClass]
-	claims  *apiclient.Mirror[*resourcev1.ResourceClaim]
+// deviceInformers are the devices that nodes offer, and the claims on them.
+type deviceInformers struct {
+	slices  *apiclient.Informer[*resourcev1.ResourceSlice]
+	classes *apiclient.Informer[*resourcev1.DeviceClass]
+	claims  *apiclient.Informer[*resourcev1.ResourceClaim]
 }
 
-func newDeviceMirrors(c *apiclient.Client, log *slog.Logger) *deviceMirrors {
-	m := &deviceMirrors{
-		slices:  apiclient.NewMirror(resource.ResourceSlices(c), all(), log),
-		classes: apiclient.NewMirror(resource.DeviceClasses(c), all(), log),
-		claims:  apiclient.NewMirror(resource.ResourceClaims(c), all(), log),
+func newDeviceInformers(c *apiclient.Client, log *slog.Logger) *deviceInformers {
+	m := &deviceInformers{
+		slices:  apiclient.NewInformer(resource.ResourceSlices(c), all(), log),
+		classes: apiclient.NewInformer(resource.DeviceClasses(c), all(), log),
+		claims:  apiclient.NewInformer(resource.ResourceClaims(c), all(), log),
 	}
 	m.slices.Slim, m.classes.Slim, m.claims.Slim = devices.SlimSlice, devices.SlimClass, devices.SlimClaim
 	// Servers before v1.34 do not serve these kinds by default.
@@ -30,9 +30,9 @@ func newDeviceMirrors(c *apiclient.Client, log *slog.Logger) *deviceMirrors {
 	return m
 }
 
-func (m *deviceMirrors) feed(s *scheduler.Scheduler) {
+func (m *deviceInformers) feed(s *scheduler.Scheduler) {
 	m.slices.Changed, m.classes.Changed = s.ResourceSliceChanged, s.DeviceClassChanged
 	m.claims.Changed = s.ResourceClaimChanged
 }
 
-func (m *deviceMirrors) all() []mirror { return []mirror{m.slices, m.classes, m.claims} }
+func (m *deviceInformers) all() []informer { return []informer{m.slices, m.classes, m.claims} }

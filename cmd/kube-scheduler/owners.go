@@ -13,20 +13,20 @@ import (
 	"bonsai/pkg/apiclient/core"
 )
 
-// ownerMirrors are the objects by which pods belong together. Only their selectors are kept.
-type ownerMirrors struct {
-	services    *apiclient.Mirror[*corev1.Service]
-	controllers *apiclient.Mirror[*corev1.ReplicationController]
-	replicas    *apiclient.Mirror[*appsv1.ReplicaSet]
-	sets        *apiclient.Mirror[*appsv1.StatefulSet]
+// ownerInformers are the objects by which pods belong together. Only their selectors are kept.
+type ownerInformers struct {
+	services    *apiclient.Informer[*corev1.Service]
+	controllers *apiclient.Informer[*corev1.ReplicationController]
+	replicas    *apiclient.Informer[*appsv1.ReplicaSet]
+	sets        *apiclient.Informer[*appsv1.StatefulSet]
 }
 
-func newOwnerMirrors(c *apiclient.Client, log *slog.Logger) *ownerMirrors {
-	m := &ownerMirrors{
-		services:    apiclient.NewMirror(core.Services(c), all(), log),
-		controllers: apiclient.NewMirror(core.ReplicationControllers(c), all(), log),
-		replicas:    apiclient.NewMirror(apps.ReplicaSets(c), all(), log),
-		sets:        apiclient.NewMirror(apps.StatefulSets(c), all(), log),
+func newOwnerInformers(c *apiclient.Client, log *slog.Logger) *ownerInformers {
+	m := &ownerInformers{
+		services:    apiclient.NewInformer(core.Services(c), all(), log),
+		controllers: apiclient.NewInformer(core.ReplicationControllers(c), all(), log),
+		replicas:    apiclient.NewInformer(apps.ReplicaSets(c), all(), log),
+		sets:        apiclient.NewInformer(apps.StatefulSets(c), all(), log),
 	}
 	m.services.Slim = func(s *corev1.Service) {
 		spec := corev1.ServiceSpec{Selector: s.Spec.Selector}
@@ -47,12 +47,12 @@ func newOwnerMirrors(c *apiclient.Client, log *slog.Logger) *ownerMirrors {
 	return m
 }
 
-func (m *ownerMirrors) all() []mirror {
-	return []mirror{m.services, m.controllers, m.replicas, m.sets}
+func (m *ownerInformers) all() []informer {
+	return []informer{m.services, m.controllers, m.replicas, m.sets}
 }
 
 // selector returns the selector of the controller that ref names; see workloads.Owner.
-func (m *ownerMirrors) selector(namespace string, ref *metav1.OwnerReference) labels.Selector {
+func (m *ownerInformers) selector(namespace string, ref *metav1.OwnerReference) labels.Selector {
 	key := namespace + "/" + ref.Name
 	switch ref.APIVersion + " " + ref.Kind {
 	case "v1 ReplicationController":

@@ -20,8 +20,8 @@ import (
 	"bonsai/pkg/scheduler/workloads"
 )
 
-// mirror is a copy of the objects of one kind, kept by a watch.
-type mirror interface {
+// informer lists, watches and keeps the objects of one kind.
+type informer interface {
 	// Run follows until ctx ends.
 	Run(ctx context.Context)
 	// Synced reports whether all objects that were there at the start have been handled.
@@ -33,12 +33,12 @@ func all() apiclient.Selection { return apiclient.Selection{} }
 
 // world follows everything on the API server that decisions depend on.
 type world struct {
-	pods       *apiclient.Mirror[*corev1.Pod]
-	nodes      *apiclient.Mirror[*corev1.Node]
-	namespaces *apiclient.Mirror[*corev1.Namespace]
-	owners     *ownerMirrors
-	storage    *storageMirrors
-	devices    *deviceMirrors
+	pods       *apiclient.Informer[*corev1.Pod]
+	nodes      *apiclient.Informer[*corev1.Node]
+	namespaces *apiclient.Informer[*corev1.Namespace]
+	owners     *ownerInformers
+	storage    *storageInformers
+	devices    *deviceInformers
 	budgets    *budgets
 	workloads  *workloads.Workloads
 	// epoch counts the changes of namespaces' labels.
@@ -49,12 +49,12 @@ type world struct {
 func newWorld(c *apiclient.Client, log *slog.Logger) *world {
 	unfinished := apiclient.Selection{Fields: "status.phase!=Succeeded,status.phase!=Failed"}
 	w := &world{
-		pods:       apiclient.NewMirror(core.Pods(c), unfinished, log),
-		nodes:      apiclient.NewMirror(core.Nodes(c), all(), log),
-		namespaces: apiclient.NewMirror(core.Namespaces(c), all(), log),
-		owners:     newOwnerMirrors(c, log),
-		storage:    newStorageMirrors(c, log),
-		devices:    newDeviceMirrors(c, log),
+		pods:       apiclient.NewInformer(core.Pods(c), unfinished, log),
+		nodes:      apiclient.NewInformer(core.Nodes(c), all(), log),
+		namespaces: apiclient.NewInformer(core.Namespaces(c), all(), log),
+		owners:     newOwnerInformers(c, log),
+		storage:    newStorageInformers(c, log),
+		devices:    newDeviceInformers(c, log),
 		budgets:    newBudgets(c, log),
 	}
 	w.namespaces.Slim = func(n *corev1.Namespace) { *n = corev1.Namespace{ObjectMeta: slimMeta(n.ObjectMeta)} }
@@ -70,7 +70,7 @@ func slimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
-// feed has the mirrors report changes to the scheduler. Of pods and nodes they keep what keep keeps.
+// feed makes the informers report changes to s. They store of pods and nodes only the fields that keep names.
 func (w *world) feed(s *scheduler.Scheduler, keep *slim.Keeper) {
 	w.pods.Slim, w.nodes.Slim = keep.Pod, keep.Node
 	w.pods.Changed = s.PodChanged
@@ -86,10 +86,10 @@ func (w *world) feed(s *scheduler.Scheduler, keep *slim.Keeper) {
 	w.devices.feed(s)
 }
 
-// mirrors returns all mirrors.
-func (w *world) mirrors() []mirror {
+// informers returns all informers.
+func (w *world) informers() []informer {
 	return slices.Concat(
-		[]mirror{w.pods, w.nodes, w.namespaces, w.budgets.mirror},
+		[]informer{w.pods, w.nodes, w.namespaces, w.budgets.informer},
 		w.owners.all(), w.storage.all(), w.devices.all(),
 	)
 }
@@ -103,7 +103,7 @@ func (w *world) node(name string) *corev1.Node {
 // run follows until ctx ends.
 func (w *world) run(ctx context.Context) {
 	var all sync.WaitGroup
-	for _, r := range w.mirrors() {
+	for _, r := range w.informers() {
 		all.Go(func() { r.Run(ctx) })
 	}
 	all.Wait()
@@ -111,7 +111,7 @@ func (w *world) run(ctx context.Context) {
 
 // synced is true once all that is there has been seen.
 func (w *world) synced() bool {
-	for _, r := range w.mirrors() {
+	for _, r := range w.informers() {
 		if !r.Synced() {
 			return false
 		}

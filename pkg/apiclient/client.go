@@ -1,8 +1,8 @@
 // Package apiclient is how every component talks to the API server: typed requests (Client, Resource), list and watch
-// (ListWatch, Follow) and a kept copy (Mirror), over client-go's rest and reflector. It stands in for the generated
-// clientsets and shared informer factories, which link and register every kind of every group: half of an idle
-// component's memory. A component imports the group packages below this one that it speaks of (core, apps, …), and
-// nothing of the others is in its program.
+// (ListWatch, Follow) and an informer that stores objects (Informer), over client-go's rest and reflector. It stands in
+// for the generated clientsets and shared informer factories, which link and register every kind of every group: half
+// of an idle component's memory. A component imports the group packages below this one that it speaks of (core, apps,
+// …), and nothing of the others is in its program.
 //
 // What holds for all: requests and answers are protobuf, except for patches. No request rate is imposed here (the
 // server protects itself; --kube-api-qps is in the transport that the configuration brings). The user agent, the
@@ -97,14 +97,14 @@ func (c *Client) Document(ctx context.Context, path, accept string) ([]byte, err
 	return r.Get().AbsPath(path).SetHeader("Accept", accept).Do(ctx).Raw()
 }
 
-// Place is a path below a group version; all but Resource may be "".
-type Place struct {
+// ResourcePath names a resource, an object or a subresource by its path; all parts except Resource may be "".
+type ResourcePath struct {
 	schema.GroupVersion
 	Namespace, Resource, Name, Below string
 }
 
 // ReadJSON reads what may be of no known kind (metrics) into out, as JSON.
-func (c *Client) ReadJSON(ctx context.Context, at Place, query url.Values, out any) error {
+func (c *Client) ReadJSON(ctx context.Context, at ResourcePath, query url.Values, out any) error {
 	r, err := c.group(at.GroupVersion)
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func answer(r rest.Result) ([]byte, error) {
 	return r.Raw()
 }
 
-// root is where the group versions of a kind are served: the core group has a place of its own.
+// root is the path below which group versions are served: the core group has one of its own.
 func root(gv schema.GroupVersion) string {
 	if gv.Group == "" {
 		return "/api"

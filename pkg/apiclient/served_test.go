@@ -73,14 +73,14 @@ func (s *comeAndGo) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer(http.StatusOK, io.NopCloser(bytes.NewReader(list)))
 }
 
-// TestMirrorOfWhatIsNotServed: as long as the server does not serve the resource a mirror is in sync and empty, and
-// asks about once a minute; it fills when the resource comes, and empties when it goes. Nothing of it is an error.
-func TestMirrorOfWhatIsNotServed(t *testing.T) {
+// TestInformerOfWhatIsNotServed: as long as the server does not serve the resource an informer is in sync and empty,
+// and asks about once a minute; it fills when the resource comes, and empties when it goes. Nothing of it is an error.
+func TestInformerOfWhatIsNotServed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &comeAndGo{end: make(chan struct{})}
 		var log bytes.Buffer
-		m := NewMirror(nodes(clientOf(t, &rest.Config{Host: "http://server", Transport: s})), Selection{},
+		m := NewInformer(nodes(clientOf(t, &rest.Config{Host: "http://server", Transport: s})), Selection{},
 			slog.New(slog.NewTextHandler(&log, nil)))
 		m.Optional = true
 		done := make(chan struct{})
@@ -123,7 +123,7 @@ func TestInSyncWhenTheServerSaysNo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &comeAndGo{end: make(chan struct{}), down: 1}
-		m := NewMirror(nodes(clientOf(t, &rest.Config{Host: "http://server", Transport: s})), Selection{},
+		m := NewInformer(nodes(clientOf(t, &rest.Config{Host: "http://server", Transport: s})), Selection{},
 			slog.New(slog.DiscardHandler))
 		m.Optional = true
 		go m.Run(t.Context())

@@ -1,23 +1,23 @@
 package apiclient
 
-// Told is a Sink made of functions.
-type Told[T any] struct {
-	replace   func(all []T)
-	set, drop func(T)
+// SinkFuncs is a Sink made of functions. All of them must be set, except DeleteFunc: nil ignores deletions.
+type SinkFuncs[T any] struct {
+	ReplaceFunc func(all []T)
+	SetFunc     func(T)
+	DeleteFunc  func(T)
 }
 
-var _ Sink[any] = Told[any]{}
+var _ Sink[any] = SinkFuncs[any]{}
 
-// NewSink returns a sink that hands on what it takes.
-func NewSink[T any](replace func(all []T), set, drop func(T)) Told[T] {
-	return Told[T]{replace, set, drop}
+// Replace calls ReplaceFunc.
+func (s SinkFuncs[T]) Replace(all []T) { s.ReplaceFunc(all) }
+
+// Set calls SetFunc.
+func (s SinkFuncs[T]) Set(o T) { s.SetFunc(o) }
+
+// Delete calls DeleteFunc, if there is one.
+func (s SinkFuncs[T]) Delete(o T) {
+	if s.DeleteFunc != nil {
+		s.DeleteFunc(o)
+	}
 }
-
-// Replace takes everything there is.
-func (s Told[T]) Replace(all []T) { s.replace(all) }
-
-// Set takes an object that is new or changed.
-func (s Told[T]) Set(o T) { s.set(o) }
-
-// Delete takes an object that is gone.
-func (s Told[T]) Delete(o T) { s.drop(o) }

@@ -41,7 +41,8 @@ func (p *Published) Run(ctx context.Context) {
 			p.take(m)
 		}
 	}
-	apiclient.Follow(ctx, lw, publishedName, apiclient.NewSink(all, p.take, func(*corev1.ConfigMap) {}), p.log)
+	apiclient.Follow(ctx, lw, publishedName, apiclient.SinkFuncs[*corev1.ConfigMap]{ReplaceFunc: all, SetFunc: p.take},
+		p.log)
 }
 
 // Clients are the authorities of clients' certificates.

@@ -65,7 +65,7 @@ func (s *State) Take() Update {
 
 // Nodes feeds nodes into s.
 func (s *State) Nodes() apiclient.Sink[*corev1.Node] {
-	return apiclient.NewSink(func(all []*corev1.Node) {
+	replace := func(all []*corev1.Node) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		clear(s.nodes)
@@ -74,19 +74,22 @@ func (s *State) Nodes() apiclient.Sink[*corev1.Node] {
 		}
 		s.listed = true
 		s.changedLocked()
-	}, func(o *corev1.Node) {
+	}
+	set := func(o *corev1.Node) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if n := nodeOf(o); !reflect.DeepEqual(s.nodes[n.Name], n) { // not for every heartbeat
 			s.nodes[n.Name] = n
 			s.changedLocked()
 		}
-	}, func(o *corev1.Node) {
+	}
+	drop := func(o *corev1.Node) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.nodes, o.Name)
 		s.changedLocked()
-	})
+	}
+	return apiclient.SinkFuncs[*corev1.Node]{ReplaceFunc: replace, SetFunc: set, DeleteFunc: drop}
 }
 
 // changedLocked must be called with mu held.

@@ -101,7 +101,7 @@ func sink[T any](s *State, kind string, set, drop func(T), forget func([]T)) api
 			f(o)
 		}
 	}
-	return apiclient.NewSink(func(all []T) {
+	replace := func(all []T) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		forget(all)
@@ -109,5 +109,6 @@ func sink[T any](s *State, kind string, set, drop func(T), forget func([]T)) api
 			set(o)
 		}
 		s.listedLocked(kind)
-	}, locked(set), locked(drop))
+	}
+	return apiclient.SinkFuncs[T]{ReplaceFunc: replace, SetFunc: locked(set), DeleteFunc: locked(drop)}
 }

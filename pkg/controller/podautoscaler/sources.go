@@ -75,7 +75,7 @@ func (s *sources) read(ctx context.Context, namespace, selector string, m *autos
 func (s *sources) resource(ctx context.Context, namespace, selector string, name corev1.ResourceName,
 	container string) (map[string]podValue, error) {
 	var list items[podMetrics]
-	at := apiclient.Place{GroupVersion: schema.GroupVersion{Group: "metrics.k8s.io", Version: "v1beta1"},
+	at := apiclient.ResourcePath{GroupVersion: schema.GroupVersion{Group: "metrics.k8s.io", Version: "v1beta1"},
 		Namespace: namespace, Resource: "pods"}
 	if err := s.client.ReadJSON(ctx, at, url.Values{"labelSelector": {selector}}, &list); err != nil {
 		return nil, fmt.Errorf("unable to fetch metrics from resource metrics API: %w", err)
@@ -109,7 +109,7 @@ func used(containers []containerMetrics, name corev1.ResourceName, container str
 const customGroup = "custom.metrics.k8s.io"
 
 // custom reads metrics at a place of the custom metrics API, in the newest version that is served.
-func (s *sources) custom(ctx context.Context, at apiclient.Place, query url.Values) ([]metricValue, error) {
+func (s *sources) custom(ctx context.Context, at apiclient.ResourcePath, query url.Values) ([]metricValue, error) {
 	const fetching = "unable to fetch metrics from custom metrics API: %w"
 	version, err := s.customVersion(ctx)
 	if err != nil {
@@ -148,7 +148,8 @@ func (s *sources) ofPods(ctx context.Context, namespace, selector string,
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.custom(ctx, apiclient.Place{Namespace: namespace, Resource: "pods", Name: "*", Below: m.Name}, query)
+	all, err := s.custom(ctx, apiclient.ResourcePath{Namespace: namespace, Resource: "pods", Name: "*", Below: m.Name},
+		query)
 	if err != nil {
 		return nil, err
 	}
@@ -188,20 +189,20 @@ func (s *sources) ofObject(ctx context.Context, namespace string, ref autoscalin
 
 // place is where an object's metric is: a namespace's own are below it.
 func (s *sources) place(ctx context.Context, namespace string, ref autoscalingv2.CrossVersionObjectReference,
-	metric string) (apiclient.Place, error) {
+	metric string) (apiclient.ResourcePath, error) {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
-		return apiclient.Place{}, err
+		return apiclient.ResourcePath{}, err
 	}
 	kind := gv.WithKind(ref.Kind).GroupKind()
 	if kind == (schema.GroupKind{Kind: "Namespace"}) {
-		return apiclient.Place{Namespace: ref.Name, Resource: "metrics", Name: metric}, nil
+		return apiclient.ResourcePath{Namespace: ref.Name, Resource: "metrics", Name: metric}, nil
 	}
 	r, err := s.kinds.ForGroupKind(ctx, kind)
 	if err != nil {
-		return apiclient.Place{}, err
+		return apiclient.ResourcePath{}, err
 	}
-	at := apiclient.Place{Resource: r.GroupResource().String(), Name: ref.Name, Below: metric}
+	at := apiclient.ResourcePath{Resource: r.GroupResource().String(), Name: ref.Name, Below: metric}
 	if r.Namespaced {
 		at.Namespace = namespace
 	}
@@ -214,8 +215,9 @@ func (s *sources) external(ctx context.Context, namespace string, m autoscalingv
 		return nil, err
 	}
 	var list items[metricValue]
-	at := apiclient.Place{GroupVersion: schema.GroupVersion{Group: "external.metrics.k8s.io", Version: "v1beta1"},
-		Namespace: namespace, Resource: m.Name}
+	at := apiclient.ResourcePath{
+		GroupVersion: schema.GroupVersion{Group: "external.metrics.k8s.io", Version: "v1beta1"},
+		Namespace:    namespace, Resource: m.Name}
 	if err := s.client.ReadJSON(ctx, at, query, &list); err != nil {
 		return nil, fmt.Errorf("unable to fetch metrics from external metrics API: %w", err)
 	}

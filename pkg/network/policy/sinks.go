@@ -62,7 +62,7 @@ func sink[T metav1.Object](s *State, kind string, known func(yield func(network.
 			f(o)
 		}
 	}
-	return apiclient.NewSink(func(all []T) {
+	replace := func(all []T) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		left := map[network.Name]bool{}
@@ -82,5 +82,7 @@ func sink[T metav1.Object](s *State, kind string, known func(yield func(network.
 			set(o)
 		}
 		s.listedLocked(kind)
-	}, locked(set), locked(func(o T) { drop(nameOf(o)) }))
+	}
+	remove := func(o T) { drop(nameOf(o)) }
+	return apiclient.SinkFuncs[T]{ReplaceFunc: replace, SetFunc: locked(set), DeleteFunc: locked(remove)}
 }

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestMirrorFollows lists, watches, and after a broken watch lists again; the handler sees each change once.
-func TestMirrorFollows(t *testing.T) {
+// TestInformerFollows lists, watches, and after a broken watch lists again; the handler sees each change once.
+func TestInformerFollows(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	lists := make(chan []corev1.Node, 2)
@@ -45,7 +45,7 @@ func TestMirrorFollows(t *testing.T) {
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	})
-	m := NewMirror(nodes(c), Selection{}, slog.New(slog.DiscardHandler))
+	m := NewInformer(nodes(c), Selection{}, slog.New(slog.DiscardHandler))
 	changes := make(chan string, 16)
 	m.Changed = func(old, new *corev1.Node) {
 		switch {
@@ -76,10 +76,11 @@ func TestMirrorFollows(t *testing.T) {
 	<-done
 }
 
-// TestMirrorTellsPodsOfOneNameApart: a pod deleted and recreated between two looks is one that went and one that came.
-func TestMirrorTellsPodsOfOneNameApart(t *testing.T) {
+// TestInformerTellsPodsOfOneNameApart: a pod deleted and recreated between two looks is one that went and one that
+// came.
+func TestInformerTellsPodsOfOneNameApart(t *testing.T) {
 	t.Parallel()
-	m := NewMirror(pods(newClient(t, nil)), Selection{}, slog.New(slog.DiscardHandler))
+	m := NewInformer(pods(newClient(t, nil)), Selection{}, slog.New(slog.DiscardHandler))
 	m.Slim = func(p *corev1.Pod) { p.Annotations = nil }
 	var changes []string
 	m.Changed = func(old, new *corev1.Pod) {
