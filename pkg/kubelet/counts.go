@@ -28,13 +28,13 @@ func countPods(r prometheus.Registerer, nodeName string, cgroupVersion int, s si
 		l := prometheus.Labels{"static": label}
 		add("kubelet_active_pods", "Pods whose containers may run; static: true or empty.", l, static(s.active, is))
 		add("kubelet_desired_pods", "Pods that the kubelet is told to run; static: true or empty.", l,
-			static(s.pods.Told, is))
+			static(s.pods.Desired, is))
 	}
 	add("kubelet_mirror_pods", "Mirror pods that the kubelet will try to make, one for each static pod that it took.",
 		nil, static(s.active, true))
 	add("kubelet_managed_ephemeral_containers", "Ephemeral containers in the pods of this kubelet.", nil,
 		func() (n float64) {
-			for _, p := range s.pods.Told() {
+			for _, p := range s.pods.Desired() {
 				n += float64(len(p.Spec.EphemeralContainers))
 			}
 			return n

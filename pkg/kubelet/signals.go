@@ -65,7 +65,7 @@ func newSignals(cfg *Config, r reporting) signals {
 }
 
 // active returns the pods whose containers may run.
-func (s signals) active() []*corev1.Pod { return s.workers.Active(s.pods.Told()) }
+func (s signals) active() []*corev1.Pod { return s.workers.Active(s.pods.Desired()) }
 
 // changed makes a pod's worker look again, because something happened to the pod in the runtime or to its probes.
 func (s signals) changed(uid types.UID) {

@@ -2,12 +2,12 @@ package nftables
 
 import "maps"
 
-// books say what the kernel holds, and take back what was planned and could not be written. Every change since the last
-// keep goes through their methods.
+// books record what the kernel holds. Changes are planned in them first: commit makes them final once the kernel has
+// them, rollback undoes them if it refused. So every change goes through the methods, which note how to undo it.
 type books[K comparable] struct {
 	// parts is what the kernel has, and under the zero K what is always there.
 	parts map[K]Fragment
-	// owners tells whose an element is. Of two parts that claim one, the first keeps it and the other waits.
+	// owners is the part that an element belongs to. If two parts claim it, the first has it and the other waits.
 	owners  map[Element]K
 	waiting map[K]bool
 	undo    []func()
@@ -17,8 +17,8 @@ func newBooks[K comparable]() *books[K] {
 	return &books[K]{parts: map[K]Fragment{}, owners: map[Element]K{}, waiting: map[K]bool{}}
 }
 
-// keep makes the changes final.
-func (b *books[K]) keep() { b.undo = nil }
+// commit makes all changes since the last commit final.
+func (b *books[K]) commit() { b.undo = nil }
 
 // rollback takes the changes back, the last one first.
 func (b *books[K]) rollback() {

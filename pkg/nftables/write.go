@@ -173,7 +173,7 @@ func (l *Ledger[K]) attempt(ctx context.Context, g ground, names []K, run bool) 
 		b.rollback()
 		return nil
 	}
-	b.keep()
+	b.commit()
 	l.books = b
 	for _, name := range names {
 		delete(l.pending, name)

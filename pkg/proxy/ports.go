@@ -115,8 +115,8 @@ func rank(c candidate) int {
 // choose fills in the endpoints. Ready ones serve; where there are none, those that still answer while they terminate
 // do.
 func (p *Port) choose(all []candidate, node location) {
-	ready := keep(all, func(c candidate) bool { return c.Ready })
-	draining := keep(all, func(c candidate) bool { return c.Serving && c.Terminating })
+	ready := filter(all, func(c candidate) bool { return c.Ready })
+	draining := filter(all, func(c candidate) bool { return c.Serving && c.Terminating })
 	p.Anywhere = len(ready)+len(draining) > 0
 
 	if !p.InternalLocal || p.Exposed() {
@@ -125,13 +125,13 @@ func (p *Port) choose(all []candidate, node location) {
 			cluster = draining
 		}
 		p.Cluster = endpointAddrs(cluster)
-		p.Here = endpointAddrs(keep(cluster, func(c candidate) bool { return c.Node == "" || c.Node == node.Name }))
+		p.Here = endpointAddrs(filter(cluster, func(c candidate) bool { return c.Node == "" || c.Node == node.Name }))
 	}
 	if p.InternalLocal || (p.ExternalLocal && p.Exposed()) {
 		here := func(c candidate) bool { return c.Node != "" && c.Node == node.Name }
-		local := keep(ready, here)
+		local := filter(ready, here)
 		if len(local) == 0 {
-			local = keep(draining, here)
+			local = filter(draining, here)
 		}
 		p.Local = endpointAddrs(local)
 	}
@@ -146,19 +146,20 @@ func hinted(ready []candidate, node location) []candidate {
 		zones = zones && len(c.ForZones) > 0
 	}
 	if nodes {
-		if out := keep(ready, func(c candidate) bool { return slices.Contains(c.ForNodes, node.Name) }); len(out) > 0 {
+		if out := filter(ready, func(c candidate) bool { return slices.Contains(c.ForNodes, node.Name) }); len(out) > 0 {
 			return out
 		}
 	}
 	if zones {
-		if out := keep(ready, func(c candidate) bool { return slices.Contains(c.ForZones, node.Zone) }); len(out) > 0 {
+		if out := filter(ready, func(c candidate) bool { return slices.Contains(c.ForZones, node.Zone) }); len(out) > 0 {
 			return out
 		}
 	}
 	return ready
 }
 
-func keep(in []candidate, ok func(candidate) bool) []candidate {
+// filter returns the candidates for which ok holds, in their order.
+func filter(in []candidate, ok func(candidate) bool) []candidate {
 	var out []candidate
 	for _, c := range in {
 		if ok(c) {

@@ -26,7 +26,7 @@ import (
 // Rejection is why the node does not take, or not keep, a pod: reason and message of its status.
 type Rejection struct{ Reason, Message string }
 
-// Verdict is what was decided of a pod.
+// Verdict is a decision about a pod.
 type Verdict int
 
 // The verdicts. A pod that is Waiting is woken when it should ask again. One that was Admitted may be Preempted later:
@@ -79,13 +79,13 @@ type Admitter struct {
 	ran map[types.UID]bool
 	// open: all sources have told of their pods.
 	open bool
-	pods map[types.UID]*place
+	pods map[types.UID]*entry
 	// refusals counts the resizes that were refused.
 	refusals uint64
 }
 
-// place is a pod that has a place or was told of and may get one. Who has ended or is refused has none.
-type place struct {
+// entry is a pod that has a place on the node, or may get one. Pods that have ended or were refused have no entry.
+type entry struct {
 	pod *corev1.Pod
 	// given is what the pod has; claim is that, with what else it takes of the node.
 	given runtime.Allocation
@@ -102,7 +102,7 @@ type place struct {
 
 // New returns an Admitter that knows no pods.
 func New(cfg Config) *Admitter {
-	return &Admitter{cfg: cfg, ran: map[types.UID]bool{}, pods: map[types.UID]*place{}}
+	return &Admitter{cfg: cfg, ran: map[types.UID]bool{}, pods: map[types.UID]*entry{}}
 }
 
 // Ran tells of a pod that the runtime had before the kubelet began. It must be told before the pod is added.
@@ -131,7 +131,7 @@ func (a *Admitter) Open() {
 // reopen decides of the resizes that were asked for while the kubelet did not run. It returns whose were granted.
 func (a *Admitter) reopen() []types.UID {
 	a.tidy()
-	asked := make([]*place, 0, len(a.pods))
+	asked := make([]*entry, 0, len(a.pods))
 	for _, p := range a.pods {
 		asked = append(asked, p)
 	}
@@ -159,10 +159,10 @@ func (a *Admitter) Add(pod *corev1.Pod) {
 }
 
 // enter makes a pod known, if it is not; one that ran before has its place at once.
-func (a *Admitter) enter(pod *corev1.Pod) *place {
+func (a *Admitter) enter(pod *corev1.Pod) *entry {
 	p := a.pods[pod.UID]
 	if p == nil {
-		p = &place{pod: pod}
+		p = &entry{pod: pod}
 		if p.take(); a.ran[pod.UID] {
 			p.verdict = Admitted
 			a.recall(p)
@@ -269,14 +269,14 @@ func (a *Admitter) admit(pod *corev1.Pod) (Verdict, *Rejection, []victim) {
 // decideUpTo decides of a pod and, before it, of those that were created before it and have not asked yet. A static pod
 // is decided alone, and by nobody else: it may have to wait for the end of its predecessor. It returns who lost a
 // place.
-func (a *Admitter) decideUpTo(last *place) []victim {
+func (a *Admitter) decideUpTo(last *entry) []victim {
 	if runtime.IsStatic(last.pod) {
 		return a.decide(last)
 	}
 	if !a.open {
 		return nil
 	}
-	var due []*place
+	var due []*entry
 	for _, p := range a.pods {
 		if p.verdict == Waiting && !runtime.IsStatic(p.pod) && byAge(p, last) <= 0 {
 			due = append(due, p)
@@ -291,11 +291,11 @@ func (a *Admitter) decideUpTo(last *place) []victim {
 }
 
 // byAge orders by creation, to the second as the API tells it.
-func byAge(a, b *place) int {
+func byAge(a, b *entry) int {
 	return cmp.Or(a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time), cmp.Compare(a.pod.UID, b.pod.UID))
 }
 
-func (a *Admitter) decide(p *place) (victims []victim) {
+func (a *Admitter) decide(p *entry) (victims []victim) {
 	if p.why = a.cfg.Refuse(p.pod); p.why == nil {
 		p.why = unsupported(p.pod, a.cfg.Node(), a.cfg.Sysctls)
 	}
@@ -320,7 +320,7 @@ func (a *Admitter) decide(p *place) (victims []victim) {
 
 // reject tells why a pod gets no place beside those that have one and stay, nil if it gets it. Who has lost a place has
 // it until the end. For the end of those that are gone it waits, if it needs their room.
-func (a *Admitter) reject(p *place) *Rejection {
+func (a *Admitter) reject(p *entry) *Rejection {
 	stay := a.others(p, false)
 	if lacks := a.lacks(p.claim, stay); len(lacks) > 0 {
 		return lacks[0].rejection()
@@ -345,7 +345,7 @@ func (a *Admitter) lacks(c claim, others []claim) []lack {
 }
 
 // others are the claims of those that have a place, but p's; with those that are gone or without.
-func (a *Admitter) others(p *place, gone bool) []claim {
+func (a *Admitter) others(p *entry, gone bool) []claim {
 	var out []claim
 	for _, o := range a.pods {
 		if o != p && (o.verdict == Admitted || o.verdict == Preempted) && (gone || !o.gone) {

@@ -28,9 +28,9 @@ type victim struct {
 // their end. It tells who lost it, or why there is no way.
 //
 // https://kubernetes.io/docs/tasks/administer-cluster/guaranteed-scheduling-critical-addon-pods/
-func (a *Admitter) preempt(p *place) ([]victim, *Rejection) {
+func (a *Admitter) preempt(p *entry) ([]victim, *Rejection) {
 	var staying, all []claim
-	var candidates []*place
+	var candidates []*entry
 	leaving := map[types.UID]bool{}
 	for uid, o := range a.pods {
 		switch {
@@ -77,7 +77,7 @@ func hopeless(lacks []lack) *Rejection {
 }
 
 // mayPreempt reports whether critical pod p may take the place of o.
-func mayPreempt(p, o *place) bool {
+func mayPreempt(p, o *entry) bool {
 	if !runtime.Critical(o.pod) {
 		return true
 	}
@@ -87,18 +87,18 @@ func mayPreempt(p, o *place) bool {
 
 // choose picks whose leaving makes up for what is missing: as few Guaranteed pods as do if all others leave, then as
 // few Burstable ones as do with these, then BestEffort ones. False: all of them together are not enough.
-func (a *Admitter) choose(lacks []lack, candidates []*place) ([]*place, bool) {
+func (a *Admitter) choose(lacks []lack, candidates []*entry) ([]*entry, bool) {
 	need := map[corev1.ResourceName]int64{}
 	for _, l := range lacks {
 		need[l.name] = l.missing()
 	}
 	classes := []corev1.PodQOSClass{corev1.PodQOSGuaranteed, corev1.PodQOSBurstable, corev1.PodQOSBestEffort}
-	of := map[corev1.PodQOSClass][]*place{}
+	of := map[corev1.PodQOSClass][]*entry{}
 	for _, c := range candidates {
 		class := runtime.QOSClass(c.pod)
 		of[class] = append(of[class], c)
 	}
-	var chosen []*place
+	var chosen []*entry
 	for i, class := range classes {
 		rest := less(need, chosen)
 		for _, lower := range classes[i+1:] {
@@ -115,20 +115,20 @@ func (a *Admitter) choose(lacks []lack, candidates []*place) ([]*place, bool) {
 
 // fewest picks, one after the other, the pod that leaves the least missing, and of equals the one that has the least,
 // then the youngest, and lets off whom the later ones make superfluous; false if all are not enough.
-func fewest(need map[corev1.ResourceName]int64, from []*place) ([]*place, bool) {
+func fewest(need map[corev1.ResourceName]int64, from []*entry) ([]*entry, bool) {
 	from, whole := slices.Clone(from), need
-	var out []*place
+	var out []*entry
 	for len(need) > 0 {
 		if len(from) == 0 {
 			return nil, false
 		}
-		best := slices.MinFunc(from, func(x, y *place) int {
+		best := slices.MinFunc(from, func(x, y *entry) int {
 			return cmp.Or(cmp.Compare(distance(need, x), distance(need, y)),
 				cmp.Compare(x.claim.amounts[corev1.ResourceMemory], y.claim.amounts[corev1.ResourceMemory]),
 				cmp.Compare(x.claim.amounts[corev1.ResourceCPU], y.claim.amounts[corev1.ResourceCPU]), -byAge(x, y))
 		})
-		from = slices.DeleteFunc(from, func(x *place) bool { return x == best })
-		out, need = append(out, best), less(need, []*place{best})
+		from = slices.DeleteFunc(from, func(x *entry) bool { return x == best })
+		out, need = append(out, best), less(need, []*entry{best})
 	}
 	for i := 0; i < len(out); {
 		if without := slices.Concat(out[:i], out[i+1:]); len(less(whole, without)) == 0 {
@@ -142,7 +142,7 @@ func fewest(need map[corev1.ResourceName]int64, from []*place) ([]*place, bool) 
 
 // distance is how far from enough the pod's leaving is: the squares of what is missing then, as parts of the need,
 // summed.
-func distance(need map[corev1.ResourceName]int64, p *place) float64 {
+func distance(need map[corev1.ResourceName]int64, p *entry) float64 {
 	sum := 0.0
 	for name, n := range need {
 		part := float64(max(n-p.claim.amounts[name], 0)) / float64(n)
@@ -152,7 +152,7 @@ func distance(need map[corev1.ResourceName]int64, p *place) float64 {
 }
 
 // less is what is still missing when those have left.
-func less(need map[corev1.ResourceName]int64, gone []*place) map[corev1.ResourceName]int64 {
+func less(need map[corev1.ResourceName]int64, gone []*entry) map[corev1.ResourceName]int64 {
 	out := map[corev1.ResourceName]int64{}
 	for name, n := range need {
 		for _, p := range gone {

@@ -86,7 +86,7 @@ func (a *Admitter) PodActuated(uid types.UID, generation int64) {
 }
 
 // actuated is what a container was last given.
-func (p *place) actuated(container string) corev1.ResourceRequirements {
+func (p *entry) actuated(container string) corev1.ResourceRequirements {
 	if r, behind := p.given.Actuated[container]; behind {
 		return r
 	}
@@ -95,7 +95,7 @@ func (p *place) actuated(container string) corev1.ResourceRequirements {
 
 // setActuated notes what a container was last given; p.given's maps are shared with whom it was told to, so they are
 // replaced.
-func (p *place) setActuated(container string, has corev1.ResourceRequirements) {
+func (p *entry) setActuated(container string, has corev1.ResourceRequirements) {
 	behind := map[string]corev1.ResourceRequirements{}
 	for name, r := range p.given.Actuated {
 		behind[name] = r
@@ -109,20 +109,20 @@ func (p *place) setActuated(container string, has corev1.ResourceRequirements) {
 
 // save writes down what a pod has. If that fails, a restart of the kubelet decides of the resize again, and does it
 // again.
-func (a *Admitter) save(p *place) {
+func (a *Admitter) save(p *entry) {
 	if err := a.cfg.Checkpoint.Save(p.pod.UID, p.given); err != nil {
 		a.cfg.Log.Warn("what a pod has is not kept for a restart", "uid", p.pod.UID, "err", err)
 	}
 }
 
 // take gives a pod that is new here what its spec asks for.
-func (p *place) take() {
+func (p *entry) take() {
 	p.given = runtime.Allocation{Generation: p.pod.Generation, Resources: runtime.ResourcesOf(p.pod)}
 	p.claim = claimOf(p.pod)
 }
 
 // recall gives a pod that ran before what it had.
-func (a *Admitter) recall(p *place) {
+func (a *Admitter) recall(p *entry) {
 	p.take()
 	had, ok, err := a.cfg.Checkpoint.Load(p.pod.UID)
 	if err != nil {
@@ -137,7 +137,7 @@ func (a *Admitter) recall(p *place) {
 }
 
 // resize decides whether an admitted pod gets what its newest spec asks for, and reports whether it got it now.
-func (a *Admitter) resize(p *place) (got bool) {
+func (a *Admitter) resize(p *entry) (got bool) {
 	if !a.open || p.verdict != Admitted {
 		return false
 	}
@@ -161,7 +161,7 @@ func (a *Admitter) resize(p *place) (got bool) {
 }
 
 // refuse tells why a pod cannot have what its spec asks for, nil if it can.
-func (a *Admitter) refuse(p *place) *refusal {
+func (a *Admitter) refuse(p *entry) *refusal {
 	if runtime.IsStatic(p.pod) {
 		return &refusal{reason: corev1.PodReasonInfeasible, message: "In-place resize of static-pods is not supported"}
 	}
@@ -185,7 +185,7 @@ func (a *Admitter) refuse(p *place) *refusal {
 }
 
 // grant gives a pod what its spec asks for. Its containers are still to be given it.
-func (a *Admitter) grant(p *place, want runtime.Resources) {
+func (a *Admitter) grant(p *entry, want runtime.Resources) {
 	had := map[string]corev1.ResourceRequirements{}
 	for name := range p.given.Containers {
 		had[name] = p.actuated(name)
@@ -207,7 +207,7 @@ func (a *Admitter) grant(p *place, want runtime.Resources) {
 //
 // https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/#how-the-kubelet-retries-deferred-resizes
 func (a *Admitter) retry(why Trigger) []types.UID {
-	var deferred []*place
+	var deferred []*entry
 	for _, p := range a.pods {
 		if p.pending != nil && p.pending.reason == corev1.PodReasonDeferred {
 			deferred = append(deferred, p)
@@ -229,13 +229,13 @@ func (a *Admitter) retry(why Trigger) []types.UID {
 }
 
 // byTurn orders pods by whose resize is decided first.
-func byTurn(x, y *place) int {
+func byTurn(x, y *entry) int {
 	return cmp.Or(-cmp.Compare(runtime.Priority(x.pod), runtime.Priority(y.pod)), cmp.Compare(rank(x.pod), rank(y.pod)),
 		cmp.Compare(x.since(), y.since()), byAge(x, y))
 }
 
 // since is when the pod's resize was refused, as refusals are counted; 0: it is not.
-func (p *place) since() uint64 {
+func (p *entry) since() uint64 {
 	if p.pending == nil {
 		return 0
 	}

@@ -48,7 +48,7 @@ func Status(f Facts, r Report) corev1.PodStatus {
 	if st.StartTime == nil {
 		st.StartTime = &metav1.Time{Time: f.Now.Truncate(time.Second)}
 	}
-	initDone := initialised(f)
+	initDone := initContainersDone(f)
 	if !r.Refused {
 		st.InitContainerStatuses = statuses(f, r, f.Pod.Spec.InitContainers, old.InitContainerStatuses, runtime.Init,
 			initDone)
@@ -127,8 +127,8 @@ func ephemerals(pod *corev1.Pod) []corev1.Container {
 	return out
 }
 
-// initialised reports whether all init containers have done their work.
-func initialised(f Facts) bool {
+// initContainersDone reports whether all init containers have done their work.
+func initContainersDone(f Facts) bool {
 	if len(f.Pod.Spec.InitContainers) == 0 {
 		return true
 	}

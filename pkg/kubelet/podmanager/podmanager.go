@@ -122,8 +122,8 @@ func (m *Manager) Known(uid types.UID) bool {
 	return m.pods[uid] != nil
 }
 
-// Told returns all pods as their sources tell of them.
-func (m *Manager) Told() []*corev1.Pod {
+// Desired returns the pods that the sources want on the node, as the sources have them.
+func (m *Manager) Desired() []*corev1.Pod {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := make([]*corev1.Pod, 0, len(m.pods))
@@ -135,7 +135,7 @@ func (m *Manager) Told() []*corev1.Pod {
 
 // Pods returns all pods with their newest statuses.
 func (m *Manager) Pods() []*corev1.Pod {
-	pods := m.Told()
+	pods := m.Desired()
 	for i, p := range pods {
 		pods[i] = m.Shown(p)
 	}

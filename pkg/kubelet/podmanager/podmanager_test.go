@@ -149,7 +149,7 @@ func TestPodByName(t *testing.T) {
 	if _, ok := m.Pod("ns", "none"); ok {
 		t.Error("found a pod that is not there")
 	}
-	if got := m.Pods(); len(got) != 3 || len(m.Told()) != 3 || !slices.ContainsFunc(got, func(p *corev1.Pod) bool {
+	if got := m.Pods(); len(got) != 3 || len(m.Desired()) != 3 || !slices.ContainsFunc(got, func(p *corev1.Pod) bool {
 		return p.Status.Phase == corev1.PodRunning
 	}) {
 		t.Errorf("%d pods", len(got))

@@ -30,10 +30,10 @@ var jumps = [...]struct {
 }
 
 // fixed are the rules that do not depend on services.
-func (c *Config) fixed() map[place][]string {
+func (c *Config) fixed() map[chainRef][]string {
 	mark := fmt.Sprintf("%#x", cmp.Or(c.MasqueradeMark, 0x4000)) // upstream's bit 14
 	marked := " -m mark --mark " + mark + "/" + mark
-	return map[place][]string{
+	return map[chainRef][]string{
 		{"nat", markMasqChain}: {"-j MARK --or-mark " + mark},
 		{"nat", postroutingChain}: {
 			"-m mark ! --mark " + mark + "/" + mark + " -j RETURN",
@@ -51,8 +51,8 @@ func (c *Config) fixed() map[place][]string {
 
 // last are the rules that stand behind those of all services: node ports, for they match more than one address, and the
 // refusal of addresses of the service ranges that no rule caught, which never leave the machine.
-func (t *Table) last(u *proxy.Update, local []netip.Addr) map[place][]string {
-	out := map[place][]string{}
+func (t *Table) last(u *proxy.Update, local []netip.Addr) map[chainRef][]string {
+	out := map[chainRef][]string{}
 	const note = "kubernetes service nodeports; NOTE: this must be the last rule in this chain"
 	if t.anyLocal() {
 		loopback := "127.0.0.0/8"

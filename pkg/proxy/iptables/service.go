@@ -14,25 +14,25 @@ type fragment struct {
 	// chains are those of the nat table that nobody else has.
 	chains map[string][]string
 	// common are its rules in the chains that all services share.
-	common map[place][]string
+	common map[chainRef][]string
 }
 
-// place is a chain in a table.
-type place struct{ table, chain string }
+// chainRef names a chain of a table.
+type chainRef struct{ table, chain string }
 
 // The chains that services share.
 var (
-	natServices     = place{"nat", servicesChain}
-	natNodePorts    = place{"nat", nodePortsChain}
-	filterServices  = place{"filter", servicesChain}
-	filterExternal  = place{"filter", externalChain}
-	filterFirewall  = place{"filter", firewallChain}
-	filterNodePorts = place{"filter", nodePortsChain}
+	natServices     = chainRef{"nat", servicesChain}
+	natNodePorts    = chainRef{"nat", nodePortsChain}
+	filterServices  = chainRef{"filter", servicesChain}
+	filterExternal  = chainRef{"filter", externalChain}
+	filterFirewall  = chainRef{"filter", firewallChain}
+	filterNodePorts = chainRef{"filter", nodePortsChain}
 )
 
 // service writes down the ports of one service.
 func (c *Config) service(ports []proxy.Port) fragment {
-	f := fragment{chains: map[string][]string{}, common: map[place][]string{}}
+	f := fragment{chains: map[string][]string{}, common: map[chainRef][]string{}}
 	for i := range ports {
 		p := &ports[i]
 		w := &writer{c: c, f: f, p: p, proto: strings.ToLower(string(p.Protocol)), text: portText(p)}
@@ -52,7 +52,7 @@ type writer struct {
 	proto, text string
 }
 
-func (w *writer) put(at place, rule string) { w.f.common[at] = append(w.f.common[at], rule) }
+func (w *writer) put(at chainRef, rule string) { w.f.common[at] = append(w.f.common[at], rule) }
 
 // to matches packets for an address of the port.
 func (w *writer) to(a netip.Addr, what string) string {

@@ -68,7 +68,7 @@ type Table struct {
 	// health are the services' health check ports: an Update has those of changed services alone.
 	health map[proxy.Name]uint16
 	// has are the chains as they were written, by table; nil when that is not known.
-	has  map[place][]string
+	has  map[chainRef][]string
 	full time.Time
 }
 
@@ -158,9 +158,9 @@ func (t *Table) undisturbed(ctx context.Context) bool {
 }
 
 // wanted are all chains as they should be.
-func (t *Table) wanted(u *proxy.Update, local []netip.Addr) map[place][]string {
+func (t *Table) wanted(u *proxy.Update, local []netip.Addr) map[chainRef][]string {
 	out := t.config.fixed()
-	for _, p := range []place{natServices, natNodePorts, filterServices, filterExternal, filterFirewall,
+	for _, p := range []chainRef{natServices, natNodePorts, filterServices, filterExternal, filterFirewall,
 		filterNodePorts} {
 		out[p] = nil
 	}
@@ -170,7 +170,7 @@ func (t *Table) wanted(u *proxy.Update, local []netip.Addr) map[place][]string {
 	for _, name := range names {
 		f := t.services[name]
 		for chain, rules := range f.chains {
-			out[place{"nat", chain}] = rules
+			out[chainRef{"nat", chain}] = rules
 		}
 		for at, rules := range f.common {
 			out[at] = append(out[at], rules...)
@@ -182,7 +182,7 @@ func (t *Table) wanted(u *proxy.Update, local []netip.Addr) map[place][]string {
 	return out
 }
 
-func count(chains map[place][]string) map[string]int {
+func count(chains map[chainRef][]string) map[string]int {
 	out := map[string]int{"nat": 0, "filter": 0}
 	for at, rules := range chains {
 		out[at.table] += len(rules)
@@ -192,7 +192,7 @@ func count(chains map[place][]string) map[string]int {
 
 // write writes the chains that differ from what is there, or all, and removes those that are wanted no longer. It
 // returns how many rules of each table that were.
-func (t *Table) write(ctx context.Context, want map[place][]string, full bool) (map[string]int, error) {
+func (t *Table) write(ctx context.Context, want map[chainRef][]string, full bool) (map[string]int, error) {
 	gone, err := t.gone(ctx, want, full)
 	if err != nil {
 		return nil, err
@@ -200,17 +200,17 @@ func (t *Table) write(ctx context.Context, want map[place][]string, full bool) (
 	last := map[string]int{"nat": 0, "filter": 0}
 	var script bytes.Buffer
 	for _, table := range []string{"filter", "nat"} {
-		var changed []place
+		var changed []chainRef
 		for at, rules := range want {
 			if has, there := t.has[at]; at.table == table && (full || !there || !slices.Equal(has, rules)) {
 				changed = append(changed, at)
 			}
 		}
-		removed := slices.DeleteFunc(slices.Clone(gone), func(at place) bool { return at.table != table })
+		removed := slices.DeleteFunc(slices.Clone(gone), func(at chainRef) bool { return at.table != table })
 		if len(changed)+len(removed) == 0 {
 			continue
 		}
-		byName := func(a, b place) int { return strings.Compare(a.chain, b.chain) }
+		byName := func(a, b chainRef) int { return strings.Compare(a.chain, b.chain) }
 		slices.SortFunc(changed, byName)
 		slices.SortFunc(removed, byName)
 		fmt.Fprintf(&script, "*%s\n", table)
@@ -241,8 +241,8 @@ func (t *Table) write(ctx context.Context, want map[place][]string, full bool) (
 
 // gone are the chains of ports and endpoints that are not wanted: of the round before, or of whoever wrote some before
 // a full one.
-func (t *Table) gone(ctx context.Context, want map[place][]string, full bool) ([]place, error) {
-	var out []place
+func (t *Table) gone(ctx context.Context, want map[chainRef][]string, full bool) ([]chainRef, error) {
+	var out []chainRef
 	if !full {
 		for at := range t.has {
 			if _, wanted := want[at]; !wanted {
@@ -253,7 +253,7 @@ func (t *Table) gone(ctx context.Context, want map[place][]string, full bool) ([
 	}
 	there, err := chains(ctx, t.tool, "nat")
 	for _, name := range there {
-		at := place{"nat", name}
+		at := chainRef{"nat", name}
 		if _, wanted := want[at]; !wanted && isOwn(name) {
 			out = append(out, at)
 		}
@@ -323,10 +323,10 @@ func remove(ctx context.Context, tool Tool) error {
 		}
 		var ours []string
 		for _, name := range there {
-			at := place{table, name}
+			at := chainRef{table, name}
 			_, isFixed := new(Config).fixed()[at]
 			shared := slices.Contains(
-				[]place{natServices, natNodePorts, filterServices, filterExternal, filterFirewall, filterNodePorts}, at)
+				[]chainRef{natServices, natNodePorts, filterServices, filterExternal, filterFirewall, filterNodePorts}, at)
 			if isFixed || shared || table == "nat" && isOwn(name) {
 				ours = append(ours, name)
 			}

@@ -11,11 +11,12 @@ import (
 // maxKnown bounds the answers that are kept of one provider: images and service accounts are users' to invent.
 const maxKnown = 1000
 
-// place is whom and what an answer is for. A kind says what of an image's name of is; a global answer is for all.
-type place struct {
+// cacheKey says whom and what an answer is for.
+type cacheKey struct {
 	caller string
 	kind   credentialv1.PluginCacheKeyType
-	of     string
+	// of is the part of the image's name that kind selects: the name, the registry, or nothing for a global answer.
+	of string
 }
 
 type entry struct {
@@ -28,16 +29,16 @@ type cache struct {
 	now func() time.Time
 
 	mu    sync.Mutex
-	known map[place]entry
+	known map[cacheKey]entry
 }
 
-func newCache(now func() time.Time) *cache { return &cache{now: now, known: map[place]entry{}} }
+func newCache(now func() time.Time) *cache { return &cache{now: now, known: map[cacheKey]entry{}} }
 
 // get returns an answer that still holds for the image: one of its own, of its registry, or of all.
 func (c *cache) get(caller string, image reference.Named) (*credentialv1.CredentialProviderResponse, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, p := range []place{
+	for _, p := range []cacheKey{
 		{caller, credentialv1.ImagePluginCacheKeyType, image.Name()},
 		{caller, credentialv1.RegistryPluginCacheKeyType, reference.Domain(image)},
 		{caller, credentialv1.GlobalPluginCacheKeyType, ""},
@@ -55,7 +56,7 @@ func (c *cache) put(caller string, image reference.Named, r *credentialv1.Creden
 	if keep <= 0 {
 		return
 	}
-	p := place{caller: caller, kind: r.CacheKeyType}
+	p := cacheKey{caller: caller, kind: r.CacheKeyType}
 	switch r.CacheKeyType {
 	case credentialv1.ImagePluginCacheKeyType:
 		p.of = image.Name()

@@ -162,8 +162,8 @@ func (s *Source) publish(r volume.Request, path string) error {
 	return nil
 }
 
-// TakeDown implements volume.Remover. What was bound stays where it is, but a device that no other pod has is unmounted.
-// That comes first: a kubelet that is killed in between finds the pod's part again, and with it the rest.
+// TakeDown implements volume.Remover. What was bound stays where it is, but a device that no other pod has is
+// unmounted. That comes first: a kubelet that is killed in between finds the pod's part again, and with it the rest.
 func (s *Source) TakeDown(_ context.Context, at volume.Place) error {
 	if at.Device {
 		return volume.UnmapDevice(at)
