@@ -20,8 +20,8 @@ import (
 	"bonsai/pkg/kubectl/write"
 )
 
-// Labels and annotations of apply sets (KEP-3659). The parent has the set's id and says which tool keeps the set, and
-// of which kinds and in which namespaces besides its own there are members; each member has the label of its set.
+// Labels and annotations of apply sets (KEP-3659). The parent has the set's id. It names the tool that keeps
+// the set, the kinds of the members, and their namespaces besides its own; each member has the label of its set.
 const (
 	setIDLabel           = "applyset.kubernetes.io/id"
 	setMemberLabel       = "applyset.kubernetes.io/part-of"

@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// readOnce is a discovery cache on disk of which the whole is read once: the mapper, the short names and the categories
+// readOnce is a discovery cache on disk that reads all its files once: the mapper, the short names and the categories
 // each ask for all groups, and reading and decoding their files every time was a fifth of a short command's CPU. Its
 // answers are shared: they must not be changed. What failed in part is asked for again.
 type readOnce struct {

@@ -229,7 +229,7 @@ func (f *Factory) newMapper() (meta.ResettableRESTMapper, error) {
 	return &mapper{restmapper.NewShortcutExpander(deferred, d, warn), deferred}, nil
 }
 
-// mapper expands short names and can be told to forget what it knows.
+// mapper expands short names, and can forget what it learned from the server.
 type mapper struct {
 	meta.RESTMapper
 	deferred *restmapper.DeferredDiscoveryRESTMapper

@@ -69,7 +69,7 @@ func (k Kubeconfig) placed(all utilerrors.Aggregate) error {
 	return utilerrors.NewAggregate(out)
 }
 
-// mistaken is the line of what client-go cannot load in a file, 0 if that cannot be told.
+// mistaken returns the line of the value that client-go cannot load, 0 if it cannot be found.
 func mistaken(file string) int {
 	info, err := os.Stat(file)
 	// what is no file, such as a pipe, cannot be read again

@@ -61,7 +61,7 @@ func arguments() map[string]source {
 
 func rollouts() []string { return []string{"deployment", "daemonset", "statefulset"} }
 
-// workloads are the types of which a pod can be chosen, in the order of upstream.
+// workloads are the types whose pods can be chosen by TYPE/NAME, in the order of upstream.
 func workloads() []string {
 	return []string{"daemonsets", "deployments", "pods", "jobs", "replicasets", "replicationcontrollers", "services",
 		"statefulsets"}

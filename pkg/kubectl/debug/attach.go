@@ -39,7 +39,7 @@ func (o *Options) attachTo(ctx context.Context, pod *corev1.Pod, container strin
 	return err
 }
 
-// await waits until the container runs or has run. Why it does not is told, once for each reason.
+// await waits until the container runs or has run. It warns why the container waits, once for each reason.
 func (o *Options) await(ctx context.Context, pod *corev1.Pod, container string) (corev1.ContainerState, error) {
 	var state corev1.ContainerState
 	told := ""

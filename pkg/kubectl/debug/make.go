@@ -17,7 +17,7 @@ import (
 	"bonsai/pkg/kubectl/resource"
 )
 
-// name is the container's name: the one said, or a random one, of which the user is told.
+// name returns the container's name: that of --container, or a random one, which it shows to the user.
 func (o *Options) name(pod *corev1.Pod) string {
 	if o.wish.container != "" {
 		return o.wish.container

@@ -99,7 +99,7 @@ func writeCsi(w *writer, v *corev1.CSIVolumeSource) {
 	writeVolumeAttributes(w, v.VolumeAttributes)
 }
 
-// writeVolumeAttributes writes what a CSI driver is told of the volume.
+// writeVolumeAttributes writes the attributes that a CSI driver gets with the volume.
 func writeVolumeAttributes(w *writer, m map[string]string) {
 	if len(m) == 0 {
 		w.line(2, "VolumeAttributes:\t<none>\n")

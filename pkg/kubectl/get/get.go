@@ -252,7 +252,7 @@ func (o *Options) accept() {
 // nothing says that there is nothing to show.
 func (o *Options) nothing(infos []*resource.Info) {
 	namespaced := !o.request.AllNamespaces
-	for _, i := range infos { // none for files of which nothing was chosen
+	for _, i := range infos { // empty if no object of the files was selected
 		namespaced = namespaced && i.Namespaced()
 	}
 	if namespaced {

@@ -150,7 +150,8 @@ type sizeQueue struct {
 	fd      int
 	changed chan os.Signal
 	first   bool
-	// redraw: before the size now, one that is too large is to be told.
+	// redraw makes the first size one column and row too large: the change to the right size has the program on the
+	// terminal draw its screen again.
 	redraw bool
 }
 

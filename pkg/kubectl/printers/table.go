@@ -138,7 +138,7 @@ func FormatLabels(l map[string]string) string {
 	return strings.Join(pairs, ",")
 }
 
-// Basic makes a table of name and age of the items, for kinds of which the server makes none.
+// Basic makes a table of the items' names and ages, for kinds that the server makes no table for.
 func Basic(items []unstructured.Unstructured, now time.Time) *metav1.Table {
 	t := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string", Format: "name"},

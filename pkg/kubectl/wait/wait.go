@@ -24,8 +24,7 @@ type Options struct {
 	cli.IOStreams
 	request resource.Request
 	print   *printers.Flags
-	// wants are the values of --for, of which each is waited for after the one before; want and check are those of the
-	// moment.
+	// wants are the values of --for, which are waited for one after the other; want and check are the current ones.
 	wants   []string
 	want    string
 	timeout time.Duration
