@@ -6,15 +6,11 @@ import (
 	"bonsai/api/podspec"
 )
 
-// podWarnings tells a client about common mistakes in a new pod's name and spec; an unchanged spec is not complained
-// about again.
+// podWarnings warns about common mistakes in a new pod's name and spec. Kubernetes does not warn about updates.
 func podWarnings(p, old *corev1.Pod) []string {
-	if old != nil && (old.Generation == p.Generation || !podSpecChanged(p, old)) {
+	if old != nil {
 		return nil
 	}
-	var w []string
-	if old == nil {
-		w = podspec.NameWarnings(p.Name, "the Pod's hostname")
-	}
+	w := podspec.NameWarnings(p.Name, "the Pod's hostname")
 	return append(w, podspec.Warnings(&p.Spec, p.Annotations, nil)...)
 }
