@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"bonsai/api/podspec"
 	"bonsai/api/quantity"
 	"bonsai/api/resources"
 	"bonsai/api/validate"
@@ -100,8 +101,13 @@ func validateLimitRange(l *corev1.LimitRange) field.ErrorList {
 	return errs
 }
 
-// validateLimitOrder: min ≤ defaultRequest ≤ default ≤ max, and ratios of at least one.
+// validateLimitOrder: min ≤ defaultRequest ≤ default ≤ max, and ratios of at least one. As in Kubernetes, an amount may
+// be negative or a fraction of something counted: it then limits nothing, or what pods cannot ask for.
 func validateLimitOrder(item *corev1.LimitRangeItem, path *field.Path) field.ErrorList {
+	validateName := quantity.ValidateName
+	if item.Type == corev1.LimitTypeContainer || item.Type == corev1.LimitTypePod {
+		validateName = podspec.ValidateContainerResourceName
+	}
 	var errs field.ErrorList
 	names := sets.New[corev1.ResourceName]()
 	for _, l := range []struct {
@@ -109,11 +115,10 @@ func validateLimitOrder(item *corev1.LimitRangeItem, path *field.Path) field.Err
 		list corev1.ResourceList
 	}{{"max", item.Max}, {"min", item.Min}, {"default", item.Default}, {"defaultRequest", item.DefaultRequest},
 		{"maxLimitRequestRatio", item.MaxLimitRequestRatio}} {
-		for n, q := range l.list {
+		for n := range l.list {
 			names.Insert(n)
 			at := path.Child(l.name).Key(string(n))
-			errs = append(errs, quantity.ValidateName(n, at)...)
-			errs = append(errs, quantity.Validate(n, q, at)...)
+			errs = append(errs, validateName(n, at)...)
 		}
 	}
 	for _, n := range sets.List(names) {

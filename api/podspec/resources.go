@@ -25,14 +25,14 @@ func validateRequirements(r *corev1.ResourceRequirements, path *field.Path) fiel
 	}
 	for _, name := range quantity.Names(r.Limits) {
 		q := r.Limits[name]
-		errs = append(errs, validateContainerResourceName(name, limPath.Key(string(name)))...)
+		errs = append(errs, ValidateContainerResourceName(name, limPath.Key(string(name)))...)
 		errs = append(errs, quantity.Validate(name, q, limPath.Key(string(name)))...)
 		errs = append(errs, wholePages(name, q, limPath.Key(string(name)))...)
 		note(name)
 	}
 	for _, name := range quantity.Names(r.Requests) {
 		q := r.Requests[name]
-		errs = append(errs, validateContainerResourceName(name, reqPath.Key(string(name)))...)
+		errs = append(errs, ValidateContainerResourceName(name, reqPath.Key(string(name)))...)
 		errs = append(errs, quantity.Validate(name, q, reqPath.Key(string(name)))...)
 		errs = append(errs, wholePages(name, q, reqPath.Key(string(name)))...)
 		note(name)
@@ -106,8 +106,8 @@ func withinLimit(name corev1.ResourceName, request resource.Quantity, limits cor
 	return nil
 }
 
-// validateContainerResourceName: an unqualified name must be one that containers know.
-func validateContainerResourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
+// ValidateContainerResourceName: an unqualified name must be one that containers know.
+func ValidateContainerResourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
 	errs := quantity.ValidateName(name, path)
 	switch s := string(name); {
 	case !strings.Contains(s, "/"):
