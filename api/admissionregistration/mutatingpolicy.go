@@ -22,7 +22,6 @@ type (
 )
 
 func mutatingPolicyRow(c *expression.Compiler) resources.Row {
-	validate := func(p *mutatingPolicy) field.ErrorList { return validateMutatingPolicy(p, c) }
 	return resources.Row{
 		GVK:      admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicy"),
 		Resource: "mutatingadmissionpolicies", Singular: "mutatingadmissionpolicy",
@@ -36,8 +35,8 @@ func mutatingPolicyRow(c *expression.Compiler) resources.Row {
 				defaults.SetPtr(&p.Spec.FailurePolicy, admissionregistrationv1.Fail)
 				defaultMatchResources(p.Spec.MatchConstraints)
 			},
-			Validate:       validate,
-			ValidateUpdate: func(p, _ *mutatingPolicy) field.ErrorList { return validate(p) },
+			Validate:       func(p *mutatingPolicy) field.ErrorList { return validateMutatingPolicy(p, nil, c) },
+			ValidateUpdate: func(p, old *mutatingPolicy) field.ErrorList { return validateMutatingPolicy(p, old, c) },
 			SpecChanged: func(p, old *mutatingPolicy) bool {
 				return !apiequality.Semantic.DeepEqual(p.Spec, old.Spec)
 			},
@@ -80,7 +79,9 @@ func mutatingBindingRow() resources.Row {
 	}
 }
 
-func validateMutatingPolicy(p *mutatingPolicy, c *expression.Compiler) field.ErrorList {
+// validateMutatingPolicy checks a policy; old is nil for a new one. Match conditions that an update leaves as they are are
+// not checked again.
+func validateMutatingPolicy(p, old *mutatingPolicy, c *expression.Compiler) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := oneOf(spec.Child("failurePolicy"), p.Spec.FailurePolicy, admissionregistrationv1.Fail,
 		admissionregistrationv1.Ignore)
@@ -88,7 +89,9 @@ func validateMutatingPolicy(p *mutatingPolicy, c *expression.Compiler) field.Err
 	errs = append(errs, validateConstraints(p.Spec.MatchConstraints, spec.Child("matchConstraints"))...)
 	errs = append(errs, validateMutatedOperations(p.Spec.MatchConstraints, spec.Child("matchConstraints"))...)
 	in := expression.Scope{Params: p.Spec.ParamKind != nil, Authorizer: true}
-	errs = append(errs, validateMatchConditions(p.Spec.MatchConditions, spec.Child("matchConditions"), in, c)...)
+	if old == nil || !slices.Equal(old.Spec.MatchConditions, p.Spec.MatchConditions) {
+		errs = append(errs, validateMatchConditions(p.Spec.MatchConditions, spec.Child("matchConditions"), in, c)...)
+	}
 	compile, bad := validateVariables(p.Spec.Variables, in, spec.Child("variables"), c)
 	errs = append(errs, bad...)
 	in.Patches = true

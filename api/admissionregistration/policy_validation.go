@@ -102,7 +102,7 @@ func validateVariables(variables []admissionregistrationv1.Variable, in expressi
 	composed := c.Compose()
 	for i := range variables {
 		v, here := &variables[i], at.Index(i)
-		if v.Name == "" {
+		if strings.TrimSpace(v.Name) == "" {
 			errs = append(errs, field.Required(here.Child("name"), "name is not specified"))
 		} else if !identifier(v.Name) {
 			errs = append(errs, field.Invalid(here.Child("name"), v.Name, "must be a valid CEL identifier"))

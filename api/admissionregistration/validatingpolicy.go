@@ -25,7 +25,6 @@ type (
 )
 
 func validatingPolicyRow(c *expression.Compiler) resources.Row {
-	validate := func(p *validatingPolicy) field.ErrorList { return validateValidatingPolicy(p, c) }
 	status := resources.Typed[*validatingPolicy]{
 		PrepareUpdate: func(p, old *validatingPolicy) {
 			p.Spec = *old.Spec.DeepCopy()
@@ -54,8 +53,8 @@ func validatingPolicyRow(c *expression.Compiler) resources.Row {
 				p.Status = admissionregistrationv1.ValidatingAdmissionPolicyStatus{}
 			},
 			PrepareUpdate:  func(p, old *validatingPolicy) { p.Status = *old.Status.DeepCopy() },
-			Validate:       validate,
-			ValidateUpdate: func(p, _ *validatingPolicy) field.ErrorList { return validate(p) },
+			Validate:       func(p *validatingPolicy) field.ErrorList { return validateValidatingPolicy(p, nil, c) },
+			ValidateUpdate: func(p, old *validatingPolicy) field.ErrorList { return validateValidatingPolicy(p, old, c) },
 			SpecChanged: func(p, old *validatingPolicy) bool {
 				return !apiequality.Semantic.DeepEqual(p.Spec, old.Spec)
 			},
@@ -99,14 +98,18 @@ func validatingBindingRow() resources.Row {
 	}
 }
 
-func validateValidatingPolicy(p *validatingPolicy, c *expression.Compiler) field.ErrorList {
+// validateValidatingPolicy checks a policy; old is nil for a new one. Match conditions that an update leaves as they are are
+// not checked again.
+func validateValidatingPolicy(p, old *validatingPolicy, c *expression.Compiler) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := oneOf(spec.Child("failurePolicy"), p.Spec.FailurePolicy, admissionregistrationv1.Fail,
 		admissionregistrationv1.Ignore)
 	errs = append(errs, validateParamKind(p.Spec.ParamKind, spec.Child("paramKind"))...)
 	errs = append(errs, validateConstraints(p.Spec.MatchConstraints, spec.Child("matchConstraints"))...)
 	in := expression.Scope{Params: p.Spec.ParamKind != nil, Authorizer: true}
-	errs = append(errs, validateMatchConditions(p.Spec.MatchConditions, spec.Child("matchConditions"), in, c)...)
+	if old == nil || !slices.Equal(old.Spec.MatchConditions, p.Spec.MatchConditions) {
+		errs = append(errs, validateMatchConditions(p.Spec.MatchConditions, spec.Child("matchConditions"), in, c)...)
+	}
 	compile, bad := validateVariables(p.Spec.Variables, in, spec.Child("variables"), c)
 	errs = append(errs, bad...)
 	if len(p.Spec.Variables) == 0 { // there is no "variables" to name, other than in a mutating policy

@@ -22,14 +22,48 @@ type webhook struct {
 // reviewVersions are the versions of AdmissionReview that the server speaks, preferred first.
 func reviewVersions() []string { return []string{"v1", "v1beta1"} }
 
-func validateWebhooks(hooks []webhook, c *expression.Compiler) field.ErrorList {
+// tolerated are the faults that an update may keep because the stored webhooks have them: earlier versions of the API
+// let them in. Each stands for all webhooks of a configuration.
+type tolerated struct {
+	names       bool // several webhooks of one name
+	sideEffects bool // Some and Unknown
+	versions    bool // no version of AdmissionReview that the server speaks
+	conditions  bool // match conditions, which the update leaves as they are
+}
+
+// toleratedIn returns the faults that an update of the webhooks old to hooks may keep.
+func toleratedIn(old, hooks []webhook) tolerated {
+	t := tolerated{conditions: slices.EqualFunc(old, hooks, func(a, b webhook) bool {
+		return slices.Equal(a.MatchConditions, b.MatchConditions)
+	})}
+	names := map[string]bool{}
+	for i := range old {
+		h := &old[i]
+		t.names = t.names || names[h.Name]
+		names[h.Name] = true
+		t.sideEffects = t.sideEffects || h.SideEffects == nil || !slices.Contains(noSideEffects(), *h.SideEffects)
+		t.versions = t.versions || !slices.ContainsFunc(h.AdmissionReviewVersions, spoken)
+	}
+	return t
+}
+
+// noSideEffects are what a new webhook may say of its side effects, in alphabetical order.
+func noSideEffects() []admissionregistrationv1.SideEffectClass {
+	return []admissionregistrationv1.SideEffectClass{admissionregistrationv1.SideEffectClassNone,
+		admissionregistrationv1.SideEffectClassNoneOnDryRun}
+}
+
+// spoken reports whether the server speaks a version of AdmissionReview.
+func spoken(version string) bool { return slices.Contains(reviewVersions(), version) }
+
+func validateWebhooks(hooks []webhook, allow tolerated, c *expression.Compiler) field.ErrorList {
 	var errs field.ErrorList
 	names := map[string]bool{}
 	for i := range hooks {
 		path := field.NewPath("webhooks").Index(i)
-		errs = append(errs, validateWebhook(&hooks[i], path, c)...)
+		errs = append(errs, validateWebhook(&hooks[i], allow, path, c)...)
 		if name := hooks[i].Name; name != "" {
-			if names[name] {
+			if names[name] && !allow.names {
 				errs = append(errs, field.Duplicate(path.Child("name"), name))
 			}
 			names[name] = true
@@ -38,7 +72,7 @@ func validateWebhooks(hooks []webhook, c *expression.Compiler) field.ErrorList {
 	return errs
 }
 
-func validateWebhook(h *webhook, path *field.Path, c *expression.Compiler) field.ErrorList {
+func validateWebhook(h *webhook, allow tolerated, path *field.Path, c *expression.Compiler) field.ErrorList {
 	errs := apivalidation.IsFullyQualifiedName(path.Child("name"), h.Name)
 	for i := range h.Rules {
 		errs = append(errs, validateRule(&h.Rules[i], path.Child("rules").Index(i))...)
@@ -47,11 +81,7 @@ func validateWebhook(h *webhook, path *field.Path, c *expression.Compiler) field
 		admissionregistrationv1.Ignore)...)
 	errs = append(errs, oneOf(path.Child("matchPolicy"), h.MatchPolicy, admissionregistrationv1.Equivalent,
 		admissionregistrationv1.Exact)...)
-	if h.SideEffects == nil {
-		errs = append(errs, field.Required(path.Child("sideEffects"), "must specify one of None, NoneOnDryRun"))
-	}
-	errs = append(errs, oneOf(path.Child("sideEffects"), h.SideEffects, admissionregistrationv1.SideEffectClassNone,
-		admissionregistrationv1.SideEffectClassNoneOnDryRun)...)
+	errs = append(errs, validateSideEffects(h.SideEffects, allow, path.Child("sideEffects"))...)
 	if t := h.TimeoutSeconds; t != nil && (*t < 1 || *t > 30) {
 		errs = append(errs, field.Invalid(path.Child("timeoutSeconds"), *t,
 			"the timeout value must be between 1 and 30 seconds"))
@@ -61,9 +91,29 @@ func validateWebhook(h *webhook, path *field.Path, c *expression.Compiler) field
 	errs = append(errs, oneOf(path.Child("reinvocationPolicy"), h.reinvocation,
 		admissionregistrationv1.NeverReinvocationPolicy, admissionregistrationv1.IfNeededReinvocationPolicy)...)
 	errs = append(errs, validateClientConfig(&h.ClientConfig, path.Child("clientConfig"))...)
-	errs = append(errs, validateMatchConditions(h.MatchConditions, path.Child("matchConditions"),
-		expression.Scope{Authorizer: true}, c)...)
-	return append(errs, validateReviewVersions(h.AdmissionReviewVersions, path.Child("admissionReviewVersions"))...)
+	if !allow.conditions {
+		errs = append(errs, validateMatchConditions(h.MatchConditions, path.Child("matchConditions"),
+			expression.Scope{Authorizer: true}, c)...)
+	}
+	return append(errs, validateReviewVersions(h.AdmissionReviewVersions, allow,
+		path.Child("admissionReviewVersions"))...)
+}
+
+func validateSideEffects(class *admissionregistrationv1.SideEffectClass, allow tolerated,
+	path *field.Path) field.ErrorList {
+	valid := noSideEffects()
+	if allow.sideEffects {
+		valid = append(valid, admissionregistrationv1.SideEffectClassSome,
+			admissionregistrationv1.SideEffectClassUnknown)
+	}
+	if class != nil {
+		return oneOf(path, class, valid...)
+	}
+	names := make([]string, len(valid))
+	for i, c := range valid {
+		names[i] = string(c)
+	}
+	return field.ErrorList{field.Required(path, "must specify one of "+strings.Join(names, ", "))}
 }
 
 // oneOf validates an optional enumeration. Its error lists the supported values in alphabetical order, as upstream does
@@ -91,24 +141,22 @@ func validateClientConfig(c *admissionregistrationv1.WebhookClientConfig, path *
 	return validate.WebhookService(path.Child("service"), s.Namespace, s.Name, s.Path, port)
 }
 
-func validateReviewVersions(versions []string, path *field.Path) field.ErrorList {
+func validateReviewVersions(versions []string, allow tolerated, path *field.Path) field.ErrorList {
 	known := strings.Join(reviewVersions(), ", ")
 	if len(versions) == 0 {
 		return field.ErrorList{field.Required(path, "must specify one of "+known)}
 	}
 	var errs field.ErrorList
 	seen := map[string]bool{}
-	spoken := false
 	for i, v := range versions {
 		if seen[v] {
 			errs = append(errs, field.Invalid(path.Index(i), v, "duplicate version"))
 			continue
 		}
 		seen[v] = true
-		spoken = spoken || slices.Contains(reviewVersions(), v)
 		errs = append(errs, validate.Invalid(path.Index(i), v, apivalidation.IsDNS1035Label(v))...)
 	}
-	if !spoken {
+	if !allow.versions && !slices.ContainsFunc(versions, spoken) {
 		errs = append(errs, field.Invalid(path, versions, "must include at least one of "+known))
 	}
 	return errs

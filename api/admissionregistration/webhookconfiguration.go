@@ -32,8 +32,13 @@ func mutatingRow(c *expression.Compiler) resources.Row {
 					defaultMutating(&m.Webhooks[i])
 				}
 			},
-			Validate:       func(m *mutating) field.ErrorList { return validateWebhooks(mutatingHooks(m), c) },
-			ValidateUpdate: func(m, _ *mutating) field.ErrorList { return validateWebhooks(mutatingHooks(m), c) },
+			Validate: func(m *mutating) field.ErrorList {
+				return validateWebhooks(mutatingHooks(m), tolerated{}, c)
+			},
+			ValidateUpdate: func(m, old *mutating) field.ErrorList {
+				hooks := mutatingHooks(m)
+				return validateWebhooks(hooks, toleratedIn(mutatingHooks(old), hooks), c)
+			},
 			SpecChanged: func(m, old *mutating) bool {
 				return !apiequality.Semantic.DeepEqual(m.Webhooks, old.Webhooks)
 			},
@@ -60,8 +65,13 @@ func validatingRow(c *expression.Compiler) resources.Row {
 					defaultValidating(&v.Webhooks[i])
 				}
 			},
-			Validate:       func(v *validating) field.ErrorList { return validateWebhooks(validatingHooks(v), c) },
-			ValidateUpdate: func(v, _ *validating) field.ErrorList { return validateWebhooks(validatingHooks(v), c) },
+			Validate: func(v *validating) field.ErrorList {
+				return validateWebhooks(validatingHooks(v), tolerated{}, c)
+			},
+			ValidateUpdate: func(v, old *validating) field.ErrorList {
+				hooks := validatingHooks(v)
+				return validateWebhooks(hooks, toleratedIn(validatingHooks(old), hooks), c)
+			},
 			SpecChanged: func(v, old *validating) bool {
 				return !apiequality.Semantic.DeepEqual(v.Webhooks, old.Webhooks)
 			},

@@ -9,6 +9,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -138,9 +139,9 @@ func withClaims(s *appsv1.StatefulSetSpec) *corev1.PodTemplateSpec {
 	return &t
 }
 
-// validateStatefulSet judges all but the name of the Service. The claim templates of an update are left out: they
-// cannot change.
-func validateStatefulSet(s *appsv1.StatefulSet, update bool) field.ErrorList {
+// validateStatefulSet checks all but the name of the Service; old is nil for a new object. An update does not check the
+// claim templates, which cannot change.
+func validateStatefulSet(s, old *appsv1.StatefulSet) field.ErrorList {
 	path := field.NewPath("spec")
 	spec := &s.Spec
 	var errs field.ErrorList
@@ -157,7 +158,7 @@ func validateStatefulSet(s *appsv1.StatefulSet, update bool) field.ErrorList {
 	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(spec.MinReadySeconds),
 		path.Child("minReadySeconds"))...)
 	for i := range spec.VolumeClaimTemplates {
-		if !update {
+		if old == nil {
 			errs = append(errs, volumes.ValidateClaim(&spec.VolumeClaimTemplates[i].Spec,
 				path.Child("volumeClaimTemplates").Index(i).Child("spec"))...)
 		}
@@ -169,7 +170,7 @@ func validateStatefulSet(s *appsv1.StatefulSet, update bool) field.ErrorList {
 	errs = append(errs, validateSelector(spec.Selector, "statefulset", path.Child("selector"))...)
 	if readable(spec.Selector) {
 		errs = append(errs, selectsTemplate(spec.Selector, &spec.Template, path)...)
-		errs = append(errs, podspec.ValidateTemplate(withClaims(spec), path.Child("template"))...)
+		errs = append(errs, validateStatefulTemplate(s, old, path.Child("template"))...)
 	} else {
 		errs = append(errs, field.Invalid(path.Child("selector"), spec.Selector, ""))
 	}
@@ -182,6 +183,21 @@ func validateStatefulSet(s *appsv1.StatefulSet, update bool) field.ErrorList {
 			"activeDeadlineSeconds in StatefulSet is not Supported"))
 	}
 	return errs
+}
+
+// validateStatefulTemplate checks the pod template, of which an update checks only the labels if that of old is invalid:
+// earlier versions of the API did not check it, and such an object must remain scalable.
+func validateStatefulTemplate(s, old *appsv1.StatefulSet, path *field.Path) field.ErrorList {
+	errs := podspec.ValidateTemplate(withClaims(&s.Spec), path)
+	if len(errs) == 0 || old == nil {
+		return errs
+	}
+	was := old.Spec.DeepCopy()
+	podspec.DefaultTemplate(&was.Template) // stored before a field had its default
+	if len(podspec.ValidateTemplate(withClaims(was), path)) == 0 {
+		return errs
+	}
+	return metavalidation.ValidateLabels(s.Spec.Template.Labels, path.Child("labels"))
 }
 
 func validateStatefulUpdates(u *appsv1.StatefulSetUpdateStrategy, path *field.Path) field.ErrorList {
@@ -235,7 +251,7 @@ func validateRetention(p *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy
 
 // validateNewStatefulSet is validateStatefulSet with what old stateful sets may lack: a service name that is one.
 func validateNewStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
-	errs := validateStatefulSet(s, false)
+	errs := validateStatefulSet(s, nil)
 	if n := s.Spec.ServiceName; n != "" {
 		for _, m := range validation.IsDNS1123Label(n) {
 			errs = append(errs, field.Invalid(field.NewPath("spec", "serviceName"), n, m))
@@ -266,7 +282,7 @@ func statefulSetWarnings(obj, old *appsv1.StatefulSet) []string {
 
 // validateStatefulSetUpdate: only what can be carried out on running pods may change.
 func validateStatefulSetUpdate(obj, old *appsv1.StatefulSet) field.ErrorList {
-	errs := validateStatefulSet(obj, true)
+	errs := validateStatefulSet(obj, old)
 	rest := obj.DeepCopy()
 	rest.Spec.Replicas = old.Spec.Replicas
 	rest.Spec.Template = old.Spec.Template

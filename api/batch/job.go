@@ -128,7 +128,7 @@ func jobStrategy() resources.Typed[*batchv1.Job] {
 		},
 		PrepareUpdate:  func(obj, old *batchv1.Job) { obj.Status = *old.Status.DeepCopy() },
 		Canonicalize:   labelJob, // of labels that were only generated its validation says nothing
-		Validate:       validateJob,
+		Validate:       func(j *batchv1.Job) field.ErrorList { return validateJob(j, nil) },
 		ValidateUpdate: validateJobUpdate,
 		Warnings:       jobWarnings,
 		SpecChanged:    func(obj, old *batchv1.Job) bool { return !equal.Semantic(&obj.Spec, &old.Spec) },

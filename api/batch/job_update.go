@@ -13,7 +13,7 @@ import (
 func validateJobUpdate(obj, old *batchv1.Job) field.ErrorList {
 	path := field.NewPath("spec")
 	now, was := &obj.Spec, &old.Spec
-	errs := append(validateJob(obj), validateJobSpec(now, path)...)
+	errs := append(validateJob(obj, old), validateJobSpec(now, path)...)
 	errs = append(errs, validateCompletionsUpdate(now, was, path.Child("completions"))...)
 	errs = append(errs, validateTemplateUpdate(obj, old, path.Child("template"))...)
 	for _, f := range []struct {

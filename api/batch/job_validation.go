@@ -2,6 +2,7 @@ package batch
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -28,9 +29,10 @@ const (
 	maxManagedBy  = 63
 )
 
-func validateJob(j *batchv1.Job) field.ErrorList {
+// validateJob checks a job; old is nil for a new one.
+func validateJob(j, old *batchv1.Job) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := validateGenerated(j)
+	errs := validateGenerated(j, old)
 	errs = append(errs, validateJobSpec(&j.Spec, path)...)
 	if !Indexed(&j.Spec) {
 		return errs
@@ -45,8 +47,9 @@ func validateJob(j *batchv1.Job) field.ErrorList {
 	return errs
 }
 
-// validateGenerated checks that nobody has changed the generated selector and labels.
-func validateGenerated(j *batchv1.Job) field.ErrorList {
+// validateGenerated checks that nobody has changed the generated selector and labels. Jobs that were made before the
+// labels with a domain may go on without them; old is nil for a new job.
+func validateGenerated(j, old *batchv1.Job) field.ErrorList {
 	if deref(j.Spec.ManualSelector) {
 		return nil
 	}
@@ -57,7 +60,11 @@ func validateGenerated(j *batchv1.Job) field.ErrorList {
 	at := path.Child("template", "metadata", "labels")
 	want := generatedLabels(j)
 	var errs field.ErrorList
-	for _, label := range []string{oldUIDLabel, oldNameLabel, batchv1.ControllerUidLabel, batchv1.JobNameLabel} {
+	required := []string{oldUIDLabel, oldNameLabel}
+	if old == nil || has(old.Spec.Template.Labels, batchv1.ControllerUidLabel, batchv1.JobNameLabel) {
+		required = append(required, batchv1.ControllerUidLabel, batchv1.JobNameLabel)
+	}
+	for _, label := range required {
 		switch got, ok := j.Spec.Template.Labels[label]; {
 		case !ok:
 			errs = append(errs, field.Required(at.Key(label), "must be '"+want[label]+"'"))
@@ -72,6 +79,14 @@ func validateGenerated(j *batchv1.Job) field.ErrorList {
 		}
 	}
 	return append(errs, field.Invalid(path.Child("selector"), j.Spec.Selector, "`selector` not auto-generated"))
+}
+
+// has reports whether m has all of the keys.
+func has(m map[string]string, keys ...string) bool {
+	return !slices.ContainsFunc(keys, func(k string) bool {
+		_, ok := m[k]
+		return !ok
+	})
 }
 
 func validateJobSpec(s *batchv1.JobSpec, path *field.Path) field.ErrorList {

@@ -66,12 +66,14 @@ func Dangling(s *flowcontrolv1.FlowSchemaStatus) *flowcontrolv1.FlowSchemaCondit
 
 func flowSchemaStrategy() resources.Typed[*flowSchema] {
 	return resources.Typed[*flowSchema]{
-		Default:        func(f *flowSchema) { defaults.Set(&f.Spec.MatchingPrecedence, defaultPrecedence) },
-		PrepareCreate:  func(f *flowSchema) { f.Status = flowcontrolv1.FlowSchemaStatus{} },
-		PrepareUpdate:  func(obj, old *flowSchema) { obj.Status = *old.Status.DeepCopy() },
-		Validate:       validateFlowSchema,
-		ValidateUpdate: func(obj, _ *flowSchema) field.ErrorList { return validateFlowSchema(obj) },
-		SpecChanged:    func(obj, old *flowSchema) bool { return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) },
+		Default:       func(f *flowSchema) { defaults.Set(&f.Spec.MatchingPrecedence, defaultPrecedence) },
+		PrepareCreate: func(f *flowSchema) { f.Status = flowcontrolv1.FlowSchemaStatus{} },
+		PrepareUpdate: func(obj, old *flowSchema) { obj.Status = *old.Status.DeepCopy() },
+		Validate:      validateFlowSchema,
+		ValidateUpdate: func(obj, _ *flowSchema) field.ErrorList {
+			return append(validateFlowSchema(obj), flowSchemaConditions(obj)...)
+		},
+		SpecChanged: func(obj, old *flowSchema) bool { return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) },
 	}
 }
 
@@ -82,13 +84,15 @@ func flowSchemaStatusStrategy() resources.Typed[*flowSchema] {
 		metav1.ResetObjectMetaForStatus(&obj.ObjectMeta, &old.ObjectMeta)
 	}
 	s.Resets = []string{"spec", "metadata"}
-	s.ValidateUpdate = func(obj, _ *flowSchema) field.ErrorList {
-		return conditionTypes(obj.Status.Conditions, func(c flowcontrolv1.FlowSchemaCondition) string {
-			return string(c.Type)
-		})
-	}
+	s.ValidateUpdate = func(obj, _ *flowSchema) field.ErrorList { return flowSchemaConditions(obj) }
 	s.SpecChanged = nil
 	return s
+}
+
+func flowSchemaConditions(f *flowSchema) field.ErrorList {
+	return conditionTypes(f.Status.Conditions, func(c flowcontrolv1.FlowSchemaCondition) string {
+		return string(c.Type)
+	})
 }
 
 // conditionTypes checks that the conditions of a status have types, each another.

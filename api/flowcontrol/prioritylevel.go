@@ -61,11 +61,13 @@ func priorityLevelRow() resources.Row {
 
 func priorityLevelStrategy() resources.Typed[*priorityLevel] {
 	return resources.Typed[*priorityLevel]{
-		Default:        defaultPriorityLevel,
-		PrepareCreate:  func(l *priorityLevel) { l.Status = flowcontrolv1.PriorityLevelConfigurationStatus{} },
-		PrepareUpdate:  func(obj, old *priorityLevel) { obj.Status = *old.Status.DeepCopy() },
-		Validate:       validatePriorityLevel,
-		ValidateUpdate: func(obj, _ *priorityLevel) field.ErrorList { return validatePriorityLevel(obj) },
+		Default:       defaultPriorityLevel,
+		PrepareCreate: func(l *priorityLevel) { l.Status = flowcontrolv1.PriorityLevelConfigurationStatus{} },
+		PrepareUpdate: func(obj, old *priorityLevel) { obj.Status = *old.Status.DeepCopy() },
+		Validate:      validatePriorityLevel,
+		ValidateUpdate: func(obj, _ *priorityLevel) field.ErrorList {
+			return append(validatePriorityLevel(obj), priorityLevelConditions(obj)...)
+		},
 		SpecChanged: func(obj, old *priorityLevel) bool {
 			return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec)
 		},
@@ -79,13 +81,15 @@ func priorityLevelStatusStrategy() resources.Typed[*priorityLevel] {
 		metav1.ResetObjectMetaForStatus(&obj.ObjectMeta, &old.ObjectMeta)
 	}
 	s.Resets = []string{"spec", "metadata"}
-	s.ValidateUpdate = func(obj, _ *priorityLevel) field.ErrorList {
-		return conditionTypes(obj.Status.Conditions, func(c flowcontrolv1.PriorityLevelConfigurationCondition) string {
-			return string(c.Type)
-		})
-	}
+	s.ValidateUpdate = func(obj, _ *priorityLevel) field.ErrorList { return priorityLevelConditions(obj) }
 	s.SpecChanged = nil
 	return s
+}
+
+func priorityLevelConditions(p *priorityLevel) field.ErrorList {
+	return conditionTypes(p.Status.Conditions, func(c flowcontrolv1.PriorityLevelConfigurationCondition) string {
+		return string(c.Type)
+	})
 }
 
 // defaultPriorityLevel: shares of 0 that a Limited level says stay 0 (a jail).

@@ -112,12 +112,9 @@ func validateParameters(p *networkingv1.IngressClassParametersReference, path *f
 			networkingv1.IngressClassParametersReferenceScopeNamespace}))
 }
 
-// validateIngressClassUpdate: who handles a class cannot change.
+// validateIngressClassUpdate: a class keeps its controller, which must be valid all the same.
 func validateIngressClassUpdate(obj, old *networkingv1.IngressClass) field.ErrorList {
 	errs := apivalidation.ValidateImmutableField(obj.Spec.Controller, old.Spec.Controller,
 		field.NewPath("spec", "controller"))
-	if obj.Spec.Parameters != nil {
-		errs = append(errs, validateParameters(obj.Spec.Parameters, field.NewPath("spec", "parameters"))...)
-	}
-	return errs
+	return append(errs, validateIngressClass(obj)...)
 }

@@ -23,7 +23,8 @@ func resourceClaimTemplateRow() resources.Row {
 			Default:       func(t *resourcev1.ResourceClaimTemplate) { defaultClaimSpec(&t.Spec.Spec) },
 			Validate:      validateTemplate,
 			ValidateUpdate: func(obj, old *resourcev1.ResourceClaimTemplate) field.ErrorList {
-				return apivalidation.ValidateImmutableField(obj.Spec, old.Spec, field.NewPath("spec"))
+				errs := apivalidation.ValidateImmutableField(obj.Spec, old.Spec, field.NewPath("spec"))
+				return append(errs, validateTemplate(obj)...)
 			},
 		}.Strategy(),
 		Columns: resources.NameAndAge(),

@@ -123,8 +123,8 @@ type Strategy struct {
 	// PrepareCreate drops what a client may not set at creation (status) and sets what the system starts with.
 	PrepareCreate func(obj runtime.Object)
 	// PrepareUpdate drops changes a client may not make (status, on the main resource).
-	PrepareUpdate  func(obj, old runtime.Object)
-	Validate func(obj runtime.Object) field.ErrorList
+	PrepareUpdate func(obj, old runtime.Object)
+	Validate      func(obj runtime.Object) field.ErrorList
 	// ValidateUpdate returns the faults of an update, and warnings about the faults that it keeps from old. The client
 	// gets the warnings even if the update is refused.
 	ValidateUpdate func(obj, old runtime.Object) (faults field.ErrorList, kept []string)

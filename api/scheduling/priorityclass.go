@@ -43,7 +43,9 @@ func priorityClassRow() resources.Row {
 					c.PreemptionPolicy = &p
 				}
 			},
-			Validate:       validatePriorityClass,
+			Validate: func(c *schedulingv1.PriorityClass) field.ErrorList {
+				return append(validatePriorityClass(c), validatePreemption(c.PreemptionPolicy)...)
+			},
 			ValidateUpdate: validatePriorityClassUpdate,
 			SpecChanged:    func(_, _ *schedulingv1.PriorityClass) bool { return false },
 		}.Strategy(),
@@ -93,16 +95,20 @@ func validatePriorityClass(c *schedulingv1.PriorityClass) field.ErrorList {
 		errs = append(errs, field.Forbidden(field.NewPath("value"),
 			fmt.Sprintf("maximum allowed value of a user defined priority is %v", HighestUserPriority)))
 	}
-	path := field.NewPath("preemptionPolicy")
-	switch p := c.PreemptionPolicy; {
-	case p == nil, *p == corev1.PreemptLowerPriority, *p == corev1.PreemptNever:
-	case *p == "":
-		errs = append(errs, field.Required(path, ""))
-	default:
-		errs = append(errs, field.NotSupported(path, *p,
-			[]corev1.PreemptionPolicy{corev1.PreemptLowerPriority, corev1.PreemptNever}))
-	}
 	return errs
+}
+
+// validatePreemption checks a new class; an update cannot change the policy.
+func validatePreemption(policy *corev1.PreemptionPolicy) field.ErrorList {
+	path := field.NewPath("preemptionPolicy")
+	switch {
+	case policy == nil, *policy == corev1.PreemptLowerPriority, *policy == corev1.PreemptNever:
+		return nil
+	case *policy == "":
+		return field.ErrorList{field.Required(path, "")}
+	}
+	return field.ErrorList{field.NotSupported(path, *policy,
+		[]corev1.PreemptionPolicy{corev1.PreemptLowerPriority, corev1.PreemptNever})}
 }
 
 func notSystem(c *schedulingv1.PriorityClass) string {

@@ -6,16 +6,22 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -131,6 +137,108 @@ func TestRatcheting(t *testing.T) {
 	})
 	short := asked(func(s *certificatesv1.CertificateSigningRequestSpec) { s.ExpirationSeconds = new(int32(1)) })
 	issued := request(func(r *certificatesv1.CertificateSigningRequest) { r.Status.Certificate = []byte("none") })
+	hooks := func(all ...admissionregistrationv1.ValidatingWebhook) runtime.Object {
+		v := &admissionregistrationv1.ValidatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: "x", ResourceVersion: "1"}}
+		for i, h := range all {
+			if h.Name == "" {
+				h.Name = fmt.Sprintf("h%d.example.com", i)
+			}
+			h.ClientConfig.URL = new("https://example.com")
+			if h.SideEffects == nil {
+				h.SideEffects = new(admissionregistrationv1.SideEffectClassNone)
+			}
+			if h.AdmissionReviewVersions == nil {
+				h.AdmissionReviewVersions = []string{"v1"}
+			}
+			v.Webhooks = append(v.Webhooks, h)
+		}
+		return v
+	}
+	hook := func(change func(*admissionregistrationv1.ValidatingWebhook)) admissionregistrationv1.ValidatingWebhook {
+		var h admissionregistrationv1.ValidatingWebhook
+		change(&h)
+		return h
+	}
+	effects := func(c admissionregistrationv1.SideEffectClass) admissionregistrationv1.ValidatingWebhook {
+		return hook(func(h *admissionregistrationv1.ValidatingWebhook) { h.SideEffects = &c })
+	}
+	speaks := func(versions ...string) admissionregistrationv1.ValidatingWebhook {
+		return hook(func(h *admissionregistrationv1.ValidatingWebhook) { h.AdmissionReviewVersions = versions })
+	}
+	named := func(name string) admissionregistrationv1.ValidatingWebhook {
+		return hook(func(h *admissionregistrationv1.ValidatingWebhook) { h.Name = name })
+	}
+	unnamed := []admissionregistrationv1.MatchCondition{{Expression: "true"}}
+	conditional := func(change func(*admissionregistrationv1.ValidatingWebhook)) runtime.Object {
+		return hooks(hook(func(h *admissionregistrationv1.ValidatingWebhook) {
+			h.MatchConditions = unnamed
+			change(h)
+		}))
+	}
+	rule := &admissionregistrationv1.MatchResources{
+		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+			RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule: admissionregistrationv1.Rule{APIGroups: []string{"a"}, APIVersions: []string{"v1"},
+					Resources: []string{"b"}}}}}}
+	validatingPolicy := func(policy admissionregistrationv1.FailurePolicyType) runtime.Object {
+		return &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta,
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{MatchConstraints: rule.DeepCopy(),
+				FailurePolicy: &policy, MatchConditions: unnamed,
+				Validations: []admissionregistrationv1.Validation{{Expression: "true"}}}}
+	}
+	mutatingPolicy := func(policy admissionregistrationv1.FailurePolicyType) runtime.Object {
+		return &admissionregistrationv1.MutatingAdmissionPolicy{ObjectMeta: meta,
+			Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{MatchConstraints: rule.DeepCopy(),
+				FailurePolicy: &policy, MatchConditions: unnamed,
+				ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
+				Mutations: []admissionregistrationv1.Mutation{{
+					PatchType:          admissionregistrationv1.PatchTypeApplyConfiguration,
+					ApplyConfiguration: &admissionregistrationv1.ApplyConfiguration{Expression: "Object{}"}}}}}
+	}
+	flow := &flowcontrolv1.FlowSchema{ObjectMeta: meta,
+		Spec: flowcontrolv1.FlowSchemaSpec{
+			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: "a"}},
+		Status: flowcontrolv1.FlowSchemaStatus{Conditions: make([]flowcontrolv1.FlowSchemaCondition, 1)}}
+	level := &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: meta,
+		Spec: flowcontrolv1.PriorityLevelConfigurationSpec{Type: flowcontrolv1.PriorityLevelEnablementLimited,
+			Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
+				LimitResponse: flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject}}},
+		Status: flowcontrolv1.PriorityLevelConfigurationStatus{
+			Conditions: make([]flowcontrolv1.PriorityLevelConfigurationCondition, 1)}}
+	class := &networkingv1.IngressClass{ObjectMeta: meta, Spec: networkingv1.IngressClassSpec{Controller: "a b"}}
+	template := &resourcev1.ResourceClaimTemplate{ObjectMeta: meta}
+	template.Spec.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "r",
+		Exactly: &resourcev1.ExactDeviceRequest{}}}
+	priority := &schedulingv1.PriorityClass{ObjectMeta: meta, PreemptionPolicy: new(corev1.PreemptionPolicy("x"))}
+	set := func(image string, replicas int32, more ...string) *appsv1.StatefulSet {
+		labels := map[string]string{"a": "b"}
+		for _, l := range more {
+			labels[l] = ""
+		}
+		return &appsv1.StatefulSet{ObjectMeta: meta,
+			Spec: appsv1.StatefulSetSpec{Replicas: &replicas,
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+					Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: image}}}}}}
+	}
+	job := func(labels map[string]string) *batchv1.Job {
+		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "ns", UID: "u", ResourceVersion: "1"},
+			Spec: batchv1.JobSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"controller-uid": "u"}},
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+					Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
+						Containers: []corev1.Container{{Name: "c", Image: "i"}}}}}}
+	}
+	oldJob := job(map[string]string{"controller-uid": "u", "job-name": "x"})
+	newJob := job(map[string]string{"controller-uid": "u", "job-name": "x", "batch.kubernetes.io/controller-uid": "u",
+		"batch.kubernetes.io/job-name": "x"})
+	pod := func(image string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: meta,
+			Spec: corev1.PodSpec{NodeSelector: map[string]string{"beta.kubernetes.io/os": "linux"},
+				Containers: []corev1.Container{{Name: "c", Image: image}}}}
+	}
 	const approved, denied = certificatesv1.CertificateApproved, certificatesv1.CertificateDenied
 	const headless = "spec.externalIPs is ignored for headless services"
 	for name, c := range map[string]struct {
@@ -191,6 +299,58 @@ func TestRatcheting(t *testing.T) {
 		"a range that is not as RFC": {resource: "networkpolicies", old: policy("10.0.0.0/8"),
 			obj:      policy("fd00:0::/64"),
 			warnings: []string{`spec.egress[0].to[0].ipBlock.cidr: IPv6 CIDR value "fd00:0::/64" should be in RFC 5952 canonical format ("fd00::/64")`}},
+		"a webhook's side effects": {resource: "validatingwebhookconfigurations", old: hooks(effects("Some")),
+			obj: hooks(effects("Unknown"), effects("Some"))},
+		"a webhook's new side effects": {resource: "validatingwebhookconfigurations", old: hooks(effects("None")),
+			obj: hooks(effects("Some")), errors: []string{
+				`webhooks[0].sideEffects: Unsupported value: "Some": supported values: "None", "NoneOnDryRun"`}},
+		"a webhook's side effects that nobody knows": {resource: "validatingwebhookconfigurations",
+			old: hooks(effects("x")), obj: hooks(effects("x")), errors: []string{
+				`webhooks[0].sideEffects: Unsupported value: "x": supported values: "None", "NoneOnDryRun", "Some", "Unknown"`}},
+		"a webhook's versions": {resource: "validatingwebhookconfigurations", old: hooks(speaks("v9")),
+			obj: hooks(speaks("v8"))},
+		"a webhook's new versions": {resource: "validatingwebhookconfigurations", old: hooks(speaks("v1")),
+			obj:    hooks(speaks("v9")),
+			errors: []string{`webhooks[0].admissionReviewVersions: Invalid value: ["v9"]: must include at least one of v1, v1beta1`}},
+		"webhooks of one name": {resource: "validatingwebhookconfigurations",
+			old: hooks(named("a.b.c"), named("a.b.c")), obj: hooks(named("a.b.c"), named("a.b.c"))},
+		"a webhook of another's name": {resource: "validatingwebhookconfigurations",
+			old: hooks(named("a.b.c"), named("b.b.c")), obj: hooks(named("a.b.c"), named("a.b.c")),
+			errors: []string{`webhooks[1].name: Duplicate value: "a.b.c"`}},
+		"a webhook's match conditions": {resource: "validatingwebhookconfigurations",
+			old: conditional(func(*admissionregistrationv1.ValidatingWebhook) {}),
+			obj: conditional(func(h *admissionregistrationv1.ValidatingWebhook) { h.TimeoutSeconds = new(int32(2)) })},
+		"a webhook's changed match conditions": {resource: "validatingwebhookconfigurations",
+			old: conditional(func(*admissionregistrationv1.ValidatingWebhook) {}),
+			obj: conditional(func(h *admissionregistrationv1.ValidatingWebhook) {
+				h.MatchConditions = append(slices.Clone(unnamed),
+					admissionregistrationv1.MatchCondition{Name: "a", Expression: "true"})
+			}),
+			errors: []string{"webhooks[0].matchConditions[0].name: Required value"}},
+		"a validating policy's match conditions": {resource: "validatingadmissionpolicies",
+			old: validatingPolicy("Ignore"), obj: validatingPolicy("Fail")},
+		"a mutating policy's match conditions": {resource: "mutatingadmissionpolicies",
+			old: mutatingPolicy("Ignore"), obj: mutatingPolicy("Fail")},
+		"a FlowSchema's conditions": {resource: "flowschemas", old: flow, obj: flow,
+			errors: []string{"status.conditions[0].type: Required value"}},
+		"a priority level's conditions": {resource: "prioritylevelconfigurations", old: level, obj: level,
+			errors: []string{"status.conditions[0].type: Required value"}},
+		"an IngressClass's controller": {resource: "ingressclasses", old: class, obj: class,
+			errors: []string{`spec.controller: Invalid value: "a b"`}},
+		"a claim template's class": {resource: "resourceclaimtemplates", old: template, obj: template,
+			errors: []string{"spec.spec.devices.requests[0].exactly.deviceClassName: Required value"}},
+		"a class's preemption":     {resource: "priorityclasses", old: priority, obj: priority},
+		"a StatefulSet's template": {resource: "statefulsets", old: set("", 1), obj: set("", 2)},
+		"a StatefulSet's new template": {resource: "statefulsets", old: set("i", 1), obj: set("", 1),
+			errors: []string{"spec.template.spec.containers[0].image: Required value"}},
+		"a StatefulSet's labels": {resource: "statefulsets", old: set("", 1, "a b"), obj: set("", 1, "a b"),
+			errors: []string{`spec.template.labels: Invalid value: "a b"`}},
+		"a job without labels of a domain": {resource: "jobs", old: oldJob, obj: oldJob},
+		"a job that loses labels of a domain": {resource: "jobs", old: newJob, obj: oldJob,
+			errors: []string{"spec.template.metadata.labels[batch.kubernetes.io/controller-uid]: Required value",
+				"spec.template.metadata.labels[batch.kubernetes.io/job-name]: Required value",
+				"spec.template: Invalid value"}},
+		"a pod's deprecated label": {resource: "pods", old: pod("a"), obj: pod("b")},
 		"a request that is none": {resource: "certificatesigningrequests", old: badRequest, obj: badRequest,
 			errors: []string{`spec.request: Invalid value: "bm9uZQ==": PEM block type must be CERTIFICATE REQUEST`}},
 		"a request without usages": {resource: "certificatesigningrequests", old: noUsages, obj: noUsages,
