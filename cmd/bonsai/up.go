@@ -20,6 +20,8 @@ import (
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/clusterfile"
+	"bonsai/pkg/cluster/plan/localimage"
 )
 
 // upFlags are what `up` is told of a cluster; only those that were given count.
@@ -105,7 +107,7 @@ func up(cmd *cobra.Command, home machine.Home, config plan.Config, self string, 
 		return sayJoined(cmd, config)
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), upMessage, time.Since(began).Seconds(), config.Context(), filepath.Dir(self),
-		plan.BusyboxImage)
+		localimage.Busybox)
 	if cluster.NoResolvers(config) {
 		fmt.Fprint(cmd.OutOrStdout(), noResolversMessage)
 	}
@@ -144,7 +146,7 @@ func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (plan
 	}
 	config.BinDir, config.Addons = binDir, addons.Files
 	if f.file != "" {
-		if config, err = plan.ReadFile(data, config); err != nil {
+		if config, err = clusterfile.Read(data, config); err != nil {
 			return config, fmt.Errorf("--config %s: %w", f.file, err)
 		}
 	}
@@ -204,7 +206,7 @@ func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (plan
 
 // follow takes the cluster's name from the file, and with it the place of its data, where no flag says them.
 func (c *chosen) follow(data []byte) error {
-	read, err := plan.ReadFile(data, plan.Config{})
+	read, err := clusterfile.Read(data, plan.Config{})
 	if err != nil || read.Name == "" || c.named {
 		return err
 	}
@@ -316,7 +318,7 @@ func configCommand() *cobra.Command {
 		Example: "  bonsai config print-default > cluster.yaml",
 		Args:    daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprint(cmd.OutOrStdout(), plan.DefaultFile)
+			_, err := fmt.Fprint(cmd.OutOrStdout(), clusterfile.Default)
 			return err
 		},
 	})

@@ -5,6 +5,7 @@ import (
 
 	"bonsai/pkg/cluster/addon"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/localimage"
 )
 
 func TestAddonsFillIn(t *testing.T) {
@@ -19,7 +20,7 @@ func TestAddonsFillIn(t *testing.T) {
 		t.Fatalf("%v", objects[1])
 	}
 	data, _ := objects[0].Object["data"].(map[string]any)
-	if data["ip"] != "10.96.0.10" || data["image"] != plan.CoreDNSImage {
+	if data["ip"] != "10.96.0.10" || data["image"] != localimage.CoreDNS {
 		t.Errorf("%v", data)
 	}
 }

@@ -6,12 +6,13 @@ import (
 
 	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/clusterfile"
 )
 
 // TestFileReachesComponents: what the file says of flags, gates and taints is what the components get.
 func TestFileReachesComponents(t *testing.T) {
 	t.Parallel()
-	c, err := plan.ReadFile([]byte(`apiVersion: bonsai.io/v1alpha1
+	c, err := clusterfile.Read([]byte(`apiVersion: bonsai.io/v1alpha1
 kind: Cluster
 nodes:
 - {}

@@ -58,5 +58,5 @@ func preflight(ctx context.Context, c plan.Config) error {
 	}
 	return errors.Join(append(errs, machine.CheckSpace(c), kernel.CheckControllers(cgroup.Root),
 		kernel.Check(ctx, kernel.Needs(host.Snapshotter(host.Existing(c.DataDir)) == host.OverlaySnapshotter,
-			c.IptablesPrograms()), kernel.LoadModule))...)
+			c.IPFamily.IptablesPrograms()), kernel.LoadModule))...)
 }

@@ -24,13 +24,10 @@ var larger = map[string]struct {
 	size   int
 	reason string
 }{
-	"pkg/cluster/plan": {67,
-		"the configuration with all that follows from it; the parts of the file's format are to go apart"},
 
 	"pkg/apiserver/registry.Generic": {63,
 		"the generic store answers for all verbs; they are to become functions on it"},
 	"pkg/controller/job.state":      {45, "one round over one Job; its decisions on indexes are to go apart"},
-	"pkg/cluster/plan.Config":       {42, "see the package"},
 	"pkg/scheduler/devices.Devices": {41, "the store of claims, slices and classes, which change together"},
 }
 

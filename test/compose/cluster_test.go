@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/localimage"
 )
 
 const project = "bonsaitest"
@@ -101,7 +101,7 @@ spec:
       terminationGracePeriodSeconds: 1
       containers:
       - name: web
-        image: ` + plan.BusyboxImage + `
+        image: ` + localimage.Busybox + `
         command: [sh, -c, 'mkdir /w; hostname >/w/index.html; exec httpd -f -p 8080 -h /w']
         volumeMounts: [{name: kept, mountPath: /kept}]
       volumes: [{name: kept, hostPath: {path: /var/lib/kept, type: DirectoryOrCreate}}]
@@ -287,7 +287,7 @@ func TestCluster(t *testing.T) {
 	lost := []string{"etcd-cp1", "kube-apiserver-cp1", u.leader("kube-controller-manager"), u.leader("kube-scheduler")}
 	u.compose(append([]string{"kill"}, lost...)...)
 	u.eventually("a Deployment without "+strings.Join(lost, ", "), func() error {
-		_, err := u.kubectl("create", "deployment", "later", "--image="+plan.BusyboxImage, "--", "sleep", "1000000")
+		_, err := u.kubectl("create", "deployment", "later", "--image="+localimage.Busybox, "--", "sleep", "1000000")
 		return err
 	})
 	u.says("1", "get", "deployment", "later", "-o", "jsonpath={.status.availableReplicas}")

@@ -19,6 +19,7 @@ import (
 
 	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/localimage"
 )
 
 // addonResources are the kinds that add-ons may use.
@@ -142,11 +143,12 @@ func addonValues(c plan.Config) *strings.Replacer {
 	if c.Egress {
 		upstream = "forward . /etc/resolv.conf"
 	}
-	return strings.NewReplacer("$DNS_IP", c.Networks().DNSIP().String(), "$COREDNS_IMAGE", plan.CoreDNSImage,
+	return strings.NewReplacer("$DNS_IP", c.Networks().DNSIP().String(), "$COREDNS_IMAGE", localimage.CoreDNS,
 		"$UPSTREAM", upstream,
-		"$BUSYBOX_IMAGE", plan.BusyboxImage, "$METRICS_SERVER_IMAGE", plan.MetricsServerImage, "$TRAEFIK_IMAGE",
-		plan.TraefikImage,
-		"$REGISTRY_IMAGE", plan.RegistryImage, "$REGISTRY_IP", c.Networks().RegistryIP().String(), "$REGISTRY_ADDRESS",
+		"$BUSYBOX_IMAGE", localimage.Busybox, "$METRICS_SERVER_IMAGE", localimage.MetricsServer, "$TRAEFIK_IMAGE",
+		localimage.Traefik,
+		"$REGISTRY_IMAGE", localimage.DockerRegistry, "$REGISTRY_IP", c.Networks().RegistryIP().String(),
+		"$REGISTRY_ADDRESS",
 		c.Networks().RegistryAddress(),
 		"$REGISTRY_NODE_PORT", strconv.Itoa(plan.RegistryNodePort), "$REGISTRY_HOST", plan.RegistryHost)
 }

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"path/filepath"
 
-	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/localimage"
 )
 
 // LocalRecipes returns the recipes of the local images by their names. They are made of the binaries in binDir and of
@@ -27,21 +27,22 @@ func LocalRecipes(binDir, busybox string, applets []string) (map[string]Recipe, 
 	lookups := map[string]string{"etc/nsswitch.conf": "hosts: files dns\n"}
 	maps.Copy(lookups, accounts)
 	return map[string]Recipe{
-		"pause": {Ref: plan.PauseImage, Files: map[string]string{"pause": filepath.Join(binDir, "pause")},
+		"pause": {Ref: localimage.Pause, Files: map[string]string{"pause": filepath.Join(binDir, "pause")},
 			Entrypoint: []string{"/pause"}, User: "65535:65535"},
-		"busybox": {Ref: plan.BusyboxImage, Files: shell, Links: links, Text: lookups,
+		"busybox": {Ref: localimage.Busybox, Files: shell, Links: links, Text: lookups,
 			Dirs: []string{"tmp", "root", "var", "usr"}, Cmd: []string{"sh"}},
-		"coredns": {Ref: plan.CoreDNSImage, Files: map[string]string{"coredns": filepath.Join(binDir, "coredns")},
+		"coredns": {Ref: localimage.CoreDNS, Files: map[string]string{"coredns": filepath.Join(binDir, "coredns")},
 			Text: accounts,
 			Dirs: []string{"tmp"}, Entrypoint: []string{"/coredns"}, User: "65534:65534"},
-		"metrics-server": {Ref: plan.MetricsServerImage,
+		"metrics-server": {Ref: localimage.MetricsServer,
 			Files: map[string]string{"metrics-server": filepath.Join(binDir, "metrics-server")}, Text: accounts,
 			Dirs: []string{"tmp"}, Entrypoint: []string{"/metrics-server"}, User: "65534:65534"},
-		"traefik": {Ref: plan.TraefikImage, Files: map[string]string{"traefik": filepath.Join(binDir, "traefik")},
+		"traefik": {Ref: localimage.Traefik, Files: map[string]string{"traefik": filepath.Join(binDir, "traefik")},
 			Text: accounts,
 			Dirs: []string{"tmp"}, Entrypoint: []string{"/traefik"}, User: "65534:65534"},
-		"registry": {Ref: plan.RegistryImage, Files: map[string]string{"registry": filepath.Join(binDir, "registry")},
-			Text: accounts,
-			Dirs: []string{"tmp"}, Entrypoint: []string{"/registry"}, User: "65534:65534"},
+		"registry": {Ref: localimage.DockerRegistry,
+			Files: map[string]string{"registry": filepath.Join(binDir, "registry")},
+			Text:  accounts,
+			Dirs:  []string{"tmp"}, Entrypoint: []string{"/registry"}, User: "65534:65534"},
 	}, nil
 }

@@ -96,7 +96,7 @@ func rulesOf(c plan.Config, six bool, own []netip.Prefix) string {
 		if c.Networks().HostIP().Is6() == six {
 			say("\t\tiifname %q %s daddr %s tcp dport %d accept", mark, ip, c.Networks().HostIP(), c.Ports.API)
 		}
-		for _, at := range c.HostMirrors(six) {
+		for _, at := range plan.MirrorAddresses(c.Mirrors, six) {
 			say("\t\tiifname %q %s daddr %s tcp dport %d accept", mark, ip, at.Addr(), at.Port())
 		}
 		say("\t\tiifname %q ct state new drop", mark) // what is no connection, as neighbour discovery, has no state

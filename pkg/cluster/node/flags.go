@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/componentflags"
 )
 
 // UserFlags are what the user wishes of a component of the node: its flags, and how the kubelet registers the node.
@@ -23,5 +23,5 @@ func (n *Config) UserFlags(component string) []string {
 			args = append(args, "--register-with-taints="+strings.Join(n.Taints, ","))
 		}
 	}
-	return append(args, plan.UserFlags(n.ComponentFlags[component])...)
+	return append(args, componentflags.Of(n.ComponentFlags[component])...)
 }

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"bonsai/pkg/archiveregistry"
-	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/localimage"
 )
 
 // localRegistryConnections is how many connections are served at once; containerd makes a few for each pull.
@@ -22,7 +22,7 @@ const localRegistryConnections = 64
 // takes an image when
 // its first pod needs it: to import all of them took each node a second of processor time when all have the most to do.
 func (n *Config) serveImages(log *slog.Logger) (serve func(ctx context.Context), err error) {
-	listener, err := net.Listen("tcp", plan.LocalRegistryAddress)
+	listener, err := net.Listen("tcp", localimage.RegistryAddress)
 	if err != nil {
 		return nil, fmt.Errorf("listen for requests of local images: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/localimage"
 )
 
 // systemRegistries is where containerd looks for the user's registry settings (its documented place).
@@ -25,7 +26,7 @@ func (n *Config) writeMirrors() (string, error) {
 		return "", err
 	}
 	for _, m := range append(slices.Clone(n.Mirrors),
-		plan.Mirror{Registry: plan.LocalRegistry, URL: "http://" + plan.LocalRegistryAddress}) {
+		plan.Mirror{Registry: localimage.Registry, URL: "http://" + localimage.RegistryAddress}) {
 		hosts := fmt.Sprintf("server = %[1]q\n[host.%[1]q]\n  capabilities = [\"pull\", \"resolve\"]\n", m.URL)
 		if err := host.WriteFile(filepath.Join(dir, m.Registry, "hosts.toml"), []byte(hosts)); err != nil {
 			return "", err

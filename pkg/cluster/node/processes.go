@@ -16,6 +16,8 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/componentflags"
+	"bonsai/pkg/cluster/plan/localimage"
 	"bonsai/pkg/cluster/supervise"
 )
 
@@ -76,7 +78,7 @@ func (n *Config) Processes(log *slog.Logger) []supervise.Process {
 	if n.Addresses[0].Addr().Is6() {
 		rows[2].Argv = append(rows[2].Argv, "--healthz-bind-address=[::]:10256")
 	}
-	if gates := plan.GatesFlag("kube-proxy", n.FeatureGates); len(gates) > 0 {
+	if gates := componentflags.Gates("kube-proxy", n.FeatureGates); len(gates) > 0 {
 		rows[2].Argv = append(rows[2].Argv, gates...)
 	}
 	for i := range rows {
@@ -140,7 +142,7 @@ imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
 %s`, n.anyAddress(), ContainerdSocket, l.PKI("ca.crt"), n.kubeletCertificates(), n.DNSIP,
 		l.Node(n.Name, "etc", "resolv.conf"), l.Node(n.Name, "manifests"), host.LeastSpace, host.LeastSpace,
-		host.LeastInodes, plan.GatesField(n.FeatureGates))
+		host.LeastInodes, componentflags.GatesField(n.FeatureGates))
 }
 
 // kubeletCertificates returns the fields that say where the kubelet has its certificates from: the cluster's PKI, or
@@ -197,7 +199,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
     conf_dir = %q
   [plugins."io.containerd.grpc.v1.cri".registry]
     config_path = %q
-%s`, ContainerdSocket, plan.PauseImage, restrictOOM, snapshotter, ociRuntime, cniBinDir, cniConfDir, registries,
+%s`, ContainerdSocket, localimage.Pause, restrictOOM, snapshotter, ociRuntime, cniBinDir, cniConfDir, registries,
 			runtimeHandlers("io.containerd.grpc.v1.cri", found))
 	}
 	return fmt.Sprintf(`version = 3
@@ -221,7 +223,7 @@ state = "/run/containerd"
     use_internal_loopback = true
 [plugins.'io.containerd.internal.v1.opt']
   path = "/var/lib/containerd/opt"
-%s`, ContainerdSocket, snapshotter, plan.PauseImage, registries, restrictOOM, ociRuntime, cniBinDir, cniConfDir,
+%s`, ContainerdSocket, snapshotter, localimage.Pause, registries, restrictOOM, ociRuntime, cniBinDir, cniConfDir,
 		runtimeHandlers("io.containerd.cri.v1.runtime", found))
 }
 

@@ -136,7 +136,7 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("--addons: %s needs %s, for the images", registryAddon, storageAddon))
 	}
 	for _, m := range c.Mirrors {
-		if err := m.check(); err != nil {
+		if err := m.Check(); err != nil {
 			errs = append(errs, fmt.Errorf("--registry-mirror: %w", err))
 		}
 	}

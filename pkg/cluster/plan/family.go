@@ -26,7 +26,18 @@ func ParseIPFamily(text string) (IPFamily, error) {
 	return IPv4, fmt.Errorf("must be ipv4, ipv6 or dual, not %q", text)
 }
 
-// joined is a list as flags take it.
+// IptablesPrograms returns the programs that write the rules of iptables for the family.
+func (f IPFamily) IptablesPrograms() []string {
+	switch f {
+	case IPv6:
+		return []string{"ip6tables-restore"}
+	case Dual:
+		return []string{"iptables-restore", "ip6tables-restore"}
+	}
+	return []string{"iptables-restore"}
+}
+
+// CommaList joins a list with commas, as flags take it.
 func CommaList[T fmt.Stringer](list []T) string {
 	texts := make([]string, len(list))
 	for i, e := range list {

@@ -1,14 +1,15 @@
 package plan
 
-// The local images. Each node serves their registry, "localhost", to its own containerd, from the files in bin/images.
-const (
-	// The local images. Each node serves their registry, "localhost", to its own containerd, from the files in
-	// bin/images.
-	PauseImage   = "localhost/pause:1.0"
-	BusyboxImage = "localhost/busybox:1.0"
-	CoreDNSImage = "localhost/coredns:1.14.3"
+// localImages are the archives in bin/images that the cluster's nodes serve themselves.
+func (c Config) LocalImages() []string {
+	names := []string{"pause"}
+	for _, a := range OptionalAddons {
+		if a.HasImage && c.HasAddon(a.Name) {
+			names = append(names, a.Name)
+		}
+	}
+	return append(names, "busybox")
+}
 
-	MetricsServerImage = "localhost/metrics-server:0.9.0"
-	RegistryImage      = "localhost/registry:3.1.2"
-	TraefikImage       = "localhost/traefik:3.6.0"
-)
+// DefaultImages are those that a cluster with the add-ons that it has by default needs.
+func DefaultImages() []string { return Config{}.LocalImages() }

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+
+	"bonsai/pkg/cluster/plan/localimage"
 )
 
 // EveryRegistry is containerd's name for all registries that have no settings of their own.
@@ -19,14 +21,14 @@ type Mirror struct {
 	URL string
 }
 
-// hostMirrors are the addresses of one family that the mirrors name as such: they may be this machine's, where its
-// own rules decide.
-func (c Config) HostMirrors(six bool) []netip.AddrPort {
+// MirrorAddresses returns the addresses of IPv4, or of IPv6, that the URLs of mirrors have in place of a name. Such a
+// mirror may be on this machine, whose rules then must let nodes reach it.
+func MirrorAddresses(mirrors []Mirror, six bool) []netip.AddrPort {
 	var out []netip.AddrPort
-	for _, m := range c.Mirrors {
+	for _, m := range mirrors {
 		u, err := url.Parse(m.URL)
 		if err != nil {
-			continue // checked where the user names it
+			continue // Check has refused it
 		}
 		port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 		if at, err := netip.ParseAddrPort(net.JoinHostPort(u.Hostname(), port)); err == nil && at.Addr().Is6() == six {
@@ -36,13 +38,13 @@ func (c Config) HostMirrors(six bool) []netip.AddrPort {
 	return out
 }
 
-// check returns what is wrong with a mirror.
-func (m Mirror) check() error {
+// Check returns what is wrong with a mirror.
+func (m Mirror) Check() error {
 	u, err := url.Parse(m.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return fmt.Errorf("must be an http or https URL, not %q", m.URL)
 	}
-	if m.Registry == LocalRegistry {
+	if m.Registry == localimage.Registry {
 		return fmt.Errorf("%q is the registry of the local images, which nodes have already", m.Registry)
 	}
 	if m.Registry != EveryRegistry {
@@ -55,13 +57,3 @@ func (m Mirror) check() error {
 
 // String writes a mirror as REGISTRY=URL.
 func (m Mirror) String() string { return m.Registry + "=" + m.URL }
-
-// The local images' registry as their names have it, and where a node's containerd asks for it: in the node itself.
-// It has a loopback
-// address to itself, so that no pod on the node's network is in its way, and a port that is root's, so that no user
-// of a machine that
-// joined a cluster can give it other images.
-const (
-	LocalRegistry        = "localhost"
-	LocalRegistryAddress = "127.0.0.2:1011"
-)

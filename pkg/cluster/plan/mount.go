@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 )
 
-// check returns what is wrong with a mount by itself.
-func (m Mount) check() error {
+// Check returns what is wrong with a mount by itself.
+func (m Mount) Check() error {
 	for _, p := range []struct{ field, path string }{{"hostPath", m.HostPath}, {"nodePath", m.NodePath}} {
 		if !filepath.IsAbs(p.path) || filepath.Clean(p.path) == "/" {
 			return fmt.Errorf("%s: must be an absolute path below /, not %q", p.field, p.path)

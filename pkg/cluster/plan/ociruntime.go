@@ -14,7 +14,8 @@ var OCIRuntimes = [...]string{DefaultOCIRuntime, "crun"}
 // defaultOCIRuntime makes the containers of pods without a RuntimeClass unless the configuration file says otherwise.
 const DefaultOCIRuntime = "runc"
 
-func checkOCIRuntime(name string) error {
+// CheckOCIRuntime returns what is wrong with the name of a runtime.
+func CheckOCIRuntime(name string) error {
 	if !slices.Contains(OCIRuntimes[:], name) {
 		return fmt.Errorf("must be %s, not %q", strings.Join(OCIRuntimes[:], " or "), name)
 	}

@@ -22,7 +22,7 @@ func ParsePortMapping(text string) (PortMapping, error) {
 	m := PortMapping{Address: netip.MustParseAddr(Loopback)}
 	ports, protocol, said := strings.Cut(text, "/")
 	if said {
-		if err := m.setProtocol(protocol); err != nil {
+		if err := m.SetProtocol(protocol); err != nil {
 			return m, fmt.Errorf("%q: %w", text, err)
 		}
 	}
@@ -47,8 +47,8 @@ func ParsePortMapping(text string) (PortMapping, error) {
 	return m, m.Check()
 }
 
-// setProtocol reads tcp or udp, in any case.
-func (m *PortMapping) setProtocol(text string) error {
+// SetProtocol reads tcp or udp, in any case.
+func (m *PortMapping) SetProtocol(text string) error {
 	switch strings.ToLower(text) {
 	case "tcp":
 	case "udp":
@@ -59,7 +59,7 @@ func (m *PortMapping) setProtocol(text string) error {
 	return nil
 }
 
-// check returns what is wrong with a mapping by itself.
+// Check returns what is wrong with a mapping by itself.
 func (m PortMapping) Check() error {
 	if !m.Address.Is4() {
 		return fmt.Errorf("the address must be an IPv4 address, not %q", m.Address)

@@ -177,14 +177,3 @@ func DescribeClaims(claims []Claim) error {
 	}
 	return errors.Join(errs...)
 }
-
-// iptablesPrograms write the rules of iptables for the cluster's families.
-func (c Config) IptablesPrograms() []string {
-	switch c.IPFamily {
-	case IPv6:
-		return []string{"ip6tables-restore"}
-	case Dual:
-		return []string{"iptables-restore", "ip6tables-restore"}
-	}
-	return []string{"iptables-restore"}
-}

@@ -6,6 +6,13 @@ import (
 	"testing"
 )
 
+// undecided is a configuration with all addresses and ports open, as `bonsai up` begins with.
+func undecided() Config {
+	c := Default("/data", "/bin")
+	c.NodeSubnet, c.PodSubnet, c.ServiceSubnet, c.Ports = netip.Prefix{}, netip.Prefix{}, netip.Prefix{}, Ports{}
+	return c
+}
+
 // TestSlots: no two slots share a network or a port, and each makes a valid cluster.
 func TestSlots(t *testing.T) {
 	t.Parallel()

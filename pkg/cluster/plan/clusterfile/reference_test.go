@@ -1,4 +1,4 @@
-package plan
+package clusterfile
 
 import (
 	"testing"
@@ -15,7 +15,7 @@ func TestReferenceConfiguration(t *testing.T) {
 	}
 	referencetest.Check(t, "configuration/bonsai.md", "# Configuration file of bonsai\n\n"+
 		"The file of `bonsai up --config FILE`, made from its type and its defaults by "+
-		"`go test ./pkg/cluster/plan -run TestReference -args -update`. An unknown field is an error.\n\n"+
+		"`go test ./pkg/cluster/plan/clusterfile -run TestReference -args -update`. An unknown field is an error.\n\n"+
 		referencetest.Table([]string{"field", "type"}, rows)+
-		"## Defaults\n\n`bonsai config print-default` prints this file.\n\n```yaml\n"+DefaultFile+"```\n")
+		"## Defaults\n\n`bonsai config print-default` prints this file.\n\n```yaml\n"+Default+"```\n")
 }

@@ -1,4 +1,6 @@
-package plan
+// Package componentflags makes the flags that a cluster's user gives to components: flags of their own, and feature
+// gates.
+package componentflags
 
 import (
 	"fmt"
@@ -7,12 +9,13 @@ import (
 	"strings"
 )
 
-// Components are the programs that may be given flags of the user's.
+// Components are the programs that a user may give flags.
 var Components = [...]string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet",
 	"kube-proxy"}
 
-// userFlags are the flags that the user wishes for a component. They come after ours: the last of two holds.
-func UserFlags(flags map[string]string) []string {
+// Of returns a user's flags for a component as arguments, in the order of their names. They come after ours, because
+// the last of two wins.
+func Of(flags map[string]string) []string {
 	var args []string
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
 		args = append(args, "--"+name+"="+flags[name])
@@ -20,15 +23,16 @@ func UserFlags(flags map[string]string) []string {
 	return args
 }
 
-// gatesFlag passes the feature gates to a component; the kubelet has them in its file (gatesField).
-func GatesFlag(component string, gates map[string]bool) []string {
+// Gates returns the flag that passes the feature gates to a component, none if there are no gates. The kubelet has them
+// in its file (GatesField), and etcd has no gates of Kubernetes.
+func Gates(component string, gates map[string]bool) []string {
 	if len(gates) == 0 || component == "etcd" {
 		return nil
 	}
 	return []string{"--feature-gates=" + joinGates(gates, "=", ",")}
 }
 
-// gatesField is the kubelet's configuration of the feature gates.
+// GatesField returns the line of the kubelet's configuration file that sets the feature gates, "" without any.
 func GatesField(gates map[string]bool) string {
 	if len(gates) == 0 {
 		return ""

@@ -1,42 +1,45 @@
-package plan
+package clusterfile
 
 import (
 	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
+
+	"bonsai/pkg/cluster/plan"
 )
 
-// undecided is a configuration of which nothing is decided yet, as `bonsai up` begins with.
-func undecided() Config {
-	c := Default("/data", "/bin")
-	c.NodeSubnet, c.PodSubnet, c.ServiceSubnet, c.Ports = netip.Prefix{}, netip.Prefix{}, netip.Prefix{}, Ports{}
+// undecided is a configuration with all addresses and ports open, as `bonsai up` begins with.
+func undecided() plan.Config {
+	c := plan.Default("/data", "/bin")
+	c.NodeSubnet, c.PodSubnet, c.ServiceSubnet, c.Ports = netip.Prefix{}, netip.Prefix{}, netip.Prefix{}, plan.Ports{}
 	return c
 }
 
-// TestDefaultFile: the file that `bonsai config print-default` prints means what holds without a file, and so does
-// the shortest.
+// TestDefaultFile: the file that `bonsai config print-default` prints sets what is the default anyway, and so does the
+// shortest file.
 func TestDefaultFile(t *testing.T) {
 	t.Parallel()
-	for name, text := range map[string]string{"default": DefaultFile,
+	for name, text := range map[string]string{"default": Default,
 		"shortest": "apiVersion: bonsai.io/v1alpha1\nkind: Cluster\n"} {
-		c, err := ReadFile([]byte(text), undecided())
+		c, err := Read([]byte(text), undecided())
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if len(c.Nodes[0].Labels)+len(c.Nodes[0].Taints)+len(c.Nodes[0].Mounts) > 0 {
 			t.Errorf("%s: %+v", name, c.Nodes)
 		}
-		c.Nodes, c.FeatureGates, c.ComponentFlags = NodesUpTo(len(c.Nodes)), nil, nil // empty or not there is the same
+		// empty or not there is the same
+		c.Nodes, c.FeatureGates, c.ComponentFlags = plan.NodesUpTo(len(c.Nodes)), nil, nil
 		if want := undecided(); !reflect.DeepEqual(c, want) {
 			t.Errorf("%s: %+v, not %+v", name, c, want)
 		}
 	}
 }
 
-func TestReadFile(t *testing.T) {
+func TestRead(t *testing.T) {
 	t.Parallel()
-	c, err := ReadFile([]byte(`apiVersion: bonsai.io/v1alpha1
+	c, err := Read([]byte(`apiVersion: bonsai.io/v1alpha1
 kind: Cluster
 name: dev
 nodes:
@@ -54,13 +57,16 @@ portMappings: [{hostPort: 8080, nodePort: 30080}]
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Config{Name: "dev", DataDir: "/data", BinDir: "/bin", ControlPlanes: 1, Nodes: []Node{
+	want := plan.Config{Name: "dev", DataDir: "/data", BinDir: "/bin", ControlPlanes: 1, Nodes: []plan.Node{
 		{Number: 1, Labels: map[string]string{"disktype": "ssd"}},
-		{Number: 2, Taints: []string{"dedicated=db:NoSchedule"}, Mounts: []Mount{{"/srv", "/var/lib/srv", true}}}},
-		Mirrors: []Mirror{{"docker.io", "http://10.90.0.1:5000"}}, OCIRuntime: "crun", Ports: Ports{API: 7443},
+		{Number: 2, Taints: []string{"dedicated=db:NoSchedule"},
+			Mounts: []plan.Mount{{HostPath: "/srv", NodePath: "/var/lib/srv", ReadOnly: true}}}},
+		Mirrors: []plan.Mirror{{Registry: "docker.io", URL: "http://10.90.0.1:5000"}}, OCIRuntime: "crun",
+		Ports:            plan.Ports{API: 7443},
 		AdvertiseAddress: netip.MustParseAddr("192.0.2.1"),
-		PortMappings:     publishing(Config{}, "8080:30080").PortMappings,
-		NodeSubnet:       netip.MustParsePrefix("10.90.0.0/24"), PodSubnet: netip.MustParsePrefix("10.91.0.0/16"),
+		PortMappings: []plan.PortMapping{
+			{Address: netip.MustParseAddr("127.0.0.1"), HostPort: 8080, NodePort: 30080}},
+		NodeSubnet: netip.MustParsePrefix("10.90.0.0/24"), PodSubnet: netip.MustParsePrefix("10.91.0.0/16"),
 		ServiceSubnet:  netip.MustParsePrefix("10.92.0.0/16"),
 		FeatureGates:   map[string]bool{"MemoryQoS": true, "PodDeletionCost": false},
 		ComponentFlags: map[string]map[string]string{"kube-apiserver": {"v": "4", "profiling": "false"}},
@@ -70,7 +76,7 @@ portMappings: [{hostPort: 8080, nodePort: 30080}]
 	}
 }
 
-// TestFileProblems: what is wrong is told with its line and field, all of it at once.
+// TestFileProblems: the error has all problems at once, each with its line and field.
 func TestFileProblems(t *testing.T) {
 	t.Parallel()
 	const head = "apiVersion: bonsai.io/v1alpha1\nkind: Cluster\n"
@@ -120,7 +126,7 @@ func TestFileProblems(t *testing.T) {
 		head + "addons: {dashboard: true}\n": {
 			"line 3: addons.dashboard: there is no such add-on"},
 	} {
-		_, err := ReadFile([]byte(text), undecided())
+		_, err := Read([]byte(text), undecided())
 		for _, w := range want {
 			if err == nil || !strings.Contains(err.Error(), w) {
 				t.Errorf("%q: no %q in: %v", text, w, err)
