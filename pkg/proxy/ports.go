@@ -146,12 +146,14 @@ func hinted(ready []candidate, node location) []candidate {
 		zones = zones && len(c.ForZones) > 0
 	}
 	if nodes {
-		if out := filter(ready, func(c candidate) bool { return slices.Contains(c.ForNodes, node.Name) }); len(out) > 0 {
+		hinted := func(c candidate) bool { return slices.Contains(c.ForNodes, node.Name) }
+		if out := filter(ready, hinted); len(out) > 0 {
 			return out
 		}
 	}
 	if zones {
-		if out := filter(ready, func(c candidate) bool { return slices.Contains(c.ForZones, node.Zone) }); len(out) > 0 {
+		hinted := func(c candidate) bool { return slices.Contains(c.ForZones, node.Zone) }
+		if out := filter(ready, hinted); len(out) > 0 {
 			return out
 		}
 	}

@@ -1,235 +1,24 @@
 package podsyncer
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/cm"
-	"bonsai/pkg/kubelet/executor"
 	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/podworker"
-	"bonsai/pkg/kubelet/prober"
 	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/kubelet/status"
 	"bonsai/pkg/kubelet/volume"
 )
-
-// parts are all that a Syncer works with. They note what is done, in order, and fail where fail says so, by the note's
-// first word.
-type parts struct {
-	mu    sync.Mutex
-	notes []string
-	fail  map[string]error
-	// rt is what the runtime has; act changes it.
-	rt  runtime.PodStatus
-	act func(plan lifecycle.Plan)
-	// killing, if not nil, holds up the end of containers.
-	killing chan struct{}
-	told    *corev1.Pod
-	status  corev1.PodStatus // as last set
-	said    string           // the last event's message
-	ends    []int32          // exit codes that were counted
-	verdict admission.Verdict
-	why     *admission.Rejection
-	ending  *runtime.Ending
-	started int           // how often it was told that a pod runs that did not
-	created time.Duration // how old it was then, and how much of that was for its images and init containers
-	images  time.Duration
-	facts   int // how often they were gathered
-	resize  runtime.Resizing
-	// allocated and freed count what pods were given of what the node has few of.
-	allocated, freed int
-}
-
-func (p *parts) note(format string, args ...any) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := fmt.Sprintf(format, args...)
-	p.notes = append(p.notes, n)
-	what, _, _ := strings.Cut(n, " ")
-	return p.fail[what]
-}
-
-// took returns the notes so far and starts over.
-func (p *parts) took() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := strings.Join(p.notes, ", ")
-	p.notes = nil
-	return n
-}
-
-func (p *parts) PodStatus(context.Context, types.UID) (*runtime.PodStatus, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	rt := p.rt
-	rt.Containers = slices.Clone(p.rt.Containers)
-	return &rt, p.fail["look"]
-}
-
-// set changes what the runtime has.
-func (p *parts) set(f func(*runtime.PodStatus)) { p.mu.Lock(); defer p.mu.Unlock(); f(&p.rt) }
-
-func (p *parts) RemoveContainer(_ context.Context, id string) error {
-	return p.note("container- %s", id)
-}
-func (p *parts) RemoveSandbox(_ context.Context, id string) error { return p.note("sandbox- %s", id) }
-
-func (p *parts) RetryPulls(context.Context, *corev1.Pod, *executor.Pod) {}
-func (p *parts) BackOff(*corev1.Pod, *executor.Pod, *runtime.PodStatus) map[string]time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.facts++
-	return nil
-}
-func (p *parts) HoldBack(lifecycle.Facts, *executor.Pod, lifecycle.Plan) {}
-func (p *parts) PrepareRunning(context.Context, *corev1.Pod, *executor.Pod, *runtime.PodStatus) error {
-	return p.note("prepare")
-}
-func (p *parts) Act(_ context.Context, _ lifecycle.Facts, _ *executor.Pod, plan lifecycle.Plan) error {
-	if p.act != nil {
-		p.act(plan)
-	}
-	return p.note("act sandbox=%v start=%d", plan.NewSandbox, len(plan.Start))
-}
-func (p *parts) KillPod(ctx context.Context, _ *corev1.Pod, _ *runtime.PodStatus, grace time.Duration) error {
-	if p.killing != nil {
-		select {
-		case <-p.killing:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return p.note("kill %s", grace)
-}
-
-func (p *parts) Begin(types.UID) *corev1.Pod { p.note("begin"); return p.told }
-func (p *parts) Shown(pod *corev1.Pod) *corev1.Pod {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	shown := *pod
-	shown.Status = *p.status.DeepCopy()
-	return &shown
-}
-func (p *parts) Forget(*corev1.Pod) { p.note("forget") }
-
-func (p *parts) Set(_ types.UID, st corev1.PodStatus) {
-	p.note("status %s %s", st.Phase, st.Reason)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.status = st
-}
-func (p *parts) Delete(types.UID) { p.note("delete") }
-
-func (p *parts) Admit(*corev1.Pod) (admission.Verdict, *admission.Rejection) { return p.verdict, p.why }
-func (p *parts) Allocation(pod *corev1.Pod) (*corev1.Pod, runtime.Resizing) {
-	if p.resize.Containers == nil {
-		return pod, runtime.Resizing{}
-	}
-	return p.resize.Of(pod), p.resize
-}
-func (p *parts) Release(types.UID) { p.note("release") }
-
-func (p *parts) Requested(runtime.Resources, runtime.Resources) { p.note("requested") }
-func (p *parts) Infeasible(static bool)                         { p.note("infeasible %v", static) }
-func (p *parts) States(types.UID, string, bool)                 {}
-func (p *parts) Done(_ time.Duration, err error)                { p.note("done %v", err) }
-
-func (p *parts) Update(_ *corev1.Pod, targets map[string]prober.Target) {
-	p.note("probes %d", len(targets))
-}
-func (p *parts) Result(string, prober.Kind) runtime.ProbeResult { return runtime.ProbeSuccess }
-func (p *parts) StopLivenessAndStartup(types.UID)               { p.note("readiness only") }
-
-func (p *parts) Unmount(context.Context, types.UID) error   { return p.note("unmount") }
-func (p *parts) UpdateQoS(pods []*corev1.Pod) error         { return p.note("qos %d", len(pods)) }
-func (p *parts) Unprepare(context.Context, types.UID) error { return p.note("unprepare") }
-func (p *parts) Track(*corev1.Pod)                          { p.note("track") }
-func (p *parts) Untrack(types.UID)                          { p.note("untrack") }
-func (p *parts) Pod(_ *corev1.Pod, _, reason, message string) {
-	p.note("event %s", reason)
-	p.said = message
-}
-
-// What has other methods of the same names.
-type (
-	probes  struct{ *parts }
-	volumes struct{ *parts }
-	// resources says only what fails.
-	resources struct{ *parts }
-	logs      struct{ *parts }
-)
-
-func (r resources) Admit(context.Context, *corev1.Pod) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.allocated++
-	return r.fail["allocate"]
-}
-func (r resources) Release(types.UID) { r.mu.Lock(); defer r.mu.Unlock(); r.freed++ }
-func (r resources) Health(*corev1.Pod) map[string][]corev1.ResourceStatus {
-	return map[string][]corev1.ResourceStatus{"c": {{Name: "example.com/foo"}}}
-}
-func (p probes) Remove(types.UID)                         { p.note("probes-") }
-func (v volumes) Remove(context.Context, types.UID) error { return v.note("directory-") }
-func (l logs) RemovePod(namespace, name string, _ types.UID) error {
-	return l.note("logs- %s %s", namespace, name)
-}
-
-// setup returns a Syncer of a node where a pod is admitted and nothing runs.
-func setup() (*Syncer, *parts) {
-	p := &parts{verdict: admission.Admitted, fail: map[string]error{}}
-	return New(Config{Runtime: p, Executor: p, Pods: p, Status: p, Admission: p, Probes: probes{p}, Volumes: volumes{p},
-		Cgroups: p, Resources: resources{p}, Objects: p,
-		Logs: logs{p}, Events: p, Changes: NewChanges(), Resizes: p, Terminated: func(_ runtime.Kind, exit int32) {
-			p.ends = append(p.ends, exit)
-		}, Evicted: func(signal string) {
-			p.note("evicted %s", signal)
-		}, Running: func(_, created, images time.Duration) {
-			p.started, p.created, p.images = p.started+1, created, images
-		}, HostIPs: func() []string { return []string{"192.0.2.1"} },
-		Active: func() []*corev1.Pod { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler)}), p
-}
-
-func onePod() *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Name: "p", Namespace: "ns"},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}
-}
-
-// runs is a pod whose only container runs.
-func runs(rt *runtime.PodStatus) {
-	rt.Sandboxes = []runtime.Sandbox{{ID: "s1", Ready: true, IPs: []string{"10.0.0.1"}}}
-	rt.Containers = []runtime.Container{
-		{ID: runtime.ContainerID{Type: "r", ID: "c1"}, Name: "c", SandboxID: "s1", State: runtime.StateRunning,
-			StartedAt: time.Now(),
-			Hash:      lifecycle.Hash(&corev1.Container{Name: "c"})}}
-}
-
-// ended is one whose container and sandbox have ended.
-func ended(rt *runtime.PodStatus) {
-	rt.Sandboxes[0].Ready = false
-	rt.Containers[0].State, rt.Containers[0].FinishedAt = runtime.StateExited, time.Now()
-}
-
-func expect(t *testing.T, what string, p *parts, want string) {
-	t.Helper()
-	if got := p.took(); got != want {
-		t.Errorf("%s:\n got %s\nwant %s", what, got, want)
-	}
-}
 
 // Round by round: look, report, act, until there is nothing to do. The facts are gathered once for each look.
 func TestSync(t *testing.T) {
@@ -261,36 +50,6 @@ func TestSync(t *testing.T) {
 		t.Error(err)
 	}
 	expect(t, "a runtime that is down", p, "")
-}
-
-// TestEndsAreCountedOnce: containers that end are, and not those of an earlier kubelet's time.
-func TestEndsAreCountedOnce(t *testing.T) {
-	t.Parallel()
-	s, p := setup()
-	name := onePod().Spec.Containers[0].Name
-	end := func(id string, exit int32, at time.Time) {
-		p.set(func(rt *runtime.PodStatus) {
-			runs(rt)
-			rt.Containers = append(rt.Containers,
-				runtime.Container{Name: name, ID: runtime.ContainerID{Type: "containerd", ID: id},
-					State: runtime.StateExited, ExitCode: exit, FinishedAt: at})
-		})
-	}
-	end("earlier", 1, time.Now().Add(-time.Hour))
-	for range 2 {
-		if _, err := s.Sync(t.Context(), onePod()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	end("now", 139, time.Now().Add(time.Hour))
-	for range 2 {
-		if _, err := s.Sync(t.Context(), onePod()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if len(p.ends) != 1 || p.ends[0] != 139 {
-		t.Errorf("counted %v", p.ends)
-	}
 }
 
 // A plan that never gets empty does not keep the worker for good.
@@ -426,96 +185,6 @@ func TestPreempted(t *testing.T) {
 	if got := p.took(); !strings.HasSuffix(got, "probes-, release, status Failed Preempting") {
 		t.Error(got)
 	}
-}
-
-// While containers use their grace period the status is kept fresh by what happens to them, and costs no looks
-// otherwise.
-func TestTerminate(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s, p := setup()
-		p.killing = make(chan struct{})
-		runs(&p.rt)
-		done := make(chan error)
-		go func() { done <- s.Terminate(t.Context(), onePod(), 7*time.Second) }()
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		expect(t, "at first", p, "readiness only, status Running ")
-		for range 2 {
-			s.cfg.Changes.Notify("u")
-			s.cfg.Changes.Notify("other")
-			synctest.Wait()
-			expect(t, "after a change", p, "status Running ")
-		}
-		if len(s.states) != 1 {
-			t.Error("a pod that is not known is remembered")
-		}
-		p.set(ended)
-		close(p.killing)
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		expect(t, "at the end", p, "kill 7s, probes-, release, status Succeeded ")
-	})
-}
-
-// A pod counts as ended only when the runtime says so.
-func TestTerminateFails(t *testing.T) {
-	t.Parallel()
-	s, p := setup()
-	runs(&p.rt)
-	if err := s.Terminate(t.Context(), onePod(),
-		0); err == nil || err.Error() != "pod ns/p still has running containers" {
-		t.Error(err)
-	}
-	expect(t, "containers that do not end", p, "readiness only, status Running , kill 0s, probes-")
-	p.fail["kill"] = errors.New("hung")
-	if err := s.Terminate(t.Context(), onePod(), 0); !errors.Is(err, p.fail["kill"]) {
-		t.Error(err)
-	}
-	expect(t, "a kill that fails", p, "readiness only, status Running , kill 0s")
-}
-
-// What is left of a pod goes in an order in which nothing is lost that a step, tried again, needs.
-func TestTheEnd(t *testing.T) {
-	t.Parallel()
-	s, p := setup()
-	pod := onePod()
-	p.fail["unprepare"] = errors.New("busy")
-	if err := s.Cleanup(t.Context(), pod); !errors.Is(err, p.fail["unprepare"]) {
-		t.Error(err)
-	}
-	expect(t, "what does not go", p, "unmount, unprepare")
-	delete(p.fail, "unprepare")
-	if err := s.Cleanup(t.Context(), pod); err != nil {
-		t.Error(err)
-	}
-	expect(t, "cleanup", p, "unmount, unprepare, untrack")
-	if err := s.Finish(t.Context(), pod); err != nil {
-		t.Error(err)
-	}
-	expect(t, "a pod that ended by itself", p, "")
-	pod.DeletionTimestamp = &metav1.Time{Time: time.Now()}
-	static := pod.DeepCopy()
-	static.Annotations = map[string]string{runtime.AnnotationConfigSource: runtime.SourceFile}
-	if err := errors.Join(s.Finish(t.Context(), pod), s.Finish(t.Context(), static)); err != nil {
-		t.Error(err)
-	}
-	expect(t, "a deleted pod and a static one", p, "delete")
-	s.state("u")
-	runs(&p.rt)
-	for _, what := range []string{"sandbox-", "container-", "directory-", "logs-"} {
-		p.fail[what] = errors.New("busy")
-		if err := s.Forget(t.Context(), pod); !errors.Is(err, p.fail[what]) || len(s.states) != 1 {
-			t.Error(err, len(s.states))
-		}
-		expect(t, what+" does not go, the rest does", p, "sandbox- s1, container- c1, directory-, logs- ns p")
-		delete(p.fail, what)
-	}
-	if err := s.Forget(t.Context(), pod); err != nil || len(s.states) != 0 {
-		t.Error(err, len(s.states))
-	}
-	expect(t, "forgetting", p, "sandbox- s1, container- c1, directory-, logs- ns p, untrack, forget")
 }
 
 // Every condition that lifecycle computes reaches the API: one that status.Own does not name is taken for somebody

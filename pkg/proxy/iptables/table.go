@@ -325,8 +325,8 @@ func remove(ctx context.Context, tool Tool) error {
 		for _, name := range there {
 			at := chainRef{table, name}
 			_, isFixed := new(Config).fixed()[at]
-			shared := slices.Contains(
-				[]chainRef{natServices, natNodePorts, filterServices, filterExternal, filterFirewall, filterNodePorts}, at)
+			shared := slices.Contains([]chainRef{natServices, natNodePorts, filterServices, filterExternal,
+				filterFirewall, filterNodePorts}, at)
 			if isFixed || shared || table == "nat" && isOwn(name) {
 				ours = append(ours, name)
 			}
