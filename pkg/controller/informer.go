@@ -3,12 +3,9 @@ package controller
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -67,114 +64,14 @@ type Informer[T apiclient.Object] struct {
 	raw   cache.SharedIndexInformer
 	live  *apiclient.Resource[T]
 	store cache.Indexer
+	mu    sync.Mutex // held while an index is added
 }
 
-// Names of the indices an informer may carry; only pods have byNode, byEnd and byLabel, only EndpointSlices byService,
-// only pods, persistent volumes and claims those of volumes.go, and only pods, ResourceClaims and ResourceSlices those
-// of resourceclaims.go.
+// The indices that every informer has. All others are made with NewIndex by the packages that read them.
 const (
 	byNamespace = cache.NamespaceIndex
 	byOwner     = "controller"
-	byNode      = "node"
-	byEnd       = "end"
-	byLabel     = "label"
-	byService   = "service"
 )
-
-// Values of byEnd; most pods have none and are not in the index.
-const (
-	terminated         = "terminated"
-	leavingUnscheduled = "leaving unscheduled"
-)
-
-// indexers are the indices for objects like item.
-func indexers(item any) cache.Indexers {
-	all := cache.Indexers{byNamespace: cache.MetaNamespaceIndexFunc, byOwner: indexByOwner}
-	switch item.(type) {
-	case *corev1.Pod:
-		all[byNode] = func(o any) ([]string, error) { return []string{o.(*corev1.Pod).Spec.NodeName}, nil }
-		all[byEnd] = indexByEnd
-		all[byLabel] = indexByLabel
-		all[byClaim] = indexPodByClaim
-		all[byResourceClaim] = indexPodByResourceClaim
-	case *resourcev1.ResourceSlice:
-		all[byPool] = indexSliceByPool
-	case *resourcev1.ResourceClaim:
-		all[byPool] = indexClaimByPool
-	case *corev1.PersistentVolume:
-		all[byClaim] = indexVolumeByClaim
-		all[byClass] = indexUnclaimedByClass
-	case *corev1.PersistentVolumeClaim:
-		all[byVolume] = indexByVolume
-		all[byClass] = indexUnboundByClass
-	case *discoveryv1.EndpointSlice:
-		all[byService] = func(o any) ([]string, error) {
-			s := o.(*discoveryv1.EndpointSlice)
-			return []string{Key{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}.String()}, nil
-		}
-	}
-	return all
-}
-
-func indexByLabel(o any) ([]string, error) {
-	p := o.(*corev1.Pod)
-	at := make([]string, 0, len(p.Labels))
-	for label, value := range p.Labels {
-		at = append(at, labelled(p.Namespace, label, value))
-	}
-	return at, nil
-}
-
-// labelled is different for different labels in different namespaces: neither a namespace nor a label has a space or an
-// equals sign.
-func labelled(namespace, label, value string) string { return namespace + " " + label + "=" + value }
-
-// PodsLabelled returns the cached pods of a namespace whose label has a value.
-func PodsLabelled(pods *Informer[*corev1.Pod], namespace, label, value string) []*corev1.Pod {
-	all, _ := pods.store.ByIndex(byLabel, labelled(namespace, label, value))
-	return cast[*corev1.Pod](all)
-}
-
-// SlicesOf returns the cached EndpointSlices that say they are of a Service, no matter who made them.
-func SlicesOf(slices *Informer[*discoveryv1.EndpointSlice], service Key) []*discoveryv1.EndpointSlice {
-	all, _ := slices.store.ByIndex(byService, service.String())
-	return cast[*discoveryv1.EndpointSlice](all)
-}
-
-func indexByEnd(o any) ([]string, error) {
-	var at []string
-	p := o.(*corev1.Pod)
-	if PodTerminal(p) {
-		at = append(at, terminated)
-	}
-	if p.DeletionTimestamp != nil && p.Spec.NodeName == "" {
-		at = append(at, leavingUnscheduled)
-	}
-	return at, nil
-}
-
-// TerminatedPods returns the cached pods whose phase is Succeeded or Failed.
-func TerminatedPods(pods *Informer[*corev1.Pod]) []*corev1.Pod {
-	all, _ := pods.store.ByIndex(byEnd, terminated)
-	return cast[*corev1.Pod](all)
-}
-
-// UnscheduledLeavingPods returns the cached pods that are being deleted and were never bound to a node.
-func UnscheduledLeavingPods(pods *Informer[*corev1.Pod]) []*corev1.Pod {
-	all, _ := pods.store.ByIndex(byEnd, leavingUnscheduled)
-	return cast[*corev1.Pod](all)
-}
-
-// NodesOf returns the names of the nodes that cached pods are bound to.
-func NodesOf(pods *Informer[*corev1.Pod]) []string {
-	return slices.DeleteFunc(pods.store.ListIndexFuncValues(byNode), func(node string) bool { return node == "" })
-}
-
-// PodsOn returns the cached pods that are bound to a node; for "" those that are bound to none.
-func PodsOn(pods *Informer[*corev1.Pod], node string) []*corev1.Pod {
-	all, _ := pods.store.ByIndex(byNode, node)
-	return cast[*corev1.Pod](all)
-}
 
 // InformerFor returns the shared informer for what kind (core.Pods, apps.Deployments, …) names.
 func InformerFor[T apiclient.Object](f *Informers, kind func(*apiclient.Client) *apiclient.Resource[T]) *Informer[T] {
@@ -192,7 +89,8 @@ func FilteredInformerFor[T apiclient.Object](f *Informers, kind func(*apiclient.
 		return i.(*Informer[T])
 	}
 	raw := cache.NewSharedIndexInformerWithOptions(r.ListWatch(s), r.New(), cache.SharedIndexInformerOptions{
-		Indexers: indexers(r.New()), ObjectDescription: r.GVR().String(),
+		Indexers:          cache.Indexers{byNamespace: cache.MetaNamespaceIndexFunc, byOwner: indexByOwner},
+		ObjectDescription: r.GVR().String(),
 	})
 	// SetTransform fails only after the start.
 	_ = raw.SetTransform(slim)

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -53,49 +52,37 @@ func TestWatchTellsReplacedObjectsApart(t *testing.T) {
 	})
 }
 
-// TestPodsOn: the index follows a pod that is bound later.
-func TestPodsOn(t *testing.T) {
+// TestIndexAddedLate: an index has the objects that came before it, follows those that change, and exists once.
+func TestIndexAddedLate(t *testing.T) {
 	t.Parallel()
 	pods := InformerFor(NewInformers(nil), core.Pods)
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
-	for _, node := range []string{"", "n1"} {
-		p = p.DeepCopy()
-		p.Spec.NodeName = node
-		if err := pods.store.Add(p); err != nil {
+	pod := func(node string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"},
+			Spec: corev1.PodSpec{NodeName: node}}
+	}
+	if err := pods.store.Add(pod("n1")); err != nil {
+		t.Fatal(err)
+	}
+	byNode := NewIndex(pods, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
+	again := NewIndex(pods, "node", func(*corev1.Pod) []string { return nil })
+	for _, node := range []string{"n1", "n2"} {
+		for _, x := range []Index[*corev1.Pod]{byNode, again} {
+			if got := x.At(node); len(got) != 1 || !slices.Equal(x.Values(), []string{node}) {
+				t.Errorf("on %s: %d pods, on nodes %q", node, len(got), x.Values())
+			}
+		}
+		if err := pods.store.Update(pod("n2")); err != nil {
 			t.Fatal(err)
 		}
-		for _, at := range []string{"", "n1", "n2"} {
-			if n := len(PodsOn(pods, at)); n > 0 != (at == node) {
-				t.Errorf("bound to %q: %d pods on %q", node, n, at)
-			}
-		}
 	}
-}
-
-// BenchmarkPodsOn is what an event of a node costs beside 10 pods on each.
-func BenchmarkPodsOn(b *testing.B) {
-	for _, n := range []int{1000, 5000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			pods := InformerFor(NewInformers(nil), core.Pods)
-			for i := range 10 * n {
-				p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint(i)},
-					Spec: corev1.PodSpec{NodeName: fmt.Sprint(i % n)}}
-				if err := pods.store.Add(p); err != nil {
-					b.Fatal(err)
-				}
-			}
-			for b.Loop() {
-				if len(PodsOn(pods, "7")) != 10 {
-					b.Fatal("pods are missing")
-				}
-			}
-		})
+	if got := byNode.At("n1"); len(got) != 0 {
+		t.Errorf("the pod left n1, and the index has %d there", len(got))
 	}
 }
 
 func fakeInformer[T apiclient.Object](empty T, source *cachetest.FakeControllerSource) *Informer[T] {
 	raw := cache.NewSharedIndexInformerWithOptions(
 		apiclient.PlainListWatch{ListWatch: &cache.ListWatch{ListFunc: source.List, WatchFunc: source.Watch}}, empty,
-		cache.SharedIndexInformerOptions{Indexers: indexers(empty)})
+		cache.SharedIndexInformerOptions{})
 	return &Informer[T]{raw: raw, store: raw.GetIndexer()}
 }

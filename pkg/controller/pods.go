@@ -56,3 +56,35 @@ func NodeCondition(n *corev1.Node, t corev1.NodeConditionType) *corev1.NodeCondi
 	}
 	return nil
 }
+
+// ClaimOf is the name of the claim behind a volume of a pod: one in its namespace that it names, or the one that is
+// made for it. "" for all other volumes.
+func ClaimOf(p *corev1.Pod, v *corev1.Volume) string {
+	switch {
+	case v.PersistentVolumeClaim != nil:
+		return v.PersistentVolumeClaim.ClaimName
+	case v.Ephemeral != nil:
+		return p.Name + "-" + v.Name
+	}
+	return ""
+}
+
+// ResourceClaimsOf returns the names of the ResourceClaims that a pod uses, in its namespace: those that its spec
+// names, and from its status those that were made from templates and the one for extended resources.
+func ResourceClaimsOf(p *corev1.Pod) []string {
+	var names []string
+	for _, c := range p.Spec.ResourceClaims {
+		if c.ResourceClaimName != nil {
+			names = append(names, *c.ResourceClaimName)
+		}
+	}
+	for _, c := range p.Status.ResourceClaimStatuses {
+		if c.ResourceClaimName != nil {
+			names = append(names, *c.ResourceClaimName)
+		}
+	}
+	if x := p.Status.ExtendedResourceClaimStatus; x != nil {
+		names = append(names, x.ResourceClaimName)
+	}
+	return names
+}

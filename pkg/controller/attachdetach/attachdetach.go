@@ -25,6 +25,7 @@ import (
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/apiclient/storage"
 	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/podindex"
 )
 
 // Config is what flags say.
@@ -42,6 +43,8 @@ type Controller struct {
 	cfg         Config
 	nodes       *controller.Informer[*corev1.Node]
 	pods        *controller.Informer[*corev1.Pod]
+	podsByNode  podindex.ByNode
+	podsByClaim podindex.ByClaim
 	claims      *controller.Informer[*corev1.PersistentVolumeClaim]
 	volumes     *controller.Informer[*corev1.PersistentVolume]
 	drivers     *controller.Informer[*storagev1.CSIDriver]
@@ -68,6 +71,7 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 		waits: waits{since: map[string]time.Time{}}, holds: holds{of: map[string]hold{}},
 		departed: departures{of: map[string]departed{}},
 	}
+	c.podsByNode, c.podsByClaim = podindex.NewByNode(c.pods), podindex.NewByClaim(c.pods)
 	c.metrics = newMetrics(c)
 	c.loop = controller.NewLoop(
 		controller.LoopConfig{Name: "attachdetach", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
@@ -87,13 +91,13 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 			}}),
 		controller.Watch(c.loop, c.pods, controller.All(ofPod)),
 		controller.Watch(c.loop, c.claims, controller.All(func(claim *corev1.PersistentVolumeClaim) {
-			for _, p := range controller.PodsUsing(c.pods, controller.KeyOf(claim)) {
+			for _, p := range c.podsByClaim.Using(controller.KeyOf(claim)) {
 				ofPod(p)
 			}
 		})),
 		controller.Watch(c.loop, c.volumes, controller.All(func(v *corev1.PersistentVolume) {
 			if r := v.Spec.ClaimRef; r != nil && v.Spec.CSI != nil {
-				for _, p := range controller.PodsUsing(c.pods, controller.Key{Namespace: r.Namespace, Name: r.Name}) {
+				for _, p := range c.podsByClaim.Using(controller.Key{Namespace: r.Namespace, Name: r.Name}) {
 					ofPod(p)
 				}
 			}
@@ -142,7 +146,7 @@ func (c *Controller) attachmentChanged(a *storagev1.VolumeAttachment) {
 		return
 	}
 	if v, ok := c.volumes.Get(controller.Key{Name: *name}); ok && v.Spec.ClaimRef != nil {
-		for _, p := range controller.PodsUsing(c.pods,
+		for _, p := range c.podsByClaim.Using(
 			controller.Key{Namespace: v.Spec.ClaimRef.Namespace, Name: v.Spec.ClaimRef.Name}) {
 			if p.Spec.NodeName != "" {
 				c.wake(p.Spec.NodeName)
@@ -281,7 +285,7 @@ func (c *Controller) report(ctx context.Context, node string, attached []corev1.
 // wanted are the volumes that pods of the node use and that have to be attached. The caller holds the lock of holds.
 func (c *Controller) wanted(node string, all []*storagev1.VolumeAttachment) []use {
 	var out []use
-	for _, p := range controller.PodsOn(c.pods, node) {
+	for _, p := range c.podsByNode.On(node) {
 		if controller.PodTerminal(p) {
 			continue
 		}
@@ -331,7 +335,7 @@ func (c *Controller) holders(v *corev1.PersistentVolume, nodes []string) []strin
 		return nil
 	}
 	var out []string
-	for _, p := range controller.PodsUsing(c.pods, controller.Key{Namespace: r.Namespace, Name: r.Name}) {
+	for _, p := range c.podsByClaim.Using(controller.Key{Namespace: r.Namespace, Name: r.Name}) {
 		if slices.Contains(nodes, p.Spec.NodeName) && !controller.PodTerminal(p) {
 			out = append(out, p.Name)
 		}

@@ -46,7 +46,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 			attached[plugin(a.Spec.Attacher)]++
 		}
 	}
-	for _, node := range controller.NodesOf(m.of.pods) {
+	for _, node := range m.of.podsByNode.Nodes() {
 		for name, n := range m.of.wantedOf(node) {
 			wanted[name] += n
 			to <- prometheus.MustNewConstMetric(m.inUse, prometheus.GaugeValue, float64(n), node, name)
@@ -63,7 +63,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 // wantedOf counts the volumes that pods of a node want attached, by plug-in.
 func (c *Controller) wantedOf(node string) map[string]int {
 	volumes := map[string]string{} // their plug-ins by name: pods may share one
-	for _, p := range controller.PodsOn(c.pods, node) {
+	for _, p := range c.podsByNode.On(node) {
 		for i := range p.Spec.Volumes {
 			if v := c.volumeOf(p, &p.Spec.Volumes[i]); v != nil && !controller.PodTerminal(p) {
 				volumes[v.Name] = plugin(v.Spec.CSI.Driver)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/podindex"
 )
 
 // Index adds a Service to a loop whenever it changes, and whenever a pod that it selects comes, goes, or changes in a
@@ -20,7 +21,7 @@ import (
 // labels.
 type Index struct {
 	wake func(controller.Key)
-	pods *controller.Informer[*corev1.Pod]
+	pods podindex.ByLabel
 
 	mu     sync.Mutex
 	byPair map[pair]map[controller.Key]labels.Set
@@ -38,7 +39,7 @@ func Watch(l *controller.Loop[controller.Key], services *controller.Informer[*co
 }
 
 func newIndex(wake func(controller.Key), pods *controller.Informer[*corev1.Pod]) *Index {
-	return &Index{wake: wake, pods: pods, byPair: map[pair]map[controller.Key]labels.Set{},
+	return &Index{wake: wake, pods: podindex.NewByLabel(pods), byPair: map[pair]map[controller.Key]labels.Set{},
 		filed: map[controller.Key]pair{}}
 }
 
@@ -121,7 +122,7 @@ func (b *Index) Of(svc *corev1.Service) []*corev1.Pod {
 		at = b.best(svc.Namespace, svc.Spec.Selector)
 	}
 	b.mu.Unlock()
-	return slices.DeleteFunc(controller.PodsLabelled(b.pods, at.namespace, at.label, at.value),
+	return slices.DeleteFunc(b.pods.With(at.namespace, at.label, at.value),
 		func(p *corev1.Pod) bool {
 			return !selects(svc.Spec.Selector, p.Labels)
 		})

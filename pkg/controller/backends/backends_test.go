@@ -63,7 +63,9 @@ func TestBackendChanged(t *testing.T) {
 func TestWakes(t *testing.T) {
 	t.Parallel()
 	woken := map[string]bool{}
-	b := newIndex(func(k controller.Key) { woken[k.String()] = true }, nil)
+	b := newIndex(func(k controller.Key) {
+		woken[k.String()] = true
+	}, controller.InformerFor(controller.NewInformers(nil), core.Pods))
 	services, pods := b.ofServices(), b.ofPods()
 	expect := func(step string, want ...string) {
 		t.Helper()

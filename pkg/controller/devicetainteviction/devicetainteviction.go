@@ -27,6 +27,7 @@ type Controller struct {
 	pods   *controller.Informer[*corev1.Pod]
 	claims *controller.Informer[*resourcev1.ResourceClaim]
 	slices *controller.Informer[*resourcev1.ResourceSlice]
+	pools  pools
 	writes *apiclient.Resource[*corev1.Pod]
 	// deleted and latency are upstream's metrics; latency runs from when a pod had to leave.
 	deleted prometheus.Counter
@@ -48,6 +49,7 @@ func New(d controller.Deps) (*Controller, error) {
 				Help:    "Latency, in seconds, between the time when a device taint effect has been activated and a Pod's deletion via DeviceTaintEvictionController.",
 				Buckets: []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240}}),
 	}
+	c.pools = newPools(c.slices, c.claims)
 	d.Metrics.Register(c.deleted)
 	d.Metrics.Register(c.latency)
 	c.loop = controller.NewLoop(
@@ -82,7 +84,7 @@ func (c *Controller) sliceChanged(s *resourcev1.ResourceSlice) {
 	if !evicts(s) {
 		return
 	}
-	for _, claim := range controller.ClaimsOnPool(c.claims, controller.PoolOf(s)) {
+	for _, claim := range c.pools.claimsOn(poolOf(s)) {
 		c.wake(claim)
 	}
 }
@@ -106,7 +108,7 @@ func (c *Controller) leaves(claim *resourcev1.ResourceClaim) (first time.Time, e
 	}
 	for i := range claim.Status.Allocation.Devices.Results {
 		r := &claim.Status.Allocation.Devices.Results[i]
-		d := device(controller.SlicesOfPool(c.slices, controller.Pool{Driver: r.Driver, Name: r.Pool}), r.Device)
+		d := device(c.pools.slicesOf(pool{r.Driver, r.Pool}), r.Device)
 		if d == nil {
 			continue
 		}

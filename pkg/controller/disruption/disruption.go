@@ -21,6 +21,7 @@ import (
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/apiclient/policy"
 	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/podindex"
 )
 
 // Controller reconciles PodDisruptionBudgets, and pods that are said to be disrupted.
@@ -28,6 +29,7 @@ type Controller struct {
 	controller.Deps
 	budgets *controller.Informer[*policyv1.PodDisruptionBudget]
 	pods    *controller.Informer[*corev1.Pod]
+	byLabel podindex.ByLabel
 	scales  *finder
 	writes  *apiclient.Resource[*policyv1.PodDisruptionBudget]
 	marks   *apiclient.Resource[*corev1.Pod]
@@ -45,6 +47,7 @@ func New(d controller.Deps) (*Controller, error) {
 		writes:  policy.PodDisruptionBudgets(d.Client),
 		marks:   core.Pods(d.Client),
 	}
+	c.byLabel = podindex.NewByLabel(c.pods)
 	c.loop = controller.NewLoop(
 		controller.LoopConfig{Name: "disruption", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	c.stale = controller.NewLoop(
@@ -102,7 +105,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		return controller.Result{}, nil
 	}
 	now := c.Now()
-	pods, err := selected(c.pods, b)
+	pods, err := c.selected(b)
 	if err == nil && len(pods) == 0 {
 		c.Events.Event(b, corev1.EventTypeNormal, "NoPods", "No matching pods found")
 	}
@@ -173,8 +176,8 @@ func (c *Controller) write(ctx context.Context, b *policyv1.PodDisruptionBudget,
 	return nil
 }
 
-// selected returns the pods that a budget is about.
-func selected(pods *controller.Informer[*corev1.Pod], b *policyv1.PodDisruptionBudget) ([]*corev1.Pod, error) {
+// selected returns the pods that a budget selects.
+func (c *Controller) selected(b *policyv1.PodDisruptionBudget) ([]*corev1.Pod, error) {
 	if b.Spec.Selector == nil {
 		return nil, nil
 	}
@@ -184,9 +187,9 @@ func selected(pods *controller.Informer[*corev1.Pod], b *policyv1.PodDisruptionB
 	}
 	var of []*corev1.Pod
 	if label, value, ok := anyLabel(b.Spec.Selector.MatchLabels); ok {
-		of = controller.PodsLabelled(pods, b.Namespace, label, value)
+		of = c.byLabel.With(b.Namespace, label, value)
 	} else {
-		of = pods.InNamespace(b.Namespace)
+		of = c.pods.InNamespace(b.Namespace)
 	}
 	var out []*corev1.Pod
 	for _, p := range of {

@@ -18,6 +18,7 @@ import (
 	"bonsai/pkg/apiclient/discovery"
 	"bonsai/pkg/controller"
 	"bonsai/pkg/controller/backends"
+	"bonsai/pkg/controller/podindex"
 )
 
 // managedBy marks the slices that are ours.
@@ -29,9 +30,11 @@ type Controller struct {
 	maxPerSlice int
 	services    *controller.Informer[*corev1.Service]
 	pods        *controller.Informer[*corev1.Pod]
+	podsByNode  podindex.ByNode
 	nodes       *controller.Informer[*corev1.Node]
 	namespaces  *controller.Informer[*corev1.Namespace]
 	slices      *controller.Informer[*discoveryv1.EndpointSlice]
+	ofService   backends.SliceIndex
 	backends    *backends.Index
 	writes      *apiclient.Resource[*discoveryv1.EndpointSlice]
 	triggers    *backends.Triggers
@@ -54,6 +57,7 @@ func New(d controller.Deps, maxPerSlice int) (*Controller, error) {
 		written:    backends.NewWritten(),
 		metrics:    newMetrics(d.Metrics),
 	}
+	c.podsByNode, c.ofService = podindex.NewByNode(c.pods), backends.NewSliceIndex(c.slices)
 	c.loop = controller.NewLoop(
 		controller.LoopConfig{Name: "endpoint_slice", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	var err error
@@ -84,7 +88,7 @@ var allNodes = controller.Key{}
 
 // wakeNode adds the Services with pods on a node, and those whose hints depend on all nodes.
 func (c *Controller) wakeNode(n *corev1.Node) {
-	for _, p := range controller.PodsOn(c.pods, n.Name) {
+	for _, p := range c.podsByNode.On(n.Name) {
 		c.backends.Wake(p)
 	}
 	c.wakeTopology()
@@ -113,7 +117,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 // reconcile makes the slices of one Service match its pods, unless the cache is too stale to say what there is.
 func (c *Controller) reconcile(ctx context.Context, key controller.Key) (stale bool, err error) {
 	seen := c.slices.Seen()
-	have := slices.DeleteFunc(controller.SlicesOf(c.slices, key), func(s *discoveryv1.EndpointSlice) bool {
+	have := slices.DeleteFunc(c.ofService.Of(key), func(s *discoveryv1.EndpointSlice) bool {
 		return s.Labels[discoveryv1.LabelManagedBy] != managedBy
 	})
 	caughtUp := c.written.CaughtUp(key, have, seen)

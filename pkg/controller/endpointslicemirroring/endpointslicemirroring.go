@@ -43,6 +43,7 @@ type Controller struct {
 	endpoints  *controller.Informer[*corev1.Endpoints]
 	services   *controller.Informer[*corev1.Service]
 	slices     *controller.Informer[*discoveryv1.EndpointSlice]
+	ofService  backends.SliceIndex
 	namespaces *controller.Informer[*corev1.Namespace]
 	writes     *apiclient.Resource[*discoveryv1.EndpointSlice]
 	written    *backends.Written
@@ -61,6 +62,7 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 		writes:     discovery.EndpointSlices(d.Client),
 		metrics:    newMetrics(d.Metrics),
 	}
+	c.ofService = backends.NewSliceIndex(c.slices)
 	c.loop = controller.NewLoop(
 		controller.LoopConfig{Name: "endpoint_slice_mirroring", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics},
 		c.Reconcile)
@@ -83,7 +85,7 @@ func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 // Reconcile makes the slices of one Service match its Endpoints, or removes them where there is nothing to mirror.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	seen := c.slices.Seen()
-	have := slices.DeleteFunc(controller.SlicesOf(c.slices, key), func(s *discoveryv1.EndpointSlice) bool {
+	have := slices.DeleteFunc(c.ofService.Of(key), func(s *discoveryv1.EndpointSlice) bool {
 		return s.Labels[discoveryv1.LabelManagedBy] != managedBy
 	})
 	if !c.written.CaughtUp(key, have, seen) {

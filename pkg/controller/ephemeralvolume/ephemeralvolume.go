@@ -14,12 +14,14 @@ import (
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/podindex"
 )
 
 // Controller reconciles pods with ephemeral volumes.
 type Controller struct {
 	controller.Deps
 	pods   *controller.Informer[*corev1.Pod]
+	users  podindex.ByClaim
 	claims *controller.Informer[*corev1.PersistentVolumeClaim]
 	writes *apiclient.Resource[*corev1.PersistentVolumeClaim]
 	// made and failed are upstream's metrics.
@@ -40,6 +42,7 @@ func New(d controller.Deps) (*Controller, error) {
 			prometheus.CounterOpts{Subsystem: "ephemeral_volume_controller", Name: "create_failures_total",
 				Help: "Number of PersistentVolumeClaim creation requests that failed"}),
 	}
+	c.users = podindex.NewByClaim(c.pods)
 	d.Metrics.Register(c.made)
 	d.Metrics.Register(c.failed)
 	c.loop = controller.NewLoop(
@@ -52,7 +55,7 @@ func New(d controller.Deps) (*Controller, error) {
 		// A claim that goes from under its pod is made again, and one of another owner may have been in the way.
 		controller.Watch(c.loop, c.claims,
 			controller.Handlers[*corev1.PersistentVolumeClaim]{Delete: func(claim *corev1.PersistentVolumeClaim) {
-				for _, p := range controller.PodsUsing(c.pods, controller.KeyOf(claim)) {
+				for _, p := range c.users.Using(controller.KeyOf(claim)) {
 					c.wake(p)
 				}
 			}}),

@@ -21,6 +21,7 @@ import (
 	"bonsai/pkg/apiclient/coordination"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/podindex"
 )
 
 // leaseNamespace holds the nodes' heartbeats.
@@ -41,6 +42,7 @@ type Controller struct {
 	nodes  *controller.Informer[*corev1.Node]
 	leases *controller.Informer[*coordinationv1.Lease]
 	pods   *controller.Informer[*corev1.Pod]
+	byNode podindex.ByNode
 
 	writeNodes *apiclient.Resource[*corev1.Node]
 	writePods  *apiclient.Resource[*corev1.Pod]
@@ -74,7 +76,7 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 		pods: controller.InformerFor(d.Informers, core.Pods), writeNodes: core.Nodes(d.Client),
 		writePods: core.Pods(d.Client),
 	}
-	c.metrics = newMetrics(c)
+	c.byNode, c.metrics = podindex.NewByNode(c.pods), newMetrics(c)
 	c.loop = controller.NewLoop(
 		controller.LoopConfig{Name: "node_lifecycle_controller", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics},
 		c.Reconcile)

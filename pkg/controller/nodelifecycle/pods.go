@@ -21,7 +21,7 @@ func (c *Controller) settle(ctx context.Context, n *corev1.Node) error {
 	}
 	if !nodeReady(n) {
 		var errs []error
-		for _, p := range controller.PodsOn(c.pods, n.Name) {
+		for _, p := range c.byNode.On(n.Name) {
 			errs = append(errs, c.markUnready(ctx, p))
 		}
 		if err := errors.Join(errs...); err != nil {

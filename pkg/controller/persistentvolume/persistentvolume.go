@@ -45,6 +45,7 @@ type Controller struct {
 	volumes *written[*corev1.PersistentVolume]
 	classes *controller.Informer[*storagev1.StorageClass]
 	pods    *controller.Informer[*corev1.Pod]
+	indices indices
 
 	claimWrites  *apiclient.Resource[*corev1.PersistentVolumeClaim]
 	volumeWrites *apiclient.Resource[*corev1.PersistentVolume]
@@ -69,6 +70,7 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 		claimWrites: core.PersistentVolumeClaims(d.Client), volumeWrites: core.PersistentVolumes(d.Client),
 		chosen: map[string]types.UID{},
 	}
+	c.indices = newIndices(c.claims.cache, c.volumes.cache, c.pods)
 	c.metrics = newMetrics(d.Metrics, c.claims.cache, c.volumes.cache)
 	c.claimLoop = controller.NewLoop(
 		controller.LoopConfig{Name: "claims", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.reconcileClaim)
@@ -109,7 +111,7 @@ func (c *Controller) claimChanged(claim *corev1.PersistentVolumeClaim) {
 	key := controller.KeyOf(claim)
 	c.claims.seen(key)
 	c.claimLoop.Add(key)
-	for _, v := range controller.VolumesNaming(c.volumes.cache, key) {
+	for _, v := range c.indices.volumesNaming(key) {
 		c.volumeLoop.Add(controller.KeyOf(v))
 	}
 }
@@ -118,14 +120,14 @@ func (c *Controller) claimChanged(claim *corev1.PersistentVolumeClaim) {
 func (c *Controller) volumeChanged(v *corev1.PersistentVolume) {
 	c.volumes.seen(controller.KeyOf(v))
 	c.volumeLoop.Add(controller.KeyOf(v))
-	for _, claim := range controller.ClaimsNaming(c.claims.cache, v.Name) {
+	for _, claim := range c.indices.claimsNaming(v.Name) {
 		c.claimLoop.Add(controller.KeyOf(claim))
 	}
 	if r := v.Spec.ClaimRef; r != nil {
 		c.claimLoop.Add(controller.Key{Namespace: r.Namespace, Name: r.Name})
 		return
 	}
-	for _, claim := range controller.Unbound(c.claims.cache, apicore.VolumeClass(v)) {
+	for _, claim := range c.indices.unbound(apicore.VolumeClass(v)) {
 		if volumebinding.Claimable(v, claim) {
 			c.claimLoop.Add(controller.KeyOf(claim))
 		}
@@ -134,9 +136,9 @@ func (c *Controller) volumeChanged(v *corev1.PersistentVolume) {
 
 // classChanged wakes the claims that wait for the class, and those that wait for a default.
 func (c *Controller) classChanged(class *storagev1.StorageClass) {
-	waiting := controller.Unbound(c.claims.cache, class.Name)
+	waiting := c.indices.unbound(class.Name)
 	if storage.IsDefault(class) {
-		waiting = append(waiting, controller.Unbound(c.claims.cache, "")...)
+		waiting = append(waiting, c.indices.unbound("")...)
 	}
 	for _, claim := range waiting {
 		c.claimLoop.Add(controller.KeyOf(claim))
@@ -217,7 +219,7 @@ func (c *Controller) stepOfClaim(ctx context.Context, claim *corev1.PersistentVo
 	class := apicore.ClaimClass(claim)
 	s.class, _ = c.classes.Get(controller.Key{Name: class})
 	s.fallback = storage.DefaultClass(c.classes.List())
-	s.waiting = waiting(controller.PodsUsing(c.pods, controller.KeyOf(claim)))
+	s.waiting = waiting(c.indices.users.Using(controller.KeyOf(claim)))
 	c.choosing.Lock()
 	defer c.choosing.Unlock()
 	s.candidates = c.candidates(claim, class)
@@ -232,8 +234,8 @@ func (c *Controller) stepOfClaim(ctx context.Context, claim *corev1.PersistentVo
 // worker is about to give to another claim, and those that another claim had.
 func (c *Controller) candidates(claim *corev1.PersistentVolumeClaim, class string) []*corev1.PersistentVolume {
 	var out []*corev1.PersistentVolume
-	for _, cached := range slices.Concat(controller.VolumesNaming(c.volumes.cache, controller.KeyOf(claim)),
-		controller.Unclaimed(c.volumes.cache, class), c.volumes.pending()) {
+	for _, cached := range slices.Concat(c.indices.volumesNaming(controller.KeyOf(claim)),
+		c.indices.unclaimed(class), c.volumes.pending()) {
 		if by, taken := c.chosen[cached.Name]; taken && by != claim.UID || c.missed(cached.Name, claim) {
 			continue
 		}
@@ -246,7 +248,7 @@ func (c *Controller) candidates(claim *corev1.PersistentVolumeClaim, class strin
 
 // missed reports whether another claim than this one had the volume and still names it.
 func (c *Controller) missed(volume string, by *corev1.PersistentVolumeClaim) bool {
-	return slices.ContainsFunc(controller.ClaimsNaming(c.claims.cache, volume),
+	return slices.ContainsFunc(c.indices.claimsNaming(volume),
 		func(other *corev1.PersistentVolumeClaim) bool {
 			_, had := other.Annotations[volumebinding.BindCompleted]
 			return had && other.UID != by.UID

@@ -18,6 +18,7 @@ import (
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/podindex"
 )
 
 const (
@@ -32,6 +33,8 @@ type Controller struct {
 	controller.Deps
 	threshold int
 	pods      *controller.Informer[*corev1.Pod]
+	byNode    podindex.ByNode
+	byEnd     controller.Index[*corev1.Pod]
 	nodes     *controller.Informer[*corev1.Node]
 	writes    *apiclient.Resource[*corev1.Pod]
 	live      *apiclient.Resource[*corev1.Node]
@@ -47,6 +50,7 @@ func New(d controller.Deps, threshold int) (*Controller, error) {
 		pods: controller.InformerFor(d.Informers, core.Pods), nodes: controller.InformerFor(d.Informers, core.Nodes),
 		writes: core.Pods(d.Client), live: core.Nodes(d.Client), metrics: newMetrics(d.Metrics),
 	}
+	c.byNode, c.byEnd = podindex.NewByNode(c.pods), controller.NewIndex(c.pods, "end", endsOf)
 	c.loop = controller.NewLoop(
 		controller.LoopConfig{Name: "pod-garbage-collector", Workers: 1, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	now := func() { c.loop.Add(controller.Key{}) }
@@ -60,6 +64,25 @@ func New(d controller.Deps, threshold int) (*Controller, error) {
 	)
 }
 
+// Values of byEnd. Most pods have none, so that the index is small.
+const (
+	// endTerminated has the pods whose phase is Succeeded or Failed.
+	endTerminated = "terminated"
+	// endUnscheduled has the pods that are being deleted and were never bound to a node.
+	endUnscheduled = "leaving unscheduled"
+)
+
+func endsOf(p *corev1.Pod) []string {
+	var at []string
+	if controller.PodTerminal(p) {
+		at = append(at, endTerminated)
+	}
+	if p.DeletionTimestamp != nil && p.Spec.NodeName == "" {
+		at = append(at, endUnscheduled)
+	}
+	return at
+}
+
 // Run sweeps until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
 	c.loop.Add(controller.Key{})
@@ -71,14 +94,14 @@ func (c *Controller) Run(ctx context.Context) error {
 func (c *Controller) Reconcile(ctx context.Context, _ controller.Key) (controller.Result, error) {
 	var errs []error
 	if c.threshold > 0 {
-		for _, p := range surplus(controller.TerminatedPods(c.pods), c.threshold) {
+		for _, p := range surplus(c.byEnd.At(endTerminated), c.threshold) {
 			errs = append(errs, c.remove(ctx, p, terminated, ""))
 		}
 	}
-	gone, err := c.goneNodes(ctx, controller.NodesOf(c.pods))
+	gone, err := c.goneNodes(ctx, c.byNode.Nodes())
 	errs = append(errs, err)
 	for _, node := range gone {
-		for _, p := range controller.PodsOn(c.pods, node) {
+		for _, p := range c.byNode.On(node) {
 			errs = append(errs, c.remove(ctx, p, orphaned, "PodGC: node no longer exists"))
 		}
 	}
@@ -86,13 +109,13 @@ func (c *Controller) Reconcile(ctx context.Context, _ controller.Key) (controlle
 		if !outOfService(n) {
 			continue
 		}
-		for _, p := range controller.PodsOn(c.pods, n.Name) {
+		for _, p := range c.byNode.On(n.Name) {
 			if p.DeletionTimestamp != nil {
 				errs = append(errs, c.remove(ctx, p, leftOutOfService, ""))
 			}
 		}
 	}
-	for _, p := range controller.UnscheduledLeavingPods(c.pods) {
+	for _, p := range c.byEnd.At(endUnscheduled) {
 		errs = append(errs, c.remove(ctx, p, unscheduled, ""))
 	}
 	return controller.Result{RequeueAfter: sweep}, errors.Join(errs...)

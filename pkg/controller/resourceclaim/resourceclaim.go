@@ -31,6 +31,7 @@ type item struct {
 type Controller struct {
 	controller.Deps
 	pods      *controller.Informer[*corev1.Pod]
+	users     controller.Index[*corev1.Pod] // pods by the ResourceClaims that they use
 	claims    *controller.Informer[*resourcev1.ResourceClaim]
 	templates *controller.Informer[*resourcev1.ResourceClaimTemplate]
 	writes    *apiclient.Resource[*resourcev1.ResourceClaim]
@@ -52,6 +53,13 @@ func New(d controller.Deps) (*Controller, error) {
 				Help: "Number of ResourceClaims creation requests, categorized by creation status and admin access"},
 			[]string{"status", "admin_access"}),
 	}
+	c.users = controller.NewIndex(c.pods, "resourceclaim", func(p *corev1.Pod) []string {
+		var at []string
+		for _, name := range controller.ResourceClaimsOf(p) {
+			at = append(at, controller.Key{Namespace: p.Namespace, Name: name}.String())
+		}
+		return at
+	})
 	d.Metrics.Register(c.created)
 	d.Metrics.Register(newKept(c.claims))
 	c.loop = controller.NewLoop(
@@ -111,7 +119,7 @@ func (c *Controller) claimChanged(claim *resourcev1.ResourceClaim) {
 // wakePods has the pods looked at that use a claim: one that was made for a pod is made again when it goes too early,
 // and one that is allocated may be reserved for those that have a node.
 func (c *Controller) wakePods(claim *resourcev1.ResourceClaim) {
-	for _, p := range controller.PodsOfResourceClaim(c.pods, controller.KeyOf(claim)) {
+	for _, p := range c.users.At(controller.KeyOf(claim).String()) {
 		if !over(p) {
 			c.loop.Add(item{pod: true, Key: controller.KeyOf(p)})
 		}

@@ -21,6 +21,7 @@ import (
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/apiclient/storage"
 	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/podindex"
 )
 
 // Controller reconciles the objects of one kind.
@@ -48,8 +49,9 @@ func build[T apiclient.Object](d controller.Deps, name, finalizer string,
 func NewClaims(d controller.Deps) (*Controller[*corev1.PersistentVolumeClaim], error) {
 	c, err := build(d, "pvcprotection", volumebinding.ClaimProtection, core.PersistentVolumeClaims)
 	pods, live := controller.InformerFor(d.Informers, core.Pods), core.Pods(d.Client)
+	users := podindex.NewByClaim(pods)
 	c.used = func(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
-		if slices.ContainsFunc(controller.PodsUsing(pods, controller.KeyOf(claim)), func(p *corev1.Pod) bool {
+		if slices.ContainsFunc(users.Using(controller.KeyOf(claim)), func(p *corev1.Pod) bool {
 			return uses(p, claim)
 		}) {
 			return true, nil

@@ -16,12 +16,14 @@ import (
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/podindex"
 )
 
 // Controller reconciles pods.
 type Controller struct {
 	controller.Deps
 	pods   *controller.Informer[*corev1.Pod]
+	byNode podindex.ByNode
 	nodes  *controller.Informer[*corev1.Node]
 	writes *apiclient.Resource[*corev1.Pod]
 	loop   *controller.Loop[controller.Key]
@@ -46,6 +48,7 @@ func New(d controller.Deps) (*Controller, error) {
 				Help:    "Seconds from when a taint of its node was to drive a pod away to the pod's deletion.",
 				Buckets: []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240}}),
 	}
+	c.byNode = podindex.NewByNode(c.pods)
 	d.Metrics.Register(c.deleted)
 	d.Metrics.Register(c.late)
 	c.loop = controller.NewLoop(
@@ -95,7 +98,7 @@ func (c *Controller) nodeChanged(before []corev1.Taint, n *corev1.Node) {
 	if len(after) == 0 || equality.Semantic.DeepEqual(before, after) {
 		return
 	}
-	for _, p := range controller.PodsOn(c.pods, n.Name) {
+	for _, p := range c.byNode.On(n.Name) {
 		c.loop.Add(controller.KeyOf(p))
 	}
 }
