@@ -32,13 +32,13 @@ bin/busybox: deploy/images/busybox/build.sh
 	deploy/images/busybox/build.sh $@
 
 images: bin/images/.done
-bin/images/.done: bin/coredns bin/pause bin/busybox $(wildcard pkg/cluster/image/*.go) pkg/cluster/plan/images.go
+bin/images/.done: bin/coredns bin/pause bin/busybox $(wildcard pkg/cluster/image/*.go) pkg/cluster/plan/localimage/names.go
 	go build -tags '$(TAGS)' -ldflags '$(LDFLAGS)' -o bin/ ./cmd/bonsai
 	bin/bonsai image build bin/images && touch $@
 
 ADDONS ?= metrics-server registry traefik
 addons: components $(ADDONS:%=bin/images/%.tar) ## build the add-ons that a cluster does not have by default (bonsai up --addons NAME): ADDONS=NAME
-bin/images/metrics-server.tar bin/images/registry.tar bin/images/traefik.tar: bin/images/%.tar: bin/% bin/busybox $(wildcard pkg/cluster/image/*.go) pkg/cluster/plan/images.go
+bin/images/metrics-server.tar bin/images/registry.tar bin/images/traefik.tar: bin/images/%.tar: bin/% bin/busybox $(wildcard pkg/cluster/image/*.go) pkg/cluster/plan/localimage/names.go
 	bin/bonsai image build bin/images $*
 
 bin/registry: deploy/tools/registry/go.mod
