@@ -15,6 +15,7 @@ import (
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/supervisor"
 )
 
 func stopCommand(chosen *chosen) *cobra.Command {
@@ -49,7 +50,7 @@ func startCommand(chosen *chosen) *cobra.Command {
 			return err
 		}
 		if *foreground {
-			log, err := cluster.OpenServiceLog(chosen.dataDir)
+			log, err := supervisor.OpenServiceLog(plan.Layout(chosen.dataDir))
 			if err != nil {
 				return err
 			}

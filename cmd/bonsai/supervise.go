@@ -15,6 +15,8 @@ import (
 	"bonsai/pkg/cluster/controlplane"
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/node"
+	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/supervisor"
 )
 
 // superviseCommand is the background process behind `bonsai up`.
@@ -32,12 +34,12 @@ func superviseCommand(chosen *chosen) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			log, err := cluster.OpenLog(chosen.dataDir)
+			log, err := supervisor.OpenLog(plan.Layout(chosen.dataDir))
 			if err != nil {
 				return err
 			}
 			defer log.Close()
-			return cluster.Supervise(cmd.Context(), config, self, os.Stdin,
+			return supervisor.RunInBackground(cmd.Context(), config, self, os.Stdin,
 				slog.New(slog.NewTextHandler(log, nil)).With("component", "bonsai"))
 		},
 	}

@@ -12,6 +12,7 @@ import (
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/steps"
+	"bonsai/pkg/cluster/supervisor"
 )
 
 // Join makes this machine a node of the cluster at o.Server, and returns when the node is Ready. The machine's part of
@@ -85,7 +86,7 @@ func startAgain(ctx context.Context, c plan.Config, home machine.Home, self stri
 
 func startJoined(ctx context.Context, start steps.Start, c plan.Config, self string) error {
 	return start.Take(ctx,
-		steps.New("Start the node", func(ctx context.Context) error { return startSupervisor(ctx, c, self) }),
+		steps.New("Start the node", func(ctx context.Context) error { return supervisor.Launch(ctx, c, self) }),
 		steps.New("Wait for the node", func(ctx context.Context) error { return join.Wait(ctx, c) }))
 }
 

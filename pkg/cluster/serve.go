@@ -21,6 +21,7 @@ import (
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/snapshot"
 	"bonsai/pkg/cluster/steps"
+	"bonsai/pkg/cluster/supervisor"
 	"bonsai/pkg/cluster/systemd"
 )
 
@@ -50,7 +51,7 @@ func Serve(ctx context.Context, home machine.Home, c plan.Config, self string, p
 	if c, err = prepareStart(ctx, start, c, home); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(c.Layout().Log(supervisorName)), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(c.Layout().Log(supervisor.LogName)), 0o700); err != nil {
 		return err
 	}
 	held, err := datadir.Lock(c.Layout().Lock())
@@ -70,7 +71,7 @@ func Serve(ctx context.Context, home machine.Home, c plan.Config, self string, p
 			fail(err)
 		}
 	}()
-	err = runSupervisor(ctx, c, self, systemd.ServiceGroup, log)
+	err = supervisor.Run(ctx, c, self, systemd.ServiceGroup, log)
 	fail(context.Canceled)
 	<-followed
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {

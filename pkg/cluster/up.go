@@ -18,6 +18,7 @@ import (
 	"bonsai/pkg/cluster/snapshot"
 	"bonsai/pkg/cluster/steps"
 	"bonsai/pkg/cluster/supervise"
+	"bonsai/pkg/cluster/supervisor"
 )
 
 // Up starts the cluster, or the same cluster again, and returns when every node is Ready and the cluster's DNS answers.
@@ -124,7 +125,7 @@ func launch(ctx context.Context, start steps.Start, c plan.Config, home machine.
 		return c, err
 	}
 	return c, start.Take(ctx, steps.New("Start etcd, the control plane and the nodes", func(ctx context.Context) error {
-		return startSupervisor(ctx, c, self)
+		return supervisor.Launch(ctx, c, self)
 	}))
 }
 
@@ -148,7 +149,4 @@ func compareWithRunning(ctx context.Context, c plan.Config) (wanted, old plan.Co
 }
 
 // running reports whether the cluster's supervisor answers.
-func running(ctx context.Context, c plan.Config) bool {
-	_, err := supervise.Ask(ctx, c.Layout().Socket("supervisor"))
-	return err == nil
-}
+func running(ctx context.Context, c plan.Config) bool { return supervisor.IsRunning(ctx, c.Layout()) }

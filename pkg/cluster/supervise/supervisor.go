@@ -24,6 +24,9 @@ const (
 	// StopGrace is how long a process may take to stop on SIGTERM before it gets SIGKILL. That costs no more than the
 	// requests in flight: every component continues from what the API says, and etcd from its log.
 	StopGrace = 5 * time.Second
+	// StopPatience bounds the orderly end of a whole cluster: its nodes, its control plane and its etcd, with StopGrace
+	// for each.
+	StopPatience = 3*StopGrace + 15*time.Second
 	// outputDelay is how long the output of a process that ended is waited for, if a child of it holds the pipe open.
 	outputDelay = time.Second
 )

@@ -16,12 +16,8 @@ import (
 	"bonsai/pkg/cluster/supervise"
 )
 
-const (
-	// StopPatience bounds the orderly end of a supervisor: nodes, control plane and etcd, with StopGrace for each.
-	StopPatience = 3*supervise.StopGrace + 15*time.Second
-	// answerPatience bounds the wait for the answer of a supervisor that has just begun.
-	answerPatience = 5 * time.Second
-)
+// answerPatience bounds the wait for the answer of a supervisor that has just begun.
+const answerPatience = 5 * time.Second
 
 // Stop ends the supervisor and with it all processes, and then, by their cgroups, the processes that it did not reach.
 func Stop(ctx context.Context, l plan.Layout, mark string) error {
@@ -37,11 +33,11 @@ func Stop(ctx context.Context, l plan.Layout, mark string) error {
 	return Kill(ctx, mark)
 }
 
-// stopInOrder asks the supervisor to end, and waits until it has, for StopPatience at most. A supervisor that holds the
-// data directory and does not answer has just begun, or is about to end because its starter has gone: it gets
+// stopInOrder asks the supervisor to end, and waits until it has, for supervise.StopPatience at most. A supervisor that
+// holds the data directory and does not answer has just begun, or is about to end because its starter has gone: it gets
 // answerPatience. Kill ends whatever remains.
 func stopInOrder(ctx context.Context, l plan.Layout) error {
-	inOrder, cancel := context.WithTimeout(ctx, StopPatience)
+	inOrder, cancel := context.WithTimeout(ctx, supervise.StopPatience)
 	defer cancel()
 	began, asked := time.Now(), false
 	err := host.Poll(inOrder, 10*time.Millisecond, func() (bool, error) {

@@ -1,4 +1,4 @@
-package cluster
+package supervisor
 
 import (
 	"os"
@@ -9,8 +9,7 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// TestSupervisorEnds: a supervisor that ends at once is told of with what it said, and not with what an earlier one
-// did.
+// TestSupervisorEnds: the error of a supervisor that ends at once has its last words, and none of an earlier one.
 func TestSupervisorEnds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -19,13 +18,13 @@ func TestSupervisorEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := plan.Default(dir, "")
-	if err := os.MkdirAll(filepath.Dir(c.Layout().Log(supervisorName)), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(c.Layout().Log(LogName)), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(c.Layout().Log(supervisorName), []byte("an earlier reason\n"), 0o600); err != nil {
+	if err := os.WriteFile(c.Layout().Log(LogName), []byte("an earlier reason\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := startSupervisor(t.Context(), c, self)
+	err := Launch(t.Context(), c, self)
 	if err == nil || !strings.HasSuffix(err.Error(),
 		"the supervisor ended (exit status 3), its last words:\n  the reason") {
 		t.Error(err)

@@ -1,4 +1,4 @@
-package cluster
+package supervisor
 
 import (
 	"context"
@@ -15,17 +15,26 @@ import (
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
-	"bonsai/pkg/cluster/teardown"
 )
 
-// supervisorName is the supervisor's own among the names of processes that have a log.
-const supervisorName = "bonsai"
+const (
+	// LogName is the supervisor's own among the names of processes that have a log.
+	LogName = "bonsai"
+	// socket is the name of its control socket.
+	socket = "supervisor"
+)
 
-// startSupervisor starts this program again in the background as the supervisor and waits until it answers. Until it
-// has, it lives no longer than who waits: it ends in order when its standard input does (untilReleased). It holds the
-// data directory's lock from the start, so that whoever stops the cluster at any moment knows that it is there.
-func startSupervisor(ctx context.Context, c plan.Config, self string) (err error) {
-	log := c.Layout().Log(supervisorName)
+// IsRunning reports whether the supervisor of a cluster answers.
+func IsRunning(ctx context.Context, l plan.Layout) bool {
+	_, err := supervise.Ask(ctx, l.Socket(socket))
+	return err == nil
+}
+
+// Launch starts this program again in the background as the supervisor and waits until it answers. Until then it lives
+// no longer than this process: it ends in order when its standard input ends (untilReleased). It holds the data
+// directory's lock from the beginning, so that a command that stops the cluster at any moment knows that it is there.
+func Launch(ctx context.Context, c plan.Config, self string) (err error) {
+	log := c.Layout().Log(LogName)
 	if err := os.MkdirAll(filepath.Dir(log), 0o700); err != nil {
 		return err
 	}
@@ -42,7 +51,7 @@ func startSupervisor(ctx context.Context, c plan.Config, self string) (err error
 	if err != nil {
 		return err
 	}
-	defer lock.Close() // the supervisor has it, too
+	defer lock.Close() // the supervisor has a copy of the file, and so keeps the lock
 	line, release, err := os.Pipe()
 	if err != nil {
 		return err
@@ -52,7 +61,7 @@ func startSupervisor(ctx context.Context, c plan.Config, self string) (err error
 	cmd := exec.Command(self, "supervise", "--data-dir", c.DataDir)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir = line, f, f, "/"
 	cmd.Env = c.Environ(os.Environ())
-	cmd.ExtraFiles = []*os.File{lock} // supervisorLock
+	cmd.ExtraFiles = []*os.File{lock} // lockFile
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return err
@@ -70,7 +79,7 @@ func startSupervisor(ctx context.Context, c plan.Config, self string) (err error
 				supervise.ProcessStatus{Name: "the supervisor", LastExit: fmt.Sprint(exit),
 					LastWords: supervise.WordsSince(log, before)}.Epitaph())
 		default:
-			return running(ctx, c), nil
+			return IsRunning(ctx, c.Layout()), nil
 		}
 	})
 	if err == nil {
@@ -80,7 +89,7 @@ func startSupervisor(ctx context.Context, c plan.Config, self string) (err error
 	release.Close()
 	select {
 	case <-ended:
-	case <-time.After(teardown.StopPatience):
+	case <-time.After(supervise.StopPatience):
 		cmd.Process.Kill()
 	}
 	return err

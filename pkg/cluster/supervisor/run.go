@@ -1,0 +1,134 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+
+	"bonsai/pkg/cluster/controlplane"
+	"bonsai/pkg/cluster/datadir"
+	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/join"
+	"bonsai/pkg/cluster/network"
+	"bonsai/pkg/cluster/node"
+	"bonsai/pkg/cluster/pki"
+	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/publish"
+	"bonsai/pkg/cluster/supervise"
+)
+
+// Run is a supervisor's life. It makes the node network and keeps the control plane and the nodes running until ctx
+// ends. Then it stops the nodes, then the control plane in the reverse order of its start, and takes the network away.
+// The cluster's groups are below the group that parent returns.
+func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, log *slog.Logger) (err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	// Whatever tidies up outlives ctx.
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	groups, err := beginGroups(ctx, c, parent)
+	if err != nil {
+		return err
+	}
+	if err := host.RaiseInotifyLimits(); err != nil {
+		log.Warn("cannot raise the limits of inotify", "err", err)
+	}
+	defer func() { err = errors.Join(err, network.Remove(life, c)) }()
+	if err := network.Make(ctx, c); err != nil {
+		return err
+	}
+	s := supervise.New(life, log)
+	s.Environ = c.Environ(s.Environ)
+	layers := layers{life: life}
+	defer layers.end()
+	for _, layer := range controlplane.Processes(c, self) {
+		var all []func(context.Context)
+		for _, p := range layer {
+			all = append(all, func(ctx context.Context) { s.Keep(ctx, p) })
+		}
+		layers.run(all...)
+	}
+	if err := openToOthers(ctx, c, &layers, log); err != nil {
+		return err
+	}
+	published := publish.NewPortKeeper(log)
+	published.LeadTo(nodeAddresses(c))
+	if err := published.Keep(ctx, c.Mappings()); err != nil {
+		return err
+	}
+	nodes := node.NewKeeper(s, self, groups, network.ConnectNode)
+	defer nodes.Wait()
+	defer stop() // before Wait, which waits for the nodes that ctx ends
+	if err := nodes.Keep(ctx, c); err != nil {
+		return err
+	}
+	if c.Joined == nil {
+		lead := &network.Gateways{}
+		layers.run(func(ctx context.Context) { network.FollowNodes(ctx, c, lead, log) })
+		layers.run(func(ctx context.Context) { network.FollowLocalBalancers(ctx, c, lead, log) })
+	}
+	if c.IsJoinable() {
+		layers.run(func(ctx context.Context) { join.ApproveServing(ctx, c, pki.ServerNames(c), log) })
+	}
+	reload := func() error {
+		now, err := datadir.Load(c.DataDir)
+		if err != nil {
+			return err
+		}
+		published.LeadTo(nodeAddresses(now))
+		return errors.Join(published.Keep(ctx, now.Mappings()), nodes.Keep(ctx, now))
+	}
+	err = supervise.Serve(ctx, c.Layout().Socket(socket), func() supervise.Status {
+		return supervise.Status{PID: os.Getpid(), Processes: s.Statuses()}
+	}, reload)
+	stop()
+	published.Wait()
+	return err
+}
+
+// openToOthers opens the doors through which others reach the cluster: other machines its API server, and its pods the
+// DNS servers of this machine.
+func openToOthers(ctx context.Context, c plan.Config, layers *layers, log *slog.Logger) error {
+	if c.IsJoinable() {
+		shut, err := advertise(ctx, c, log)
+		if err != nil {
+			return err
+		}
+		layers.atEnd(shut)
+	}
+	if c.Egress && c.Joined == nil {
+		relay, stop := context.WithCancel(layers.life)
+		wait, err := publish.RelayDNS(relay, c.Networks().HostIPs(), log)
+		if err != nil {
+			stop()
+			return err
+		}
+		layers.atEnd(func() { stop(); wait() })
+	}
+	return nil
+}
+
+// advertise forwards connections to the advertised address to the API server, until stop is called or ctx ends.
+func advertise(ctx context.Context, c plan.Config, log *slog.Logger) (stop func(), err error) {
+	p := publish.New(log)
+	p.LeadTo([]netip.Addr{c.Networks().HostIP()})
+	ctx, end := context.WithCancel(ctx)
+	wait, err := p.Publish(ctx, []plan.PortMapping{c.Advertised()})
+	if err != nil {
+		end()
+		return nil, fmt.Errorf("let other machines reach the API server: %w", err)
+	}
+	return func() { end(); wait() }, nil
+}
+
+// nodeAddresses returns the first address of each node, to which published ports lead.
+func nodeAddresses(c plan.Config) []netip.Addr {
+	var nodes []netip.Addr
+	for _, n := range c.Nodes {
+		nodes = append(nodes, c.NodeIP(n))
+	}
+	return nodes
+}
