@@ -28,7 +28,8 @@ import (
 	"bonsai/pkg/kubelet/volume/csi"
 )
 
-// Config is what a Kubelet needs. Every field is required unless its comment says otherwise.
+// Config is what a Kubelet needs. Every field is required unless its comment says otherwise. New completes the parts
+// that need other parts, such as Node, Images and Runtime: callers leave their functions empty.
 type Config struct {
 	NodeName string
 	Client   *kubeclient.Client
@@ -52,7 +53,8 @@ type Config struct {
 	// CredentialProviders are the programs, in CredentialProviderDir, that supply credentials for images; optional.
 	CredentialProviders   []kubeletconfigv1.CredentialProvider
 	CredentialProviderDir string
-	// Shutdown is how long pods get to end when the node goes down; empty: they end with the node.
+	// Shutdown is how long pods may take to end when the node goes down, by priority; empty: the machine does not wait
+	// for them, and they end with it.
 	Shutdown []shutdown.Period
 	Eviction pressure.Policy
 	DNS      dns.Config
@@ -66,7 +68,7 @@ type Config struct {
 	Topology cm.Topology
 	CPUs     cpu.Settings
 	Memory   memory.Settings
-	// Users are the node's user and group ids for pods with user namespaces.
+	// Users are the node's user and group ids for pods that have user namespaces.
 	Users userns.Ranges
 	// Sysctls are the kernel parameters that pods may set.
 	Sysctls *sysctl.Allowed

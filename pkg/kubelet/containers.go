@@ -24,6 +24,7 @@ import (
 const dialTimeout = time.Minute
 
 // containers are what pods consist of on this node: the runtime, its images, and cgroups.
+// Everything here outlives a pod. What is made for one pod is in the packages of podParts.
 type containers struct {
 	cri     *cri.Client
 	cgroups *cgroup.Manager
@@ -34,7 +35,8 @@ type containers struct {
 	relist *pleg.Generator
 }
 
-// newContainers connects to the runtime.
+// newContainers connects to the runtime. After an error the connection is closed again. The cgroups come first: their
+// version decides how the runtime's containers are configured.
 func newContainers(ctx context.Context, cfg *Config, r reporting, s signals) (_ *containers, err error) {
 	groups := cfg.Cgroups
 	groups.Observe = r.metrics.CgroupWork
@@ -62,6 +64,7 @@ func newContainers(ctx context.Context, cfg *Config, r reporting, s signals) (_ 
 	return c, nil
 }
 
+// dial waits for the runtime for at most dialTimeout: on most nodes it starts beside the kubelet.
 func dial(ctx context.Context, cfg *Config, r reporting, groups *cgroup.Manager) (*cri.Client, error) {
 	to, podsDir := cfg.Runtime, cfg.podsDir()
 	to.CgroupV2 = groups.Version() == 2
@@ -75,7 +78,8 @@ func dial(ctx context.Context, cfg *Config, r reporting, groups *cgroup.Manager)
 	return cri.Dial(ctx, to)
 }
 
-// newImages makes what pulls images, and remembers with whose credentials it did.
+// newImages returns the manager of images. Its records survive a restart: they say with whose credentials an image was
+// pulled, and so who may use it without a pull of their own.
 func newImages(cfg *Config, r reporting, service *cri.Client) (*images.Manager, error) {
 	x := cfg.Images
 	x.Service, x.Account, x.Pulled = service, cfg.Client.ServiceAccount, r.metrics.ImagePulled

@@ -9,7 +9,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// countPods registers the metrics of pods, which are counted when they are scraped.
+// countPods registers the metrics of pods. They are computed when they are scraped, from the same state that the
+// kubelet works on, so that they cannot drift from it.
 func countPods(r prometheus.Registerer, nodeName string, cgroupVersion int, s signals) {
 	static := func(list func() []*corev1.Pod, static bool) func() float64 {
 		return func() (n float64) {
@@ -45,7 +46,7 @@ func countPods(r prometheus.Registerer, nodeName string, cgroupVersion int, s si
 		func() float64 { return float64(cgroupVersion) })
 }
 
-// countRecords registers the metrics of the records of images, which are counted when they are scraped.
+// countRecords registers the metrics of the records of pulled images, which are computed when they are scraped.
 func countRecords(r prometheus.Registerer, records *images.Records) {
 	add := func(name, help string, f func() float64) {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "kubelet_imagemanager_ondisk_" + name,
@@ -57,8 +58,8 @@ func countRecords(r prometheus.Registerer, records *images.Records) {
 		func() float64 { _, n := records.Count(); return float64(n) })
 }
 
-// workingPods counts the pods that have workers, when it is scraped. It reports every kind of pod, also those without
-// pods: a kind that loses its last pod must not keep its last figure.
+// workingPods counts the pods that have workers when it is scraped. It reports every combination of labels, even those
+// without pods: a combination that loses its last pod must not keep its last figure.
 type workingPods struct {
 	count func() map[podworker.Kind]int
 	desc  *prometheus.Desc

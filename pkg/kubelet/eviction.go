@@ -31,6 +31,8 @@ type evictionNode struct {
 
 var _ eviction.Node = evictionNode{}
 
+// newEviction returns the eviction manager. It acts only once the sources have named their pods (Ready): it ranks all
+// pods of the node, not only those that it has heard about first.
 func newEviction(cfg *Config, r reporting, s signals, c *containers, sources *syncloop.Loop,
 	storage *localstorage.Watcher, end func(types.UID, runtime.Ending) bool) (*eviction.Manager, error) {
 	look := eviction.Observer{Root: "/", Dir: cfg.RootDir, Filesystems: c.cri.Filesystems,
@@ -50,7 +52,8 @@ func newEviction(cfg *Config, r reporting, s signals, c *containers, sources *sy
 		}})
 }
 
-// Reclaim implements eviction.Node.
+// Reclaim implements eviction.Node. Only disks can be relieved without ending a pod: memory and processes cannot. Dead
+// containers go before images, because their images become unused with them.
 func (n evictionNode) Reclaim(signal pressure.Signal, d eviction.Disks) []func(context.Context) error {
 	if signal.Condition() != corev1.NodeDiskPressure {
 		return nil
@@ -65,12 +68,14 @@ func (n evictionNode) Reclaim(signal pressure.Signal, d eviction.Disks) []func(c
 	return steps
 }
 
-// layersHere reports whether the writable layers of containers are on the file system of the signal.
+// layersHere reports whether the writable layers of containers are on the file system that the signal is about: on the
+// only one, on that of the images, or on that of the node when the runtime keeps layers apart from images.
 func layersHere(signal pressure.Signal, d eviction.Disks) bool {
 	return !d.ImagesApart || signal.OfImages() == d.LayersApart
 }
 
-// Use implements eviction.Node.
+// Use implements eviction.Node. For memory and processes it reads cgroups, which is cheap; for disks it measures what
+// lies on the file system of the signal, which may take long and ends with ctx.
 func (n evictionNode) Use(ctx context.Context, pods []*corev1.Pod, signal pressure.Signal,
 	d eviction.Disks) ([]pressure.Candidate, error) {
 	var out []pressure.Candidate

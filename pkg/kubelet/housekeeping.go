@@ -13,14 +13,15 @@ import (
 	"bonsai/pkg/kubelet/syncloop"
 )
 
-// Periods of the cleaning.
+// How often housekeeping cleans up, as upstream does.
 const (
 	cleanPeriod = 30 * time.Second
 	imagePeriod = 5 * time.Minute
 )
 
-// housekeepingRounds lists what is cleaned up. What pods left goes once all existing pods are known, lest a pod be
-// taken for one that is gone.
+// housekeepingRounds lists what is cleaned up, in order: containers before the directories and cgroups that they use.
+// What pods left is removed only when all sources have named their pods (Ready), and while no worker has the pod
+// (WhenGone, WhenFinished). Otherwise the directory of a pod that was not named yet would be removed.
 func housekeepingRounds(cfg *Config, r reporting, s signals, c *containers, n *nodeParts,
 	v *volumeParts, sources *syncloop.Loop) []housekeeping.Round {
 	return []housekeeping.Round{
@@ -44,7 +45,8 @@ func housekeepingRounds(cfg *Config, r reporting, s signals, c *containers, n *n
 	}
 }
 
-// collectImages removes unused images by the policy. A failure is shown as an event of the Node.
+// collectImages removes unused images by the policy. A failure is an event of the Node: the reason is the disk, which
+// no single pod is responsible for.
 func collectImages(ctx context.Context, unused *images.Collector, recorder *events.Recorder) error {
 	err := unused.Collect(ctx)
 	var few *images.TooFew

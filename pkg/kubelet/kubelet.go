@@ -14,7 +14,7 @@ import (
 	"bonsai/pkg/kubelet/server"
 )
 
-// Kubelet runs the pods of one node.
+// Kubelet runs the pods of one node. Its parts are complete when New returns; nothing is set later.
 type Kubelet struct {
 	cfg        Config
 	reporting  reporting
@@ -57,7 +57,8 @@ func (k *Kubelet) Close() error {
 	return k.containers.cri.Close()
 }
 
-// assemble constructs what works with the runtime.
+// assemble constructs what works with the runtime, each part from the ones before: the node and its resources, volumes,
+// pods, and what the kubelet's API shows. Metrics are registered last, because their collectors read all of these.
 func assemble(ctx context.Context, cfg Config, r reporting, s signals, c *containers) (*Kubelet, error) {
 	n, err := newNodeParts(&cfg, r, s, c)
 	if err != nil {

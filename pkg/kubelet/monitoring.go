@@ -30,7 +30,7 @@ type monitor struct {
 	log     *slog.Logger
 }
 
-// handler serves /metrics/cadvisor.
+// handler serves /metrics/cadvisor from a registry of its own. A collector that fails in part still shows the rest.
 func (m monitor) handler() (http.Handler, error) {
 	c, err := cadvisor.New(cadvisor.Config{Groups: m.groups, Machine: m.machine, Pods: m.pods.Pods, Now: time.Now,
 		Log: m.log})
@@ -45,7 +45,7 @@ func (m monitor) handler() (http.Handler, error) {
 		ErrorHandling: promhttp.ContinueOnError}), nil
 }
 
-// machine describes the node.
+// machine describes the node. What cannot be read is left at zero.
 func (m monitor) machine() cadvisor.Machine {
 	i, c := m.node.Info(), m.node.Capacity()
 	d := cadvisor.Machine{ID: i.MachineID, SystemUUID: i.SystemUUID, BootID: i.BootID, Kernel: i.KernelVersion,
@@ -59,7 +59,8 @@ func (m monitor) machine() cadvisor.Machine {
 	return d
 }
 
-// groups reads the cgroups of all pods, and the machine as a whole. Cgroups that vanish meanwhile are left out.
+// groups reads the cgroups of all pods, and the machine as a whole under "/". Cgroups that vanish meanwhile are left
+// out. Network figures are those of the sandbox, whose network namespace all containers of the pod share.
 func (m monitor) groups() ([]cadvisor.Group, error) {
 	all, err := m.wholeNode()
 	files := stats.NewFiles("/")

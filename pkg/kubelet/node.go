@@ -19,7 +19,8 @@ import (
 	"bonsai/pkg/kubelet/node"
 )
 
-// The cgroups cannot name the interfaces that they implement beyond cm.Provider, and cm.Manager finds them at run time.
+// The cgroups implement these interfaces without naming them, because siblings do not import siblings. cm.Manager looks
+// for them at run time, so a signature that drifts would be ignored silently: this makes it a compile error.
 var (
 	_ cm.Preparer          = (*cgroup.Manager)(nil)
 	_ cm.SandboxProvider   = (*cgroup.Manager)(nil)
@@ -27,18 +28,20 @@ var (
 	_ cm.Resizer           = (*cgroup.Manager)(nil)
 )
 
-// nodeParts are the Node, and what pods get of the machine.
+// nodeParts are the Node object, and the managers that divide the machine among pods.
 type nodeParts struct {
 	devices *devices.Manager
 	dra     *dra.Manager
 	cpu     *cpu.Manager
-	// resources gives pods what the parts above, and others, have.
+	// resources calls the managers above, and the cgroups and user namespaces, for each pod.
 	resources *cm.Manager
 	// served is the pod-resources API, which shows what containers have.
 	served *podresources.Server
 	node   *node.Node
 }
 
+// newNodeParts constructs the managers. Providers are in the order in which a pod gets what they have; cm.Manager takes
+// it back in the opposite order.
 func newNodeParts(cfg *Config, r reporting, s signals, c *containers) (*nodeParts, error) {
 	n := &nodeParts{}
 	var err error
@@ -78,6 +81,8 @@ func newNodeParts(cfg *Config, r reporting, s signals, c *containers) (*nodePart
 	return n, nil
 }
 
+// newNode completes the configuration of the Node with functions that read the other parts. They are called from the
+// node's own goroutines and must not block for long: a node that does not report is taken for dead.
 func newNode(cfg *Config, r reporting, s signals, c *containers, d *devices.Manager) (*node.Node, error) {
 	x := cfg.Node
 	x.Client, x.Name, x.Runtime, x.Log, x.Now = cfg.Client, cfg.NodeName, c.cri, cfg.Log, time.Now

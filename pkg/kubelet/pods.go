@@ -34,7 +34,7 @@ import (
 	"bonsai/pkg/kubelet/volume/emptydir"
 )
 
-// podParts are what happens to pods: where they come from, what is done to them, and who ends them.
+// podParts are the parts that take pods from their sources through their lives.
 type podParts struct {
 	services *env.Services
 	classes  *runtimeclass.Classes
@@ -48,7 +48,8 @@ type podParts struct {
 	shutdown *shutdown.Manager
 }
 
-// newPodParts makes what works on pods. Probes live as long as ctx.
+// newPodParts constructs the parts in the order of their dependencies: admission, probes and executor, the syncer that
+// uses them, the sources that feed it, and last the three that may end pods. Probes live as long as ctx.
 func newPodParts(ctx context.Context, cfg *Config, r reporting, s signals, c *containers,
 	n *nodeParts, v *volumeParts) (*podParts, error) {
 	p := &podParts{}
@@ -97,6 +98,9 @@ func newPodParts(ctx context.Context, cfg *Config, r reporting, s signals, c *co
 	return p, err
 }
 
+// newAdmitter returns the admission of pods. Its checkpoint of allocations lets pods keep, across a restart of the
+// kubelet, the resources that an in-place resize gave them. A preempted pod is interrupted: the sync that is under way
+// would only prolong its life.
 func newAdmitter(cfg *Config, r reporting, s signals, n *nodeParts) (*admission.Admitter, error) {
 	allocations, err := allocation.Open(filepath.Join(cfg.RootDir, "allocations"))
 	if err != nil {
@@ -114,7 +118,8 @@ func newAdmitter(cfg *Config, r reporting, s signals, n *nodeParts) (*admission.
 		}}), nil
 }
 
-// newSources makes the API and, if there is one, the directory of manifests the sources of pods.
+// newSources returns the loop over the sources of pods: the API and, if configured, a directory of manifests. Static
+// pods never pass the API server's defaulting, so it happens here.
 func newSources(cfg *Config, r reporting, s signals, n *nodeParts, v *volumeParts,
 	admitter *admission.Admitter) (*syncloop.Loop, error) {
 	api, err := config.NewAPI(cfg.Client.Objects("pods", "", "spec.nodeName="+cfg.NodeName))
@@ -131,6 +136,7 @@ func newSources(cfg *Config, r reporting, s signals, n *nodeParts, v *volumePart
 	return syncloop.New(x), nil
 }
 
+// newStorage returns the watcher that ends pods beyond their limits of local storage.
 func newStorage(cfg *Config, r reporting, s signals, c *containers, v *volumeParts,
 	end func(types.UID, runtime.Ending) bool) (*localstorage.Watcher, error) {
 	return localstorage.NewWatcher(localstorage.Config{Runtime: c.cri, Pods: s.active, Log: cfg.Log,
@@ -143,13 +149,14 @@ func newStorage(cfg *Config, r reporting, s signals, c *containers, v *volumePar
 		}})
 }
 
-// ending ends pods that the node cannot keep.
+// ending ends pods that the node cannot keep. Eviction, shutdown and the limits of storage all use it.
 type ending struct {
 	syncer  *podsyncer.Syncer
 	workers *podworker.Workers
 }
 
-// end reports false if the pod is ending already, or if no worker has begun with it.
+// end reports false if the pod is ending already, or if no worker has begun with it. It interrupts the worker only when
+// the reason was recorded: an interrupted sync looks for it.
 func (e ending) end(uid types.UID, why runtime.Ending) bool {
 	ends := e.syncer.End(uid, why)
 	if ends {
@@ -165,7 +172,8 @@ type environment struct {
 	node     *node.Node
 }
 
-// build returns the variables of a container whose pod has these volumes.
+// build returns the variables of a container whose pod has these volumes. Services waits until the Services are known,
+// so that the container of a pod of the API does not start with some of their variables missing.
 func (e environment) build(ctx context.Context, pod *corev1.Pod, c *corev1.Container, a executor.Addresses,
 	volumes map[string]volume.Mounted) ([]env.Var, error) {
 	services, err := e.services.For(ctx, pod)

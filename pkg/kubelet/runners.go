@@ -25,7 +25,8 @@ type runner struct {
 }
 
 // newRunners lists all loops in the order in which they start: first what reports, then what pods need, the workers,
-// the node, and last what brings pods, cleans up after them and ends them.
+// the node, and last what brings pods, cleans up after them and ends them. They start without waiting for each other;
+// where a loop needs another one's state, it waits for that state (Ready, Synced, Registered).
 func newRunners(cfg *Config, r reporting, s signals, c *containers, n *nodeParts, v *volumeParts,
 	p *podParts) []runner {
 	plugins := &pluginmanager.Manager{Dir: filepath.Join(cfg.RootDir, "plugins_registry"), Log: cfg.Log,
@@ -61,7 +62,7 @@ func newRunners(cfg *Config, r reporting, s signals, c *containers, n *nodeParts
 }
 
 // runAll starts the runners in order and returns when all have ended: after ctx has, or after one of them failed, which
-// ends the others. The error names the one that failed first.
+// ends the others. The error names the one that failed first. The end of ctx is no error.
 func runAll(ctx context.Context, all []runner) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -81,7 +82,8 @@ func runAll(ctx context.Context, all []runner) error {
 	return nil
 }
 
-// relisted takes what the runtime's events and lists show.
+// relisted passes on what the runtime's events and lists show: a change wakes the pod's worker, a whole list lets the
+// loop find pods that no source has named.
 type relisted struct {
 	changed func(types.UID)
 	sources *syncloop.Loop

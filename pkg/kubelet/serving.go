@@ -17,7 +17,7 @@ import (
 	"bonsai/pkg/kubelet/stats"
 )
 
-// servingParts are what the HTTPS API shows of the node.
+// servingParts are the sources of the kubelet's HTTPS API. They only read; the handlers are in package server.
 type servingParts struct {
 	host  host.Host
 	stats *stats.Collector
@@ -42,6 +42,8 @@ func newServingParts(cfg *Config, r reporting, s signals, c *containers, v *volu
 	return x, nil
 }
 
+// readLog adapts logs.Read to the API's options. A relative time (sinceSeconds) is resolved now, when the request
+// comes.
 func readLog(ctx context.Context, path string, o *corev1.PodLogOptions, running func(context.Context) (bool, error),
 	stdout, stderr io.Writer) error {
 	return logs.Read(ctx, path, logs.OptionsOf(o, time.Now()), running, stdout, stderr)

@@ -20,7 +20,7 @@ import (
 	"bonsai/pkg/kubelet/status"
 )
 
-// reporting is how the kubelet shows what it does.
+// reporting is how the kubelet shows what it does: metrics, events and the statuses of pods.
 type reporting struct {
 	metrics *metrics.Metrics
 	// probes has the metrics of probes, which are served apart.
@@ -67,7 +67,8 @@ func newSignals(cfg *Config, r reporting) signals {
 // active returns the pods whose containers may run.
 func (s signals) active() []*corev1.Pod { return s.workers.Active(s.pods.Desired()) }
 
-// changed makes a pod's worker look again, because something happened to the pod in the runtime or to its probes.
+// changed reports that something happened to a pod in the runtime or to its probes. A pod that runs is synced again;
+// for one that ends, changes refreshes the status while its containers use their grace period.
 func (s signals) changed(uid types.UID) {
 	s.changes.Notify(uid)
 	s.workers.Wake(uid)

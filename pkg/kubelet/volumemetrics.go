@@ -6,7 +6,8 @@ import (
 	"bonsai/pkg/kubelet/volume"
 )
 
-// volumeMetrics counts and measures the node's volumes when it is scraped, under Kubernetes' names.
+// volumeMetrics counts the node's volumes when it is scraped, and shows how full they were at the volume manager's last
+// measurement, under Kubernetes' names.
 type volumeMetrics struct {
 	volumes interface {
 		Usage() []volume.Usage

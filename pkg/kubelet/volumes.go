@@ -36,6 +36,8 @@ type volumeParts struct {
 	csiNode *csinode.Announcer
 }
 
+// newVolumeParts constructs the volumes. The CSI drivers announce themselves in the CSINode, and a volume that is in
+// use must be shown in the Node's status before it is mounted (ShowInUse): otherwise it could be detached meanwhile.
 func newVolumeParts(cfg *Config, r reporting, n *node.Node) (*volumeParts, error) {
 	v := &volumeParts{csiNode: &csinode.Announcer{Client: cfg.Client, Name: cfg.NodeName, Log: cfg.Log}}
 	v.drivers = csi.NewDrivers(v.csiNode, cfg.Client, cfg.Log)
@@ -70,8 +72,8 @@ func newVolumeParts(cfg *Config, r reporting, n *node.Node) (*volumeParts, error
 	return v, nil
 }
 
-// volumeSources lists all kinds of volumes. api fills volumes from the API, disks finds local volumes, drivers are the
-// storage drivers'.
+// volumeSources lists all kinds of volumes. A volume belongs to the first source that supports it; their contract is
+// that only one does.
 func volumeSources(api projected.Config, disks local.Config, drivers *csi.Source) ([]volume.Source, error) {
 	list := []volume.Source{emptydir.New(api.Allocatable), hostpath.New(), image.New(), local.New(disks),
 		nfs.New(disks.Mounts), drivers}
@@ -82,8 +84,8 @@ func volumeSources(api projected.Config, disks local.Config, drivers *csi.Source
 	return list, err
 }
 
-// changed takes that an object changed which these pods refer to: their volumes are written again, and their workers
-// look at them.
+// changed returns the function that runs when an object has changed that these pods refer to. Their volumes are marked
+// first and their workers woken second, so that the next sync already rewrites the volumes.
 func (v *volumeParts) changed(s signals) func(pods []types.UID) {
 	return func(pods []types.UID) {
 		v.manager.Changed(pods)

@@ -11,7 +11,9 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Act carries out one plan.
+// Act carries out one plan and returns when it is done or ctx ends. A failure of the pod as a whole ends it; failures
+// of single containers are collected, so that one container does not hold up the others. The order is the plan's: a
+// container is removed before its name is used again.
 func (e *Executor) Act(ctx context.Context, f lifecycle.Facts, p *Pod, plan lifecycle.Plan) error {
 	if plan.KillPod {
 		if plan.NewSandbox {
@@ -26,8 +28,8 @@ func (e *Executor) Act(ctx context.Context, f lifecycle.Facts, p *Pod, plan life
 	if plan.NewSandbox {
 		return e.newSandbox(ctx, f, p, plan.Attempt)
 	}
-	// A container that cannot be ended or removed, and may be about to run after all, keeps its next one from starting,
-	// and no other.
+	// A container that cannot be ended or removed, and may be about to run after all, keeps its own successor from
+	// starting, but no other container.
 	var errs []error
 	stays := map[string]bool{}
 	for _, x := range plan.Kill {
@@ -57,7 +59,8 @@ func (e *Executor) Act(ctx context.Context, f lifecycle.Facts, p *Pod, plan life
 	return errors.Join(append(errs, e.settle(f, plan, resized))...)
 }
 
-// HoldBack notes why containers wait that the plan holds back.
+// HoldBack records, for the status, why containers wait whose start the plan holds back. The event comes once for each
+// new reason, not in every round.
 func (e *Executor) HoldBack(f lifecycle.Facts, p *Pod, plan lifecycle.Plan) {
 	for c := range runtime.Containers(f.Pod) {
 		s := p.starts(c)

@@ -42,11 +42,11 @@ type Images interface {
 	// Ensure returns an image, pulled if the policy says so. An *images.Error is a reason for the container to wait.
 	Ensure(ctx context.Context, pod *corev1.Pod, image string, policy corev1.PullPolicy, secrets []corev1.Secret,
 		event images.Event) (*runtime.Image, error)
-	// Hold keeps what get returns from being removed until release is called.
+	// Hold protects the image that get returns from garbage collection until release is called.
 	Hold(ctx context.Context, get func() (*runtime.Image, error)) (img *runtime.Image, release func(), err error)
 }
 
-// Volumes makes a pod's volumes and the few files it has beside them.
+// Volumes makes a pod's volumes, and the few files that a pod has besides them.
 type Volumes interface {
 	Mount(ctx context.Context, pod *corev1.Pod) (map[string]volume.Mounted, error)
 	SubPath(pod *corev1.Pod, container string, index int, volume string, from volume.Mounted, subPath string) (string,
@@ -57,37 +57,38 @@ type Volumes interface {
 
 // Resources gives pods what they must have of the node before their containers start.
 type Resources interface {
-	// Prepare gives it, and tells users why not. It is called before each sandbox, and after a restart of the kubelet:
-	// the same is given again.
+	// Prepare gives it; if it cannot, users get an event. It is called before each sandbox, and after a restart of the
+	// kubelet, when it gives the same again.
 	Prepare(ctx context.Context, pod *corev1.Pod) error
-	// Sandbox and Container add what of it the pod's sandbox, and one of its containers, is to be made with.
+	// Sandbox and Container add it to the options that the sandbox, and one of the containers, are made with.
 	Sandbox(pod *corev1.Pod, o *runtime.SandboxOptions)
 	Container(pod *corev1.Pod, c *corev1.Container, o *runtime.ContainerOptions) error
 	// Starting does what is to be done before each start of a container.
 	Starting(ctx context.Context, pod *corev1.Pod, c *corev1.Container) error
 }
 
-// Cgroups are the pods' own.
+// Cgroups are those of whole pods. Containers' cgroups are the runtime's.
 type Cgroups interface {
-	// Grow gives a pod's cgroup what it is to have more, Settle all its values.
+	// Grow raises those values of a pod's cgroup that are to become larger, Settle sets all of them. A resize calls
+	// Grow before the containers are updated and Settle after: a container never has more than its pod.
 	Grow(pod *corev1.Pod) error
 	Settle(pod *corev1.Pod) error
-	// MayLimit tells why a container may not be held to so many bytes of memory.
+	// MayLimit returns why a container's memory may not be limited to so many bytes, nil if it may.
 	MayLimit(pod *corev1.Pod, name, id string, memory int64) error
 }
 
-// Allocations hear what pods' cgroups were given of what the pods have.
+// Allocations records what the cgroups were given, so that a resize is known to be done, also after a restart.
 type Allocations interface {
 	Actuated(uid types.UID, container string, given corev1.ResourceRequirements)
 	// PodActuated is about the pod's own cgroup, and the pod's resources of that generation.
 	PodActuated(uid types.UID, generation int64)
 }
 
-// Node is what pods learn of their node.
+// Node is what starting a pod needs to know about the node.
 type Node interface {
 	// HostIPs are the node's addresses, the primary one first.
 	HostIPs() []string
-	// NetworkReady tells why no pod of the pod network can start yet.
+	// NetworkReady returns why no pod of the pod network can start yet, nil if it can.
 	NetworkReady(ctx context.Context) error
 }
 
@@ -152,13 +153,14 @@ type Config struct {
 	Log        *slog.Logger
 }
 
-// Executor carries out plans. Its methods are safe for concurrent use by the workers of different pods.
+// Executor carries out plans. It decides nothing about a pod's life: that is lifecycle's. Its methods are safe for
+// concurrent use by the workers of different pods; calls for one pod come one after the other.
 type Executor struct {
 	cfg   Config
 	turns turns
 }
 
-// New checks the configuration.
+// New checks the configuration. It starts nothing.
 func New(cfg Config) (*Executor, error) {
 	for _, missing := range []bool{cfg.Runtime == nil, cfg.Images == nil, cfg.Volumes == nil, cfg.Resources == nil,
 		cfg.Cgroups == nil, cfg.Allocations == nil, cfg.Node == nil, cfg.Classes == nil, cfg.Events == nil,
@@ -171,21 +173,23 @@ func New(cfg Config) (*Executor, error) {
 	return &Executor{cfg: cfg, turns: newTurns()}, nil
 }
 
-// Pod is what an Executor remembers of a pod. It is the pod's worker's; nobody else touches it.
+// Pod is what an Executor remembers about a pod between its steps. It belongs to the pod's worker; nobody else touches
+// it, so it has no lock.
 type Pod struct {
 	// prepared: the pod has what it needs of the node, and mounts is set.
 	prepared bool
 	mounts   map[string]volume.Mounted
-	// attaching is since when it waits for volumes to be attached, or when users were last told so; zero: it does not.
+	// attaching is when the pod began to wait for volumes to be attached, or when users last got an event about it;
+	// zero while it does not wait.
 	attaching time.Time
 	// waited is how long its containers have waited for their images.
 	waited time.Duration
-	// byName is what is remembered of containers' starts.
+	// byName remembers the starts of containers, by name.
 	byName map[string]*starts
 }
 
 // Waited is how long the pod's containers have waited for their images.
 func (p *Pod) Waited() time.Duration { return p.waited }
 
-// NewPod is what is remembered of a pod at its begin.
+// NewPod returns what is remembered about a pod at the beginning of its life: nothing.
 func NewPod() *Pod { return &Pod{byName: map[string]*starts{}} }

@@ -16,7 +16,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// hook runs one lifecycle handler and waits for its end, or that of ctx.
+// hook runs one lifecycle handler and waits until it or ctx ends. It reads the pod's address from the runtime, because
+// it also runs at a pod's end, when nobody has gathered facts.
 func (e *Executor) hook(ctx context.Context, pod *corev1.Pod, c *corev1.Container, id string,
 	h *corev1.LifecycleHandler) error {
 	switch {
@@ -52,8 +53,9 @@ func (e *Executor) hook(ctx context.Context, pod *corev1.Pod, c *corev1.Containe
 	return errors.New("the hook has no handler")
 }
 
-// httpHook sends the request of an HTTP hook. Any answer is success, whatever its status and body: the hook was told. A
-// server that speaks no TLS where the hook asks for HTTPS is asked again without, and without credentials.
+// httpHook sends the request of an HTTP hook. Any answer is a success, whatever its status and body, because the hook
+// was delivered. If a server does not speak TLS although the hook asks for HTTPS, the request is sent again as HTTP,
+// without credentials.
 func (e *Executor) httpHook(ctx context.Context, pod *corev1.Pod, c *corev1.Container, a *corev1.HTTPGetAction,
 	podIP string) error {
 	req, err := prober.Request(ctx, c, a, podIP, "kube-lifecycle/"+kubeversion.API)
@@ -75,7 +77,7 @@ func (e *Executor) httpHook(ctx context.Context, pod *corev1.Pod, c *corev1.Cont
 	return nil
 }
 
-// send waits for the beginning of the answer.
+// send sends a request and reads at most 10 KiB of the answer's body; a longer one is cut off.
 func send(req *http.Request) error {
 	resp, err := prober.HTTPClient().Do(req)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// imageVolumes brings the images that c mounts as volumes to the node (KEP-4639) and returns their ids by the volume's
-// name; they stay at least until release is called. What goes wrong with one keeps the container waiting for the
-// reasons that its own image would.
+// imageVolumes brings the images that c mounts as volumes to the node (KEP-4639) and returns their ids by volume name.
+// They stay at least until release is called, which the caller does in any case but an error. A failure keeps the
+// container waiting with the same reasons as a failure of its own image.
 func (e *Executor) imageVolumes(ctx context.Context, pod *corev1.Pod, p *Pod,
 	c *corev1.Container) (ids map[string]string, release func(), err error) {
 	var releases []func()
@@ -41,8 +41,8 @@ func (e *Executor) imageVolumes(ctx context.Context, pod *corev1.Pod, p *Pod,
 	return ids, release, nil
 }
 
-// countImageVolumes counts the n images that a container has, or would have had, as volumes once the runtime was asked
-// to make it. Where that failed for another reason it is not known whether they were mounted.
+// countImageVolumes counts the n images that a container mounts as volumes, after the runtime was asked to create it.
+// If that failed for another reason, it is unknown whether they were mounted, and nothing is counted.
 func (e *Executor) countImageVolumes(n int, err error) {
 	if n > 0 && (err == nil || e.cfg.ImageVolumeFailed(err)) {
 		e.cfg.Metrics.ImageVolumesMounted(n, err == nil)

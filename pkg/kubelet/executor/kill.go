@@ -12,7 +12,7 @@ import (
 	"bonsai/pkg/trace"
 )
 
-// podGrace is the grace period of a pod's spec.
+// podGrace returns the grace period of a pod's spec, 30 s by default.
 func podGrace(pod *corev1.Pod) time.Duration {
 	if pod.Spec.TerminationGracePeriodSeconds != nil {
 		return runtime.Seconds(*pod.Spec.TerminationGracePeriodSeconds)
@@ -20,7 +20,8 @@ func podGrace(pod *corev1.Pod) time.Duration {
 	return 30 * time.Second
 }
 
-// KillPod ends all containers, then the sandboxes.
+// KillPod ends all containers within the grace period, then the sandboxes: the sandbox has the network that preStop
+// hooks and the last requests need. Containers that were made and are stuck are left alone; they do not run.
 func (e *Executor) KillPod(ctx context.Context, pod *corev1.Pod, rt *runtime.PodStatus, grace time.Duration) error {
 	begun := time.Now()
 	var list []*runtime.Container
@@ -45,7 +46,8 @@ func (e *Executor) KillPod(ctx context.Context, pod *corev1.Pod, rt *runtime.Pod
 	return nil
 }
 
-// killOne ends a container that its pod's plan wants gone.
+// killOne ends a container that its pod's plan wants gone. After a failed probe, that probe's grace period wins over
+// the pod's.
 func (e *Executor) killOne(ctx context.Context, pod *corev1.Pod, x lifecycle.Kill) error {
 	grace := podGrace(pod)
 	probe := x.Container.LivenessProbe
@@ -64,13 +66,14 @@ func (e *Executor) killOne(ctx context.Context, pod *corev1.Pod, x lifecycle.Kil
 	return e.stopper(pod, time.Now().Add(grace)).one(ctx, x.Status, nil)
 }
 
-// stopper ends containers of a pod whose grace period is over at end.
+// stopper returns a stopper for containers of a pod whose grace period ends at end.
 func (e *Executor) stopper(pod *corev1.Pod, end time.Time) *stopper {
 	return &stopper{pod: pod, end: end, stop: e.cfg.Runtime.StopContainer,
 		preStop: func(ctx context.Context, c *runtime.Container) { e.preStop(ctx, pod, c) }}
 }
 
-// preStop runs a container's preStop hook, if it has one.
+// preStop runs a container's preStop hook, if it has one. A hook that fails or exceeds the grace period gets an event;
+// a cancelled step does not, because it will be repeated.
 func (e *Executor) preStop(ctx context.Context, pod *corev1.Pod, cs *runtime.Container) {
 	c := runtime.ContainerSpec(pod, cs.Name)
 	if c == nil || c.Lifecycle == nil || c.Lifecycle.PreStop == nil {

@@ -27,7 +27,8 @@ type mountInput struct {
 	handler runtime.Handler
 }
 
-// mounts lists what is mounted into a container: its volumes, its hosts file and the file of its termination message.
+// mounts lists what is mounted into a container: its volumes, its hosts file and the file of its termination message. A
+// volume at /etc/hosts replaces the kubelet's file.
 func (e *Executor) mounts(pod *corev1.Pod, p *Pod, c *corev1.Container, ips []string,
 	given mountInput) ([]runtime.Mount, error) {
 	var out []runtime.Mount
@@ -57,6 +58,8 @@ func (e *Executor) mounts(pod *corev1.Pod, p *Pod, c *corev1.Container, ips []st
 	return out, nil
 }
 
+// volumeMount resolves one volumeMount. A subPath is made below the volume by Volumes, which defends against links that
+// lead out of it; that of an image volume is the runtime's.
 func (e *Executor) volumeMount(pod *corev1.Pod, p *Pod, c *corev1.Container, i int, m corev1.VolumeMount,
 	given mountInput) (runtime.Mount, error) {
 	v, ok := p.mounts[m.Name]
@@ -116,6 +119,7 @@ func volumeDevices(p *Pod, c *corev1.Container) ([]runtime.Device, error) {
 	return out, nil
 }
 
+// writeHosts writes the pod's hosts file: for the host network, the node's own with the pod's aliases.
 func (e *Executor) writeHosts(pod *corev1.Pod, ips []string) (string, error) {
 	var content []byte
 	if pod.Spec.HostNetwork {
@@ -135,7 +139,7 @@ func (e *Executor) writeHosts(pod *corev1.Pod, ips []string) (string, error) {
 	return path, nil
 }
 
-// handler is what the runtime's handler of the pod's sandbox can do.
+// handler returns what the runtime handler of the pod's sandbox can do; nothing without a sandbox.
 func (e *Executor) handler(rt *runtime.PodStatus) runtime.Handler {
 	if s := rt.Sandbox(); s != nil {
 		return e.cfg.Runtime.Handler(s.Handler)
@@ -143,7 +147,7 @@ func (e *Executor) handler(rt *runtime.PodStatus) runtime.Handler {
 	return runtime.Handler{}
 }
 
-// podIPs are the pod's addresses: its sandbox's, or the node's for the host network.
+// podIPs returns the pod's addresses: its sandbox's, or the node's for the host network.
 func (e *Executor) podIPs(pod *corev1.Pod, rt *runtime.PodStatus) []string {
 	if pod.Spec.HostNetwork {
 		return e.cfg.Node.HostIPs()

@@ -8,7 +8,7 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// ResizeError is why a resize could not be done.
+// ResizeError is why a resize could not be done. The syncer shows it in the condition PodResizeInProgress.
 type ResizeError struct{ Err error }
 
 // Error is the message of the pod's condition.
@@ -17,7 +17,8 @@ func (e *ResizeError) Error() string { return e.Err.Error() }
 // Unwrap is the cause.
 func (e *ResizeError) Unwrap() error { return e.Err }
 
-// grow gives the pod's cgroup what it is to have more, and then its running containers what they are to have.
+// grow raises the pod's cgroup first and then updates the running containers: a container may not have more than its
+// pod. Every container is tried, even after an error.
 func (e *Executor) grow(ctx context.Context, f lifecycle.Facts, plan lifecycle.Plan) error {
 	if plan.ResizePod {
 		if err := e.cfg.Cgroups.Grow(f.Pod); err != nil {
@@ -34,6 +35,8 @@ func (e *Executor) grow(ctx context.Context, f lifecycle.Facts, plan lifecycle.P
 	return nil
 }
 
+// update gives one running container its new resources and records that. A lower memory limit than the container uses
+// would kill it, so MayLimit is asked first.
 func (e *Executor) update(ctx context.Context, f lifecycle.Facts, u lifecycle.Update) error {
 	pod, c, id := f.Pod, u.Container, u.Status.ID.ID
 	was, gets := f.Resize.Actuated[c.Name], runtime.Effective(pod, c)
@@ -53,7 +56,8 @@ func (e *Executor) update(ctx context.Context, f lifecycle.Facts, u lifecycle.Up
 	return nil
 }
 
-// settle gives the pod's cgroup its values, once its containers have theirs: grown is why they do not.
+// settle gives the pod's cgroup its final values once its containers have theirs. grown is the error of grow: as long
+// as a container has more than it should, the pod's limit must not go below it.
 func (e *Executor) settle(f lifecycle.Facts, plan lifecycle.Plan, grown error) error {
 	if !plan.ResizePod || grown != nil {
 		return grown

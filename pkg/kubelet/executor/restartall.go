@@ -14,9 +14,9 @@ import (
 )
 
 // restartAll ends all containers of a pod at once, without hooks and grace period, and removes them with their logs,
-// except for the ephemeral ones, which run once only. The sandbox and the volumes stay; the next round begins with the
-// init containers (KEP-5532). The containers that asked for it are removed last, so that a restart of the kubelet in
-// between starts over, and wait out their back-off.
+// except for ephemeral ones, which run only once. The sandbox and the volumes stay; the next round begins with the init
+// containers (KEP-5532). The containers that caused the restart are removed last, so that a restart of the kubelet in
+// between starts over. They wait out their back-off.
 func (e *Executor) restartAll(ctx context.Context, f lifecycle.Facts, p *Pod) error {
 	causes := map[runtime.ContainerID]bool{}
 	for _, c := range lifecycle.RestartsAll(f) {
@@ -51,7 +51,7 @@ func (e *Executor) restartAll(ctx context.Context, f lifecycle.Facts, p *Pod) er
 	return nil
 }
 
-// backOffRemoved holds the next start of a container back as if its last life were still known to the runtime.
+// backOffRemoved holds back the next start of a removed container as if the runtime still had its last life.
 func (e *Executor) backOffRemoved(f lifecycle.Facts, p *Pod, c *runtime.Container) {
 	spec := runtime.ContainerSpec(f.Pod, c.Name)
 	if spec == nil {

@@ -17,8 +17,9 @@ import (
 	"bonsai/pkg/trace"
 )
 
-// PrepareRunning gives a pod that runs already when the kubelet starts its resources, directories and volumes, so that
-// its volumes stay fresh and it can have further containers.
+// PrepareRunning gives a pod that already runs when the kubelet starts its resources, directories and volumes. Its
+// volumes then stay fresh, and it can get further containers. It does nothing for a pod that this Executor has
+// prepared.
 func (e *Executor) PrepareRunning(ctx context.Context, pod *corev1.Pod, p *Pod, rt *runtime.PodStatus) error {
 	if p.prepared || !rt.SandboxReady() { // the making of its sandbox does it
 		return nil
@@ -29,7 +30,8 @@ func (e *Executor) PrepareRunning(ctx context.Context, pod *corev1.Pod, p *Pod, 
 	return e.mount(ctx, pod, p)
 }
 
-// prepare gives a pod what it must have before its sandbox is made.
+// prepare gives a pod what must exist before its sandbox: the cgroup that is the sandbox's parent, and the directory
+// that the runtime writes logs to.
 func (e *Executor) prepare(ctx context.Context, pod *corev1.Pod) error {
 	if err := e.cfg.Resources.Prepare(ctx, pod); err != nil {
 		return err
@@ -40,6 +42,7 @@ func (e *Executor) prepare(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
+// mount makes the volumes. Only when all of them are ready is the pod prepared.
 func (e *Executor) mount(ctx context.Context, pod *corev1.Pod, p *Pod) error {
 	begun := time.Now()
 	mounts, err := e.cfg.Volumes.Mount(ctx, pod)
@@ -57,8 +60,8 @@ func (e *Executor) mount(ctx context.Context, pod *corev1.Pod, p *Pod) error {
 // attachPatience is how long a pod waits for its volumes to be attached before users hear of it; upstream's.
 const attachPatience = 2*time.Minute + 3*time.Second
 
-// tellFailedMount tells users of each volume that could not be had, and of those that are not attached yet once in
-// attachPatience.
+// tellFailedMount sends an event for each volume that could not be made. Volumes that are not attached yet are the
+// usual course: they get one event in attachPatience, for all of them together.
 func (e *Executor) tellFailedMount(pod *corev1.Pod, p *Pod, err error) {
 	list := []error{err}
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
@@ -90,7 +93,9 @@ func (e *Executor) tellFailedMount(pod *corev1.Pod, p *Pod, err error) {
 	}
 }
 
-// newSandbox makes a sandbox; the volumes are mounted meanwhile.
+// newSandbox makes a sandbox while the volumes are being mounted: both are slow, and neither needs the other. It always
+// waits for the mount, because p must not be touched after the step. If the mount fails, the sandbox stays, and the
+// next round mounts again.
 func (e *Executor) newSandbox(ctx context.Context, f lifecycle.Facts, p *Pod, attempt uint32) error {
 	pod := f.Pod
 	if err := e.networkReady(ctx, pod); err != nil {
@@ -138,8 +143,8 @@ func (e *Executor) newSandbox(ctx context.Context, f lifecycle.Facts, p *Pod, at
 	return mountErr
 }
 
-// hostUsers tells why a pod cannot start that asks for users of its own: it must not run with those of the node
-// instead.
+// hostUsers returns why a pod that asks for user namespaces cannot have them, nil if it can. Such a pod must not fall
+// back to the node's users: it would get more rights than its author meant.
 func (e *Executor) hostUsers(pod *corev1.Pod, handler string) error {
 	const refused = "can't set `spec.hostUsers: false`, "
 	switch {
@@ -151,7 +156,8 @@ func (e *Executor) hostUsers(pod *corev1.Pod, handler string) error {
 	return errors.New(refused + "runtime does not support user namespaces")
 }
 
-// networkReady tells why a pod of the pod network cannot start yet.
+// networkReady returns why a pod of the pod network cannot start yet. Pods of the host network, such as the network's
+// own agents, must start without it.
 func (e *Executor) networkReady(ctx context.Context, pod *corev1.Pod) error {
 	if pod.Spec.HostNetwork {
 		return nil
@@ -159,6 +165,8 @@ func (e *Executor) networkReady(ctx context.Context, pod *corev1.Pod) error {
 	return e.cfg.Node.NetworkReady(ctx)
 }
 
+// sandboxOptions returns the options of a sandbox. They are computed again for each container and must be the same
+// then. Problems of the DNS configuration are shown once, at the pod's first sandbox.
 func (e *Executor) sandboxOptions(pod *corev1.Pod, rt *runtime.PodStatus, attempt uint32) runtime.SandboxOptions {
 	hostname, domain := dns.Hostname(pod, e.cfg.DNS.ClusterDomain)
 	if pod.Spec.SetHostnameAsFQDN != nil && *pod.Spec.SetHostnameAsFQDN && domain != "" {

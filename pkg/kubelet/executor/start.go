@@ -19,10 +19,11 @@ import (
 	"bonsai/pkg/trace"
 )
 
-// retryAfter is how long a container waits that could not be made.
+// retryAfter is the pause before a container that could not be made is tried again.
 const retryAfter = 10 * time.Second
 
-// startError is why a container was not started, as its status shows it.
+// startError is why a container was not started, as its status shows it. until is when to try again; zero: after
+// retryAfter.
 type startError struct {
 	reason string
 	err    error
@@ -32,7 +33,8 @@ type startError struct {
 // Error is the message of the container's status.
 func (e *startError) Error() string { return e.err.Error() }
 
-// start brings one container up. What goes wrong is kept as the reason why it waits; it is tried again later.
+// start brings one container up. A startError becomes the reason why the container waits, and is no error of the step:
+// the next container still gets its turn. Other errors, and the end of ctx, end the step.
 func (e *Executor) start(ctx context.Context, f lifecycle.Facts, p *Pod, s lifecycle.Start) error {
 	name, past := s.Container.Name, p.starts(s.Container)
 	past.secrets = ""
@@ -57,6 +59,9 @@ func (e *Executor) start(ctx context.Context, f lifecycle.Facts, p *Pod, s lifec
 	return nil
 }
 
+// tryStart pulls, creates and starts a container. The images stay held until the container exists, because the garbage
+// collection could remove them in between. The restart is counted for the back-off only once the container was created:
+// failures before that have their own delay.
 func (e *Executor) tryStart(ctx context.Context, f lifecycle.Facts, p *Pod, s lifecycle.Start) error {
 	pod, c := f.Pod, s.Container
 	now := time.Now()
@@ -109,7 +114,8 @@ func (e *Executor) tryStart(ctx context.Context, f lifecycle.Facts, p *Pod, s li
 	return e.postStart(ctx, f, c, id)
 }
 
-// postStart runs the hook that follows the start; a failure ends the container.
+// postStart runs the hook that follows the start, without a time limit of its own. A failure ends the container, which
+// then restarts by its policy.
 func (e *Executor) postStart(ctx context.Context, f lifecycle.Facts, c *corev1.Container, id string) error {
 	if c.Lifecycle == nil || c.Lifecycle.PostStart == nil {
 		return nil
@@ -126,7 +132,7 @@ func (e *Executor) postStart(ctx context.Context, f lifecycle.Facts, c *corev1.C
 	return &startError{reason: "PostStartHookError", err: errors.New("PostStartHook failed"), until: time.Now()}
 }
 
-// cause is the runtime's own text of a failed call.
+// cause returns the runtime's own text of a failed call, without what the CRI client added: it goes into the status.
 func (e *Executor) cause(err error) string {
 	if u := errors.Unwrap(err); u != nil {
 		err = u
@@ -134,7 +140,7 @@ func (e *Executor) cause(err error) string {
 	return e.cfg.Message(err)
 }
 
-// holdImage is ensureImage, and keeps the image from being removed until release is called.
+// holdImage is ensureImage that also protects the image from garbage collection until release is called.
 func (e *Executor) holdImage(ctx context.Context, pod *corev1.Pod, p *Pod, c *corev1.Container, image string,
 	policy corev1.PullPolicy) (*runtime.Image, func(), error) {
 	return e.cfg.Images.Hold(ctx, func() (*runtime.Image, error) {
@@ -142,7 +148,9 @@ func (e *Executor) holdImage(ctx context.Context, pod *corev1.Pod, p *Pod, c *co
 	})
 }
 
-// ensureImage brings an image that the container needs to the node.
+// ensureImage brings an image that the container needs to the node. A pull secret that cannot be read gets an event and
+// does not stop the pull: the image may be public or on the node. A failed pull shows as ErrImagePull for a second, and
+// as ImagePullBackOff after that.
 func (e *Executor) ensureImage(ctx context.Context, pod *corev1.Pod, p *Pod, c *corev1.Container, image string,
 	policy corev1.PullPolicy) (*runtime.Image, error) {
 	secrets, err := e.pullSecrets(ctx, pod)
@@ -172,7 +180,8 @@ func (e *Executor) ensureImage(ctx context.Context, pod *corev1.Pod, p *Pod, c *
 	return img, err
 }
 
-// RetryPulls makes containers be tried at once that wait for an image where the pod's pull secrets have changed since.
+// RetryPulls cancels the delay of containers that wait for an image, if the pod's pull secrets have changed since the
+// failure: the user has probably just corrected them.
 func (e *Executor) RetryPulls(ctx context.Context, pod *corev1.Pod, p *Pod) {
 	if len(pod.Spec.ImagePullSecrets) == 0 {
 		return
@@ -188,8 +197,7 @@ func (e *Executor) RetryPulls(ctx context.Context, pod *corev1.Pod, p *Pod) {
 	}
 }
 
-// pullSecrets reads the pod's pull secrets; those that are missing are named in the error, the others returned all the
-// same.
+// pullSecrets reads the pod's pull secrets. The error names those that are missing; the others are returned anyway.
 func (e *Executor) pullSecrets(ctx context.Context, pod *corev1.Pod) ([]corev1.Secret, error) {
 	var out []corev1.Secret
 	var missing []string
@@ -210,8 +218,8 @@ func (e *Executor) pullSecrets(ctx context.Context, pod *corev1.Pod) ([]corev1.S
 	return out, nil
 }
 
-// request builds all that the runtime must know of a container; its errors are the user's to fix. mounted are the
-// images of its image volumes.
+// request builds the runtime's description of a container; its errors are for the user to fix. mounted are the images
+// of its image volumes, by volume name. The user is checked first: nothing is made for a container that may not run.
 func (e *Executor) request(ctx context.Context, f lifecycle.Facts, p *Pod, s lifecycle.Start, img *runtime.Image,
 	mounted map[string]string) (runtime.ContainerRequest, error) {
 	pod, c := f.Pod, s.Container
@@ -254,8 +262,8 @@ func (e *Executor) request(ctx context.Context, f lifecycle.Facts, p *Pod, s lif
 		Sandbox: e.sandboxOptions(pod, f.Runtime, sandbox.Attempt), Node: e.cfg.Capacity}, nil
 }
 
-// targetOf is the id of the container whose processes an ephemeral container is to see, "" for none. One that the
-// runtime does not have yet is an error.
+// targetOf returns the id of the container whose processes an ephemeral container is to see, "" for none. A target that
+// the runtime does not have yet is an error: the container is tried again later.
 func targetOf(pod *corev1.Pod, name string, rt *runtime.PodStatus) (string, error) {
 	for _, e := range pod.Spec.EphemeralContainers {
 		if e.Name == name && e.TargetContainerName != "" {
@@ -268,7 +276,8 @@ func targetOf(pod *corev1.Pod, name string, rt *runtime.PodStatus) (string, erro
 	return "", nil
 }
 
-// checkUser refuses a container that must not run as root and would.
+// checkUser refuses a container that must not run as root (runAsNonRoot) and would, or whose user is a name, which only
+// the image could resolve to a number. The container's settings override the pod's.
 func checkUser(pod *corev1.Pod, c *corev1.Container, img *runtime.Image) error {
 	var nonRoot *bool
 	var uid *int64

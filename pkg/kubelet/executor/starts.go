@@ -9,21 +9,21 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// starts is what is remembered of the starts of one container: why it waits, and until when.
+// starts is what is remembered about the starts of one container: why it waits, and until when.
 type starts struct {
-	// hash is what the container is made of. A corrected container begins with a clean sheet.
+	// hash identifies the definition that this is about. A corrected container begins with a clean sheet.
 	hash    string
 	backOff lifecycle.BackOff
 	// reason is why it does not run, its zero value if there is none.
 	reason lifecycle.Reason
 	// retry is when a container that could not be started is to be tried again, zero: now.
 	retry time.Time
-	// secrets is images.Fingerprint of the pull secrets that the wait for an image is about, "" if it does not wait for
-	// one.
+	// secrets is images.Fingerprint of the pull secrets with which a pull failed, "" if the container does not wait for
+	// an image.
 	secrets string
 }
 
-// starts returns what is remembered of a container as its spec is now.
+// starts returns what is remembered about a container with its present definition.
 func (p *Pod) starts(c *corev1.Container) *starts {
 	hash := lifecycle.Hash(c)
 	s := p.byName[c.Name]
@@ -45,7 +45,8 @@ func (p *Pod) Reasons(pod *corev1.Pod) map[string]lifecycle.Reason {
 	return out
 }
 
-// BackOff is until when containers must not be started again, by name; absent: they may.
+// BackOff returns, by name, the times before which containers must not be started again: the later one of the retry
+// after a failed start and the back-off after an end. Containers without an entry may start.
 func (e *Executor) BackOff(pod *corev1.Pod, p *Pod, rt *runtime.PodStatus) map[string]time.Time {
 	out, now := map[string]time.Time{}, time.Now()
 	for c := range runtime.Containers(pod) {
@@ -63,6 +64,7 @@ func (e *Executor) BackOff(pod *corev1.Pod, p *Pod, rt *runtime.PodStatus) map[s
 	return out
 }
 
+// lastExited returns the newest container of that name that has ended, nil if there is none. rt is sorted newest first.
 func lastExited(rt *runtime.PodStatus, name string) *runtime.Container {
 	for i := range rt.Containers {
 		if c := &rt.Containers[i]; c.Name == name && c.State == runtime.StateExited {

@@ -17,10 +17,10 @@ import (
 // up.
 const minGrace = 2 * time.Second
 
-// stopper ends containers of one pod. Its functions are called from several goroutines.
+// stopper ends containers of one pod. Its functions are called from several goroutines at once.
 type stopper struct {
 	pod *corev1.Pod
-	// end is when the grace period is over, which preStop hooks, the wait for one's turn and the stop signal share.
+	// end is the end of the grace period, which preStop hooks, the wait for other containers and the stop signal share.
 	end time.Time
 	// preStop runs the container's hook, if it has one, until ctx is done.
 	preStop func(ctx context.Context, c *runtime.Container)
@@ -28,11 +28,12 @@ type stopper struct {
 	stop func(ctx context.Context, id string, grace time.Duration) error
 }
 
-// all ends a pod's containers. Their preStop hooks begin together. Then the regular ones are stopped, each after its
-// own hook; a sidecar is stopped once these and the sidecars after it have ended, or the grace period is over.
+// all ends a pod's containers. Their preStop hooks start together. Then the regular ones are stopped, each after its
+// own hook. A sidecar is stopped once the regular containers and the sidecars after it have ended, or the grace period
+// is over.
 //
-// The rules: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination (steps 1 and 2, and
-// "Pod Termination And Sidecar Containers").
+// The rules: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination (steps 1 and 2, and "Pod
+// Termination And Sidecar Containers").
 func (s *stopper) all(ctx context.Context, list []*runtime.Container) error {
 	ended := make([]chan struct{}, len(list))
 	for i := range list {
@@ -56,7 +57,8 @@ func (s *stopper) all(ctx context.Context, list []*runtime.Container) error {
 	return errors.Join(errs...)
 }
 
-// place is a container's place in the order of stopping: 0 for all but running sidecars, of which the last has 1.
+// place returns a container's rank in the order of stopping: 0 for all but running sidecars, 1 for the last sidecar,
+// and more for those before it.
 func (s *stopper) place(c *runtime.Container) int {
 	init := s.pod.Spec.InitContainers
 	for i := range init {
@@ -67,7 +69,8 @@ func (s *stopper) place(c *runtime.Container) int {
 	return 0
 }
 
-// one runs the preStop hook, waits for those that end before this container, and stops it.
+// one runs the preStop hook, waits for the containers that must end before this one, and stops it. A container gets at
+// least minGrace for its stop signal, however long the hook took, unless the deletion asked for less.
 func (s *stopper) one(ctx context.Context, c *runtime.Container, before []<-chan struct{}) error {
 	timed, cancel := context.WithDeadline(ctx, s.end)
 	defer cancel()
@@ -93,7 +96,8 @@ func (s *stopper) one(ctx context.Context, c *runtime.Container, before []<-chan
 	return nil
 }
 
-// shortGrace is the deletion's grace period if it is shorter than the least one, else -1: "now" means now.
+// shortGrace returns the deletion's grace period if it is shorter than minGrace, else -1: a user who deletes "now" does
+// not wait.
 func shortGrace(pod *corev1.Pod) time.Duration {
 	if pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds < int64(minGrace/time.Second) {
 		return time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second

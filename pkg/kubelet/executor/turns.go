@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// turnLength is how long a sandbox has its turn at most. One that takes longer waits for something (a plug-in of the
-// pod network, as a rule) rather than for the processor, and must not keep other pods from starting.
+// turnLength is the longest time that a sandbox keeps its turn. A sandbox that takes longer waits for something, as a
+// rule for a plug-in of the pod network, rather than for the processor, and must not keep other pods from starting.
 const turnLength = time.Second
 
-// turns are had by those who make sandboxes: a few at a time, first come, first served. The runtime takes as many at
-// once as it is given, and shares the processors among all of them and the containers of the pods before: of many pods
-// that begin together none would run until nearly all of them do. With turns the first pods' containers run while the
-// last pods' sandboxes wait.
+// turns limits how many sandboxes are made at a time, first come, first served. The runtime accepts any number at once
+// and shares the processors among all of them and the containers of earlier pods: of many pods that begin together,
+// none would run until nearly all of them do. With turns, the containers of the first pods run while the sandboxes of
+// the last pods wait.
 type turns struct{ free chan struct{} }
 
 // newTurns has two turns at a time for each processor, as a part of what is done waits for the disk and the kernel.

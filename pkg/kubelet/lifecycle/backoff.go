@@ -23,9 +23,9 @@ type BackOff struct {
 	Updated time.Time
 }
 
-// Until tells when a container that ended at finished may start again; zero: at once. limit is the longest delay, 0 for
-// BackOffMax. One that ended later than now did so before the clock was put back, perhaps by hours: its delay runs from
-// its last restart then.
+// Until returns when a container that ended at finished may start again; zero: at once. limit is the longest delay, 0
+// for backOffMax. If finished is later than now, the clock was put back since, perhaps by hours: the delay then runs
+// from the last restart, whose monotonic reading does not jump.
 func (b BackOff) Until(finished, now time.Time, limit time.Duration) time.Time {
 	switch {
 	case b.Delay == 0:
@@ -47,8 +47,8 @@ func (b BackOff) Restarted(finished, now time.Time, limit time.Duration) BackOff
 	return BackOff{Delay: min(2*b.Delay, longest(limit)), Updated: now}
 }
 
-// outlived reports whether the container ran well until its end, for twice the longest delay: its history is forgotten
-// then.
+// outlived reports whether the container ran for twice the longest delay before it ended. Its history is forgotten
+// then: it works, and this end is a new failure.
 func (b BackOff) outlived(finished time.Time, limit time.Duration) bool {
 	return finished.Sub(b.Updated) > 2*longest(limit)
 }

@@ -12,7 +12,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// conditions are the kubelet's own conditions of a pod whose other status fields are set.
+// conditions returns the kubelet's own conditions of a pod. The other fields of st are set already: readiness is
+// computed from the statuses of containers that will be reported with it.
 func conditions(f Facts, r Report, st *corev1.PodStatus) []corev1.PodCondition {
 	ready := containersReady(f.Pod, st)
 	return append(append(append(restartingAll(f), disrupted(r)...), resizing(f)...),
@@ -24,7 +25,7 @@ func conditions(f Facts, r Report, st *corev1.PodStatus) []corev1.PodCondition {
 	)
 }
 
-// disrupted tells controllers that the pod's end says nothing of what it runs
+// disrupted returns the condition that lets controllers tell an end by the node from a failure of the workload
 // (https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions).
 func disrupted(r Report) []corev1.PodCondition {
 	if r.Disruption == "" {
@@ -35,6 +36,8 @@ func disrupted(r Report) []corev1.PodCondition {
 			Message: r.Disruption}}
 }
 
+// sandboxCondition is PodReadyToStartContainers: the sandbox runs and has its addresses. On the host's network there
+// are none to wait for.
 func sandboxCondition(f Facts) corev1.PodCondition {
 	c := corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse}
 	if s := f.Runtime.Sandbox(); s != nil && s.Ready && (s.HostNetwork || len(s.IPs) > 0) {
@@ -43,6 +46,8 @@ func sandboxCondition(f Facts) corev1.PodCondition {
 	return c
 }
 
+// initialized is the condition Initialized. It stays true once a regular container has begun, even if a sidecar is
+// restarting: controllers take it for a step that is done once.
 func initialized(pod *corev1.Pod, st *corev1.PodStatus) corev1.PodCondition {
 	c := corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}
 	if st.Phase == corev1.PodSucceeded {
@@ -75,6 +80,8 @@ func anyBegun(st *corev1.PodStatus) bool {
 	return false
 }
 
+// containersReady is the condition ContainersReady: all regular containers and all sidecars are ready. Init containers
+// that have done their work do not count.
 func containersReady(pod *corev1.Pod, st *corev1.PodStatus) corev1.PodCondition {
 	c := corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionFalse}
 	if ended(&c, st.Phase) {
@@ -161,8 +168,9 @@ func condition(cs []corev1.PodCondition, t corev1.PodConditionType) *corev1.PodC
 	return nil
 }
 
-// mergeConditions keeps the conditions of others and the transition times of those that did not change. Those of a
-// resize are not there any more once they do not hold.
+// mergeConditions returns our conditions together with those that other writers set on the object. A condition whose
+// status did not change keeps its transition time. Conditions of a resize are the exception: once ours does not have
+// one, it is gone, since it describes only the present.
 func mergeConditions(old, own []corev1.PodCondition, generation int64, now metav1.Time) []corev1.PodCondition {
 	out := make([]corev1.PodCondition, 0, len(own)+len(old))
 	for _, c := range own {

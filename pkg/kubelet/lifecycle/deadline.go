@@ -24,7 +24,7 @@ func Deadline(pod *corev1.Pod) time.Time {
 	return pod.Status.StartTime.Add(runtime.Seconds(*pod.Spec.ActiveDeadlineSeconds))
 }
 
-// Earlier is the earlier of two times, of which the zero one is never.
+// Earlier returns the earlier of two times; the zero time means never.
 func Earlier(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b

@@ -17,31 +17,33 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Probes are the probe results of one running container. That of a probe which the container does not have is not
-// looked at.
+// Probes are the probe results of one running container. Results of probes that its spec does not have are ignored.
 type Probes struct {
 	Startup, Readiness, Liveness runtime.ProbeResult
-	// PostStart tells that the container's postStart hook has ended.
+	// PostStart is set once the container's postStart hook has ended.
 	PostStart bool
 }
 
-// Facts is everything the decisions are made from.
+// Facts is everything that the decisions are made from. Next and Status read it and change nothing in it.
 type Facts struct {
 	Pod *corev1.Pod
 	// Runtime is what the runtime knows; never nil.
 	Runtime *runtime.PodStatus
 	// Probes are the results by container id ("containerd://…").
 	Probes map[string]Probes
-	// BackOff tells until when a container, by name, must not be started again; absent: it may.
+	// BackOff is the time before which a container, by name, must not be started again; without an entry it may start.
 	BackOff map[string]time.Time
-	// Resize tells how far the resize of the pod is. Pod has what the node gives it, not what its newest spec asks for.
+	// Resize is the state of the pod's resize. Pod has the resources that the node gave it, not those that its newest
+	// spec asks for.
 	Resize runtime.Resizing
-	// Terminating tells that the pod is being ended: nothing is started any more.
+	// Terminating is set when the pod is being ended: nothing is started any more.
 	Terminating bool
 	Now         time.Time
 }
 
-// Hash identifies the part of a container's spec a change of which replaces the container: its name and its image.
+// Hash identifies the part of a container's spec whose change replaces the container: its name and its image. It is
+// stored with the container in the runtime, so its algorithm must not change. Resources are left out, because they
+// change in place.
 func Hash(c *corev1.Container) string {
 	b, err := json.Marshal(struct{ Name, Image string }{c.Name, c.Image})
 	if err != nil {
@@ -52,7 +54,8 @@ func Hash(c *corev1.Container) string {
 	return strconv.FormatUint(uint64(h.Sum32()), 16)
 }
 
-// restarts reports whether a container that ended with that exit code is to be started again.
+// restarts reports whether a container that ended with that exit code is to be started again. The first matching rule
+// decides; without one, the container's own restart policy, and without that the pod's.
 func restarts(pod *corev1.Pod, c *corev1.Container, exit int32) bool {
 	policy := string(pod.Spec.RestartPolicy)
 	if c.RestartPolicy != nil {
@@ -72,7 +75,7 @@ func restarts(pod *corev1.Pod, c *corev1.Container, exit int32) bool {
 }
 
 // hasStarted reports whether a running container has started up: its startup probe succeeded and its postStart hook
-// ended.
+// ended. Sidecars hold back the containers after them until then.
 func hasStarted(f Facts, c *corev1.Container, s *runtime.Container) bool {
 	if s == nil || s.State != runtime.StateRunning {
 		return false

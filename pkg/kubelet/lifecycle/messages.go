@@ -10,8 +10,8 @@ import (
 // an equal part.
 const maxMessages = 12 << 10
 
-// boundMessages cuts off termination messages, between two characters. Objects are kept many times over: by etcd, and
-// by each that watches pods.
+// boundMessages cuts off termination messages, between two characters. A user chooses them, and every object is kept
+// many times over: by etcd, by the API server's caches and by each client that watches pods.
 func boundMessages(st *corev1.PodStatus) {
 	lists := [...][]corev1.ContainerStatus{st.InitContainerStatuses, st.ContainerStatuses,
 		st.EphemeralContainerStatuses}

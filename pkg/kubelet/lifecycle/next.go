@@ -10,9 +10,9 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Plan is what to do next, in the order of the fields: kill the pod or some containers, make a sandbox, give containers
-// other resources, remove and start containers one after another. A plan whose Done is true has nothing more to do
-// until something changes or Wake comes.
+// Plan is what to do next, in the order of the fields: kill the pod or some containers, make a sandbox, resize
+// containers, remove and start containers one after another. If Done returns true, there is nothing to do until
+// something changes or Wake comes. KillPod and RestartAll exclude what follows them; the next round plans that.
 type Plan struct {
 	// KillPod ends all containers and the sandboxes; with NewSandbox a new life begins then.
 	KillPod bool
@@ -27,8 +27,8 @@ type Plan struct {
 	ResizePod bool
 	// Updates give containers other resources while they run.
 	Updates []Update
-	// Remove takes away containers that were made and never ran, because the kubelet or the runtime died in between:
-	// one of Start takes the place of each, and its attempt.
+	// Remove lists containers that were made and never ran, because the kubelet or the runtime died in between. For
+	// each, Start has a container that takes its place and its attempt.
 	Remove []*runtime.Container
 	// Start starts containers in order; those of one kind only: the init containers first, one at a time.
 	Start []Start
@@ -41,7 +41,7 @@ type Plan struct {
 // exitKilled is the exit code of a container that ended by SIGKILL.
 const exitKilled = 137
 
-// Done tells that there is nothing to do now.
+// Done reports whether there is nothing to do now. Remove is not looked at: it never comes without Start.
 func (p Plan) Done() bool {
 	return !p.KillPod && !p.RestartAll && !p.NewSandbox && len(p.Kill) == 0 && !p.ResizePod && len(p.Updates) == 0 &&
 		len(p.Start) == 0
@@ -57,7 +57,7 @@ type Kill struct {
 	Reason killReason
 }
 
-// killReason chooses the grace period of a killed container.
+// killReason is why a single container is killed. It chooses the grace period: a probe may have its own.
 type killReason int
 
 // The reasons to end a single container.
@@ -78,7 +78,9 @@ type Start struct {
 	Kind runtime.Kind
 }
 
-// Next computes the actions for a pod that is to run.
+// Next computes the actions for a pod that is to run. The order of the questions matters: a pod that is ending needs no
+// sandbox, a pod without a sandbox has no containers to compare, and a restart of all containers makes any other plan
+// obsolete. If no container is left that runs or will run, the pod is killed, which ends its sandbox.
 func Next(f Facts) Plan {
 	if f.Terminating || f.Pod.DeletionTimestamp != nil {
 		return Plan{KillPod: f.Runtime.Running() || f.Runtime.SandboxReady()}
@@ -111,8 +113,8 @@ func Next(f Facts) Plan {
 	return p.plan
 }
 
-// needSandbox reports whether the pod needs a new sandbox: there is none, it is not ready, its network changed or it
-// has no address.
+// needSandbox reports whether the pod needs a new sandbox, and its attempt: there is none, it is not ready, its network
+// changed, it has no address, or more than one is ready at a time.
 func needSandbox(f Facts) (bool, uint32) {
 	s := f.Runtime.Sandbox()
 	switch {
@@ -161,8 +163,8 @@ func anyLeft(f Facts) bool {
 	return true
 }
 
-// past is how the newest container of that name ended, or ends with its sandbox; false: none has begun. One that ran
-// when it was last reported and that the runtime has forgotten was killed.
+// past returns how the newest container of that name ended, or will end with its sandbox; ended is false if none has
+// begun. A container that ran when it was last reported, and that the runtime has forgotten, was killed.
 func past(f Facts, name string) (exit int32, ended bool) {
 	if s := f.Runtime.Container(name); s != nil {
 		switch s.State {
@@ -193,13 +195,14 @@ func past(f Facts, name string) (exit int32, ended bool) {
 	return 0, false
 }
 
+// planner collects a Plan for a pod whose sandbox is good. It reads Facts; only plan changes.
 type planner struct {
 	Facts
 	sandbox string
 	plan    Plan
 }
 
-// current is the newest container of that name in the present sandbox.
+// current returns the newest container of that name in the present sandbox. Containers of former sandboxes are history.
 func (p *planner) current(name string) *runtime.Container {
 	s := p.Runtime.Container(name)
 	if s == nil || s.SandboxID != p.sandbox {
@@ -208,6 +211,8 @@ func (p *planner) current(name string) *runtime.Container {
 	return s
 }
 
+// attempt is the restart count of the next container of that name. A container that was made and never ran is replaced
+// under its own count; what the runtime has forgotten continues from the status.
 func (p *planner) attempt(name string) int {
 	if s := p.Runtime.Container(name); s != nil {
 		if s.State == runtime.StateCreated && !s.Stuck {
@@ -226,7 +231,7 @@ func (p *planner) attempt(name string) int {
 	return 0
 }
 
-// start adds a container unless it is held back.
+// start adds a container to the plan unless its back-off holds it back; then the plan has the time to wake up.
 func (p *planner) start(c *corev1.Container, k runtime.Kind) {
 	if until, ok := p.BackOff[c.Name]; ok && until.After(p.Now) {
 		p.plan.Wait[c.Name] = until
@@ -242,6 +247,7 @@ func (p *planner) kill(c *corev1.Container, s *runtime.Container, why killReason
 	p.plan.Kill = append(p.plan.Kill, Kill{Container: c, Status: s, Reason: why, Message: message})
 }
 
+// ephemeral starts ephemeral containers, each once: they are never restarted, and wait for nothing.
 func (p *planner) ephemeral() {
 	for i := range p.Pod.Spec.EphemeralContainers {
 		c := (*corev1.Container)(&p.Pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)
@@ -251,8 +257,9 @@ func (p *planner) ephemeral() {
 	}
 }
 
-// initContainers starts the next init container if one is due. done: the regular ones may run; failed: the pod has
-// failed.
+// initContainers starts the next init container if one is due. done: the regular containers may run; failed: the pod
+// has failed. Once a regular container was made, only sidecars are looked after: the others' work is done, even if the
+// runtime has forgotten them.
 func (p *planner) initContainers() (done, failed bool) {
 	begun := p.regularBegun()
 	for i := range p.Pod.Spec.InitContainers {
@@ -324,7 +331,8 @@ func (p *planner) sidecar(c *corev1.Container, s *runtime.Container) bool {
 	return false
 }
 
-// unhealthy tells why a running container must be replaced, 0 if it need not.
+// unhealthy returns why a running container must be replaced, with the text of its event; 0 if it need not. A changed
+// definition comes first: then the probes' results are about a container that goes anyway.
 func (p *planner) unhealthy(c *corev1.Container, s *runtime.Container) (killReason, string) {
 	probes := p.Probes[s.ID.String()]
 	switch {
@@ -385,8 +393,8 @@ func (p *planner) regular() (keep bool) {
 	return keep || len(p.plan.Kill) > 0
 }
 
-// restartsAfterKill reports whether a container comes back that is killed for its probe or its unknown state: it ends
-// with a failure.
+// restartsAfterKill reports whether a container comes back that is killed for its probe or its unknown state: for the
+// restart policy that is a failure.
 func restartsAfterKill(pod *corev1.Pod, c *corev1.Container) bool {
 	return restarts(pod, c, exitKilled)
 }

@@ -6,8 +6,8 @@ import (
 	"bonsai/api/podspec"
 )
 
-// podPhase computes the pod's phase from its container statuses. terminal tells that the pod has ended for good: no
-// container runs and none will.
+// podPhase computes the pod's phase from its container statuses. terminal is set when no container runs and none will.
+// A static pod is never over: its manifest wants it to run as long as it exists.
 func podPhase(pod *corev1.Pod, inits, regulars []corev1.ContainerStatus, terminal, static bool) corev1.PodPhase {
 	pendingInit, failedInit := countInits(pod, inits)
 	if failedInit > 0 {
@@ -52,7 +52,8 @@ func podPhase(pod *corev1.Pod, inits, regulars []corev1.ContainerStatus, termina
 	return stoppedPhase(pod, regulars, stopped == succeeded)
 }
 
-// stoppedPhase is the phase of a pod all of whose regular containers have stopped.
+// stoppedPhase returns the phase of a pod whose regular containers have all stopped. It is Running while one of them
+// will start again.
 func stoppedPhase(pod *corev1.Pod, regulars []corev1.ContainerStatus, succeeded bool) corev1.PodPhase {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]

@@ -16,8 +16,8 @@ type Update struct {
 	Status    *runtime.Container
 }
 
-// behind reports whether a container runs with other resources than its pod has for it. One that does not run gets them
-// when it is started.
+// behind reports whether a container runs with other resources than the pod has for it. A container that does not run
+// gets them when it starts.
 func behind(f Facts, c *corev1.Container) bool {
 	has, ok := f.Resize.Actuated[c.Name]
 	s := f.Runtime.Container(c.Name)
@@ -31,7 +31,7 @@ func ResizeInProgress(f Facts) bool {
 	})
 }
 
-// resizable are the containers that have resources.
+// resizable returns the containers that can be resized: ephemeral ones have no resources.
 func resizable(pod *corev1.Pod) []*corev1.Container {
 	var out []*corev1.Container
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -42,8 +42,8 @@ func resizable(pod *corev1.Pod) []*corev1.Container {
 	return out
 }
 
-// restartsForResize reports whether a running container must be restarted to get its new resources: one that changes
-// has that policy.
+// restartsForResize reports whether a running container must restart to get its new resources: the resize policy of one
+// of the resources that change says so.
 func restartsForResize(f Facts, c *corev1.Container) bool {
 	if !behind(f, c) {
 		return false
@@ -62,7 +62,8 @@ func sameAmount(a, b corev1.ResourceList, name corev1.ResourceName) bool {
 	return inA == inB && x.Cmp(y) == 0
 }
 
-// resize plans what containers that go on running are given.
+// resize plans the updates of containers that go on running. Containers that are killed anyway start with the new
+// values.
 func (p *planner) resize() {
 	p.plan.ResizePod = p.Resize.PodActuates
 	for _, c := range resizable(p.Pod) {
@@ -73,8 +74,8 @@ func (p *planner) resize() {
 	}
 }
 
-// resizing are the conditions of a pod that does not have what its spec asks for, or whose containers do not have what
-// the pod has. They are of the generation that they are about.
+// resizing returns the conditions of a resize: PodResizePending while the node has not granted it, PodResizeInProgress
+// while containers do not have what was granted. Both may hold at once, about different generations of the pod.
 func resizing(f Facts) []corev1.PodCondition {
 	var out []corev1.PodCondition
 	if r := f.Resize; r.Reason != "" {
@@ -92,14 +93,14 @@ func resizing(f Facts) []corev1.PodCondition {
 	return out
 }
 
-// The least of CPU that cgroups know, in thousandths: what asks for less shows as that.
+// The least CPU that cgroups can express, in thousandths: a smaller request or limit shows up as this.
 const (
 	leastCPURequest = 2
 	leastCPULimit   = 10
 )
 
-// running is what a running container has of what its spec names: what it was last given, or what the runtime tells
-// where that is something else. The pod's limits, which it has where it names none, are not its own.
+// running returns the resources of a running container, limited to what its spec names: what it was last given, or what
+// the runtime reports if that is different. Limits that it only inherits from the pod are left out.
 func running(f Facts, c *corev1.Container, s *runtime.Container) corev1.ResourceRequirements {
 	has := *c.Resources.DeepCopy()
 	if given, ok := f.Resize.Actuated[c.Name]; ok {
@@ -132,8 +133,9 @@ func named(list, in corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-// show puts what the runtime tells of a resource in place of what is in the list, if it is there and that does not come
-// to the same. least is the least that the runtime can tell of it, in thousandths.
+// show replaces an amount in the list by what the runtime reports, if the list has the resource and the amounts differ.
+// least is the smallest amount that the runtime can report, in thousandths: a smaller one that reads as least is no
+// difference.
 func show(list corev1.ResourceList, name corev1.ResourceName, told *resource.Quantity, least int64) {
 	q, ok := list[name]
 	if ok && !told.IsZero() && q.Cmp(*told) != 0 && (q.MilliValue() >= least || told.MilliValue() != least) {
@@ -141,7 +143,7 @@ func show(list corev1.ResourceList, name corev1.ResourceName, told *resource.Qua
 	}
 }
 
-// DescribeResize is how events tell what a resize is about, in upstream's form; problem may be "".
+// DescribeResize returns the message of a resize's events, in upstream's form; problem may be "".
 func DescribeResize(pod *corev1.Pod, generation int64, problem string) string {
 	type container struct {
 		Name      string                      `json:"name"`

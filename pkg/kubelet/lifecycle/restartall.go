@@ -9,7 +9,7 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// rule is the action of the first restart rule that a container's exit code matches, "" if none does.
+// rule returns the action of the first restart rule that matches a container's exit code, "" if none does.
 func rule(c *corev1.Container, exit int32) corev1.ContainerRestartRuleAction {
 	for _, r := range c.RestartPolicyRules {
 		if r.ExitCodes == nil {
@@ -24,8 +24,8 @@ func rule(c *corev1.Container, exit int32) corev1.ContainerRestartRuleAction {
 }
 
 // RestartsAll returns the newest instances of containers whose end restarts all containers of the pod in place: those
-// of the present sandbox that exited with a code for which a rule says RestartAllContainers (KEP-5532). None once they
-// are removed.
+// of the present sandbox that exited with a code that has a rule RestartAllContainers (KEP-5532). It returns none once
+// they are removed: their existence is the memory of the restart, which so survives a restart of the kubelet.
 func RestartsAll(f Facts) []*runtime.Container {
 	sandbox := f.Runtime.Sandbox()
 	if sandbox == nil || f.Terminating || f.Pod.DeletionTimestamp != nil {
@@ -44,9 +44,9 @@ func RestartsAll(f Facts) []*runtime.Container {
 	return out
 }
 
-// formerLife reports whether an end belongs to the life that a restart of all the pod's containers ended: it decides
-// nothing about the present one. The condition AllContainersRestarting, as last reported, remembers when that was, for
-// the runtime no longer knows these containers.
+// formerLife reports whether an end belongs to the life before the last restart of all containers: it decides nothing
+// about the present one. The condition AllContainersRestarting, as last reported, remembers when that was, because the
+// runtime no longer knows these containers.
 func formerLife(pod *corev1.Pod, end *corev1.ContainerStateTerminated) bool {
 	c := condition(pod.Status.Conditions, corev1.AllContainersRestarting)
 	at := end.FinishedAt
@@ -62,8 +62,8 @@ func removedInPlace(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// restartingAll is the condition AllContainersRestarting: true from the exit that asks for it until all containers are
-// removed. A pod for which that never happened has none.
+// restartingAll returns the condition AllContainersRestarting: true from the exit that asks for the restart until all
+// containers are removed. A pod that never had such a restart does not have the condition.
 func restartingAll(f Facts) []corev1.PodCondition {
 	c := corev1.PodCondition{Type: corev1.AllContainersRestarting, Status: corev1.ConditionTrue,
 		Reason: "RestartAllContainersStarted"}

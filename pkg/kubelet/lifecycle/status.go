@@ -16,9 +16,9 @@ import (
 // Reason is why a container waits: "ErrImagePull", "CrashLoopBackOff", …, with its message.
 type Reason struct{ Reason, Message string }
 
-// Report is what a status needs beside the facts.
+// Report is what a status needs besides the facts.
 type Report struct {
-	// Reasons say, by container name, why a container that does not run waits.
+	// Reasons are, by container name, why a container waits that does not run.
 	Reasons map[string]Reason
 	// HostIPs are the node's addresses, the primary one first.
 	HostIPs []string
@@ -27,18 +27,19 @@ type Report struct {
 	Failed          bool
 	// Disruption is why the kubelet ends a pod that has not failed by itself, "" if it does not.
 	Disruption string
-	// Refused tells that the node never took the pod: of its containers there is nothing to tell.
+	// Refused is set if the node never took the pod: there is nothing to report about its containers.
 	Refused bool
-	// Ended tells that no container of the pod runs and none will.
+	// Ended is set when no container of the pod runs and none will.
 	Ended bool
-	// Static tells that the pod comes from a file of the node.
+	// Static is set for a pod from a manifest on the node.
 	Static bool
-	// Health is, by container name, that of the devices it has.
+	// Health is the health of the devices that a container has, by its name.
 	Health map[string][]corev1.ResourceStatus
 }
 
-// Status computes the status to report. The pod's present status (as last reported) gives start time, transition times,
-// the conditions of others, and the facts of containers that the runtime has forgotten.
+// Status computes the status to report. The pod's present status, as last reported, gives the start time, the
+// transition times, the conditions of other writers, and the facts about containers that the runtime has forgotten. A
+// phase that is final never changes again: controllers have counted the pod.
 func Status(f Facts, r Report) corev1.PodStatus {
 	old := &f.Pod.Status
 	st := corev1.PodStatus{ObservedGeneration: f.Pod.Generation, QOSClass: old.QOSClass, StartTime: old.StartTime,
@@ -76,8 +77,8 @@ func Status(f Facts, r Report) corev1.PodStatus {
 	return st
 }
 
-// setPodResources tells what a pod has: what its containers request together, or it for them; and its own requests and
-// limits, if it has any.
+// setPodResources sets what the pod has as a whole: the sum of its containers' requests, or the pod's own; and its own
+// requests and limits, if it has any.
 func setPodResources(f Facts, st *corev1.PodStatus) {
 	if all := resourcehelper.PodRequests(f.Pod,
 		resourcehelper.PodResourcesOptions{ExcludeOverhead: true}); len(all) > 0 {
@@ -91,6 +92,8 @@ func setPodResources(f Facts, st *corev1.PodStatus) {
 	}
 }
 
+// setAddresses sets the addresses. While a pod ends, its last ones stay in the status although its sandbox is gone:
+// proxies that drain its connections need them.
 func setAddresses(f Facts, r Report, st *corev1.PodStatus) {
 	for _, ip := range r.HostIPs {
 		st.HostIPs = append(st.HostIPs, corev1.HostIP{IP: ip})
@@ -119,6 +122,7 @@ func setAddresses(f Facts, r Report, st *corev1.PodStatus) {
 	}
 }
 
+// ephemerals returns the pod's ephemeral containers in the form of the others.
 func ephemerals(pod *corev1.Pod) []corev1.Container {
 	out := make([]corev1.Container, 0, len(pod.Spec.EphemeralContainers))
 	for _, e := range pod.Spec.EphemeralContainers {
@@ -127,7 +131,8 @@ func ephemerals(pod *corev1.Pod) []corev1.Container {
 	return out
 }
 
-// initContainersDone reports whether all init containers have done their work.
+// initContainersDone reports whether all init containers have done their work. A regular container that exists proves
+// it, even if the runtime has removed the init containers since.
 func initContainersDone(f Facts) bool {
 	if len(f.Pod.Spec.InitContainers) == 0 {
 		return true
@@ -148,8 +153,8 @@ func initContainersDone(f Facts) bool {
 	return true
 }
 
-// statuses are those of containers of one kind, as upstream orders them: init containers as they run, the others by
-// name.
+// statuses returns the statuses of containers of one kind, in upstream's order: init containers as they run, the others
+// by name.
 func statuses(f Facts, r Report, specs []corev1.Container, old []corev1.ContainerStatus, k runtime.Kind,
 	initDone bool) []corev1.ContainerStatus {
 	var out []corev1.ContainerStatus
@@ -165,7 +170,7 @@ func statuses(f Facts, r Report, specs []corev1.Container, old []corev1.Containe
 	return out
 }
 
-// one is the status of one container: what the runtime says, else what was reported before, else that it waits.
+// one returns the status of one container: what the runtime reports, else what was reported before, else that it waits.
 func one(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStatus, k runtime.Kind,
 	initDone bool) corev1.ContainerStatus {
 	cs := f.Runtime.Container(c.Name)
@@ -222,7 +227,7 @@ func one(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStatus, k 
 	return st
 }
 
-// inherit keeps the end of an earlier container that the runtime has forgotten.
+// inherit takes over, from the last report, the end of an earlier container that the runtime has forgotten.
 func inherit(st, old *corev1.ContainerStatus) {
 	switch {
 	case old.ContainerID == st.ContainerID:
@@ -252,7 +257,8 @@ func comesBack(f Facts, c *corev1.Container, cs *runtime.Container, k runtime.Ki
 	return restarts(f.Pod, c, cs.ExitCode)
 }
 
-// forgotten is the status of a container that the runtime does not know: never made yet, or removed.
+// forgotten returns the status of a container that the runtime does not know: it was never made, or it was removed. A
+// container that ran at the last report has ended since, with an unknown exit code.
 func forgotten(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStatus, k runtime.Kind,
 	initDone bool) corev1.ContainerStatus {
 	started := false
@@ -285,7 +291,7 @@ func forgotten(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStat
 	return st
 }
 
-// lost is the end of a container that vanished from the runtime while it ran.
+// lost returns the end of a container that vanished from the runtime while it ran.
 func lost(pod *corev1.Pod, old *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	end := &corev1.ContainerStateTerminated{ExitCode: exitKilled, Reason: "ContainerStatusUnknown",
 		ContainerID: old.ContainerID, StartedAt: old.State.Running.StartedAt,
@@ -315,7 +321,7 @@ func name(reported, asked string) string {
 	return reported
 }
 
-// describe adds what the spec says and the status repeats: mounts and resources.
+// describe adds what the status repeats from the spec: mounts and resources.
 func describe(st *corev1.ContainerStatus, c *corev1.Container) {
 	for _, m := range c.VolumeMounts {
 		v := corev1.VolumeMountStatus{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly}

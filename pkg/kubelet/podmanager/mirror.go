@@ -13,7 +13,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// mirrorPeriod is how often the mirrors are looked at, beside at once on a change.
+// mirrorPeriod is how often the mirrors are compared with the static pods, besides immediately after each change. It
+// retries what failed.
 const mirrorPeriod = 10 * time.Second
 
 // Client is the API server as mirror pods need it.
@@ -22,7 +23,8 @@ type Client interface {
 	DeletePod(ctx context.Context, namespace, name string, o metav1.DeleteOptions) error
 }
 
-// UpdateMirror takes what the API server tells of a mirror pod.
+// UpdateMirror records a mirror pod as the API server has it. Its status counts only if it shows the present version of
+// the static pod.
 func (m *Manager) UpdateMirror(mirror *corev1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -34,7 +36,8 @@ func (m *Manager) UpdateMirror(mirror *corev1.Pod) {
 	m.due.Notify()
 }
 
-// RemoveMirror takes that a mirror pod is gone from the API server.
+// RemoveMirror records that a mirror pod is gone from the API server. The uid is compared: its successor of the same
+// name may have been seen already.
 func (m *Manager) RemoveMirror(mirror *corev1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,7 +71,7 @@ func (m *Manager) mirrorLocked(pod *corev1.Pod) *corev1.Pod {
 	return mirror
 }
 
-// Node owns the mirror pods, so that they go with it.
+// Node is the owner of the mirror pods: they are deleted with it.
 type Node interface {
 	// Registered is closed once the Node exists in the API.
 	Registered() <-chan struct{}
@@ -76,8 +79,9 @@ type Node interface {
 	Object() *corev1.Node
 }
 
-// Run keeps the mirror pods equal to the static pods until ctx ends. It begins when the node is registered and synced
-// reports that all pods and mirrors are known.
+// Run keeps the mirror pods equal to the static pods until ctx ends. It begins when the node is registered, because
+// mirrors are owned by it, and when synced reports that all pods and mirrors are known: a mirror must not be deleted
+// because its manifest has not been read yet.
 func (m *Manager) Run(ctx context.Context, node Node, synced func() bool) error {
 	t := time.NewTicker(mirrorPeriod)
 	defer t.Stop()
@@ -99,6 +103,7 @@ func (m *Manager) Run(ctx context.Context, node Node, synced func() bool) error 
 	}
 }
 
+// syncMirrors makes what is missing and deletes what is too much. The lock is not held while the API server answers.
 func (m *Manager) syncMirrors(ctx context.Context, node Node) {
 	m.mu.Lock()
 	static := map[string]*corev1.Pod{}
@@ -127,7 +132,8 @@ func (m *Manager) syncMirrors(ctx context.Context, node Node) {
 	}
 }
 
-// mirrorOf is the object that shows a static pod. It is owned by the node, so that it goes with it.
+// mirrorOf returns the object that shows a static pod. It is owned by the node, so that it is deleted with it. The
+// annotation has the hash of the manifest, which says what version the mirror shows.
 func mirrorOf(pod *corev1.Pod, node *corev1.Node) *corev1.Pod {
 	m := pod.DeepCopy()
 	m.ObjectMeta = metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, Labels: m.Labels,
@@ -142,14 +148,14 @@ func mirrorOf(pod *corev1.Pod, node *corev1.Node) *corev1.Pod {
 	return m
 }
 
-// matches reports whether a mirror shows this version of the static pod.
+// matches reports whether a mirror shows this version of the static pod and is not being deleted.
 func matches(mirror, pod *corev1.Pod) bool {
 	return mirror.DeletionTimestamp == nil &&
 		mirror.Annotations[runtime.AnnotationConfigMirror] == pod.Annotations[runtime.AnnotationConfigHash]
 }
 
-// ensureMirror makes the mirror of a static pod, and replaces one that shows another version. mirror is the one known,
-// or nil.
+// ensureMirror makes the mirror of a static pod, and replaces one that shows another version: a pod's spec cannot be
+// updated in place. mirror is the known one, or nil.
 func ensureMirror(ctx context.Context, client Client, pod, mirror *corev1.Pod, node *corev1.Node) error {
 	if mirror != nil {
 		if matches(mirror, pod) {
@@ -166,7 +172,8 @@ func ensureMirror(ctx context.Context, client Client, pod, mirror *corev1.Pod, n
 	return nil
 }
 
-// deleteMirror removes a mirror pod; one that is gone is no error.
+// deleteMirror deletes a mirror pod without a grace period: it only shows containers, and none end with it. The uid is
+// a precondition, so that a successor of the same name survives. A mirror that is gone is no error.
 func deleteMirror(ctx context.Context, client Client, mirror *corev1.Pod) error {
 	zero := int64(0)
 	err := client.DeletePod(ctx, mirror.Namespace, mirror.Name,

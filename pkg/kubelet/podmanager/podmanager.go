@@ -1,5 +1,5 @@
-// Package podmanager knows the node's pods as their sources tell of them, and which object of the API server shows each
-// of them: its own or, for a static pod, its mirror. It keeps the mirrors (mirror.go).
+// Package podmanager has the node's pods as their sources want them, and knows which object of the API server shows
+// each pod: its own or, for a static pod, its mirror. It keeps the mirrors (mirror.go).
 package podmanager
 
 import (
@@ -13,12 +13,12 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Status is the record of the pods' statuses. It is called with the Manager locked, so that it never hears of an object
-// which no longer shows the pod, and must not call back.
+// Status is the record of the pods' statuses. It is called with the Manager locked, so that it never receives an object
+// that no longer shows the pod. It must not call back.
 type Status interface {
-	// Observe tells which object of the API server shows a pod; uid is the pod's own.
+	// Observe receives the object of the API server that shows a pod; uid is the pod's own.
 	Observe(uid types.UID, object *corev1.Pod)
-	// Unobserve tells that no object shows the pod any more.
+	// Unobserve receives that no object shows the pod any more.
 	Unobserve(uid types.UID)
 	// Shown is the pod with its newest status.
 	Shown(pod *corev1.Pod) *corev1.Pod
@@ -33,18 +33,18 @@ type Config struct {
 	Log    *slog.Logger
 }
 
-// Manager is safe for concurrent use; its methods do not block.
+// Manager holds the pods. It is safe for concurrent use; its methods do not block, except Run.
 type Manager struct {
 	cfg Config
-	// due makes the mirrors be looked at.
+	// due wakes Run to compare the mirrors.
 	due notify.Signal
 
 	mu   sync.Mutex
 	pods map[types.UID]*corev1.Pod // by the pod's own uid, mirrors not among them
 	// mirrors are the mirror pods by namespace/name.
 	mirrors map[string]*corev1.Pod
-	// outlived holds the mirrors, by their own uid, of static pods that have ended: what they say is not of a pod that
-	// comes back.
+	// outlived has the mirrors, by their own uid, of static pods that have ended. Their status is about the life that
+	// is over; a pod that comes back gets a new mirror.
 	outlived map[types.UID]bool
 }
 
@@ -54,8 +54,8 @@ func New(cfg Config) *Manager {
 		outlived: map[types.UID]bool{}}
 }
 
-// Update takes what a source tells of a pod, of which mirrors are none, and returns what it told before, nil if the pod
-// is new.
+// Update records a pod as its source has it, which is never a mirror, and returns the previous version, nil if the pod
+// is new. The returned pod is shared: nobody changes it.
 func (m *Manager) Update(pod *corev1.Pod) (before *corev1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,7 +68,7 @@ func (m *Manager) Update(pod *corev1.Pod) (before *corev1.Pod) {
 	return before
 }
 
-// observeLocked tells which object shows a pod, if there is one.
+// observeLocked passes the object that shows a pod to the record of statuses, if there is one.
 func (m *Manager) observeLocked(pod *corev1.Pod) {
 	if !runtime.IsStatic(pod) {
 		m.cfg.Status.Observe(pod.UID, pod)
@@ -77,7 +77,7 @@ func (m *Manager) observeLocked(pod *corev1.Pod) {
 	}
 }
 
-// Remove takes that a pod is gone from its source.
+// Remove records that a pod is gone from its source.
 func (m *Manager) Remove(pod *corev1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -89,8 +89,8 @@ func (m *Manager) Remove(pod *corev1.Pod) {
 	}
 }
 
-// Begin is called when a life of a pod begins: it returns what the source told last, nil if the pod is gone, and tells
-// the record of statuses again which object shows it, for that may have been forgotten with the end of an earlier life.
+// Begin is called when a life of a pod begins. It returns what the source last had, nil if the pod is gone. It passes
+// the object that shows the pod to the record of statuses again: the end of an earlier life may have removed it there.
 func (m *Manager) Begin(uid types.UID) *corev1.Pod {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,7 +101,7 @@ func (m *Manager) Begin(uid types.UID) *corev1.Pod {
 	return pod
 }
 
-// Forget is called when a life of a pod has ended: its status is forgotten, and what a mirror says of it, too.
+// Forget is called when a life of a pod has ended. Its status is forgotten, and so is what a mirror shows of it.
 func (m *Manager) Forget(pod *corev1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,7 +115,7 @@ func (m *Manager) Forget(pod *corev1.Pod) {
 // Shown is the pod with its newest status.
 func (m *Manager) Shown(pod *corev1.Pod) *corev1.Pod { return m.cfg.Status.Shown(pod) }
 
-// Known reports whether a source tells of the pod.
+// Known reports whether a source has the pod.
 func (m *Manager) Known(uid types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,7 +142,8 @@ func (m *Manager) Pods() []*corev1.Pod {
 	return pods
 }
 
-// Pod finds a pod by name and returns it with its newest status. Of two, one that is not being deleted is meant.
+// Pod finds a pod by name and returns it with its newest status. If two have the name, it is the one that is not being
+// deleted.
 func (m *Manager) Pod(namespace, name string) (*corev1.Pod, bool) {
 	m.mu.Lock()
 	var found *corev1.Pod

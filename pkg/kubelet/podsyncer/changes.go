@@ -8,9 +8,9 @@ import (
 	"bonsai/pkg/kubelet/notify"
 )
 
-// Changes carries what happens to pods, in the runtime or to their probes, to the step that ends them: its status stays
+// Changes carries what happens to pods, in the runtime or to their probes, to the step that ends them: the status stays
 // fresh while containers use their grace period. It is made before the Syncer, because the probes that the Syncer
-// starts notify of their results. Safe for concurrent use.
+// starts notify it of their results. It is safe for concurrent use.
 type Changes struct {
 	mu sync.Mutex
 	// pods has a signal for each pod that a worker has begun with.
@@ -20,7 +20,7 @@ type Changes struct {
 // NewChanges returns Changes of no pods.
 func NewChanges() *Changes { return &Changes{pods: map[types.UID]notify.Signal{}} }
 
-// Notify is called when something happened to a pod. It does not block.
+// Notify reports that something happened to a pod. It does not block.
 func (c *Changes) Notify(uid types.UID) {
 	c.mu.Lock()
 	s := c.pods[uid] // nil, which nobody receives from, for a pod that no worker has begun with

@@ -12,7 +12,9 @@ import (
 	"bonsai/pkg/trace"
 )
 
-// Terminate implements podworker.Steps.
+// Terminate implements podworker.Steps. Liveness and startup probes stop first, so that they do not restart what is
+// ending; readiness goes on, because it decides whether the pod's endpoints still serve. At the end the runtime is
+// looked at again: only that nothing runs is proof.
 func (s *Syncer) Terminate(ctx context.Context, pod *corev1.Pod, grace time.Duration) error {
 	st := s.state(pod.UID)
 	s.cfg.Probes.StopLivenessAndStartup(pod.UID)
@@ -24,8 +26,8 @@ func (s *Syncer) Terminate(ctx context.Context, pod *corev1.Pod, grace time.Dura
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		// The status stays fresh while containers use their grace period: when readiness changes or a container ends. A
-		// look that failed is made again at the next change, and at the end in any case.
+		// The status stays fresh while containers use their grace period, when readiness changes or a container ends. A
+		// look that failed is repeated at the next change, and in any case at the end.
 		eachChange(ctx, st.changed, done, func() { _, _ = s.reportEnding(ctx, pod, st) })
 	}()
 	err = s.cfg.Executor.KillPod(ctx, pod, rt, grace)
@@ -45,7 +47,7 @@ func (s *Syncer) Terminate(ctx context.Context, pod *corev1.Pod, grace time.Dura
 	return nil
 }
 
-// reportEnding looks at a pod that ends and reports its status.
+// reportEnding looks at a pod that is ending and reports its status.
 func (s *Syncer) reportEnding(ctx context.Context, pod *corev1.Pod, st *podState) (*runtime.PodStatus, error) {
 	rt, err := s.look(ctx, pod)
 	if err == nil {
@@ -54,7 +56,7 @@ func (s *Syncer) reportEnding(ctx context.Context, pod *corev1.Pod, st *podState
 	return rt, err
 }
 
-// eachChange does f on every change until done is closed or ctx ends. Changes that come during f are joined.
+// eachChange runs f on every change until done is closed or ctx ends. Changes during f are joined into one.
 func eachChange(ctx context.Context, changed, done <-chan struct{}, f func()) {
 	for {
 		select {
@@ -68,7 +70,8 @@ func eachChange(ctx context.Context, changed, done <-chan struct{}, f func()) {
 	}
 }
 
-// Cleanup implements podworker.Steps.
+// Cleanup implements podworker.Steps. It stops at the first failure and is called again: volumes that are still mounted
+// keep the pod's resources.
 func (s *Syncer) Cleanup(ctx context.Context, pod *corev1.Pod) error {
 	begun := s.cfg.Now()
 	if err := s.cfg.Volumes.Unmount(ctx, pod.UID); err != nil {
@@ -82,7 +85,7 @@ func (s *Syncer) Cleanup(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// Finish implements podworker.Steps.
+// Finish implements podworker.Steps: the API object of a deleted pod is deleted after its last status was written.
 func (s *Syncer) Finish(_ context.Context, pod *corev1.Pod) error {
 	if pod.DeletionTimestamp != nil && !runtime.IsStatic(pod) {
 		s.cfg.Status.Delete(pod.UID)
@@ -90,13 +93,13 @@ func (s *Syncer) Finish(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// Forget implements podworker.Steps.
+// Forget implements podworker.Steps. What is in memory goes last, so that a failure is repeated with all of it.
 func (s *Syncer) Forget(ctx context.Context, pod *corev1.Pod) error {
 	rt, err := s.cfg.Runtime.PodStatus(ctx, pod.UID)
 	if err != nil {
 		return err
 	}
-	// What cannot be removed keeps none of the rest on the node: a sandbox may have to wait for a new start of the
+	// What cannot be removed does not keep the rest on the node: a sandbox may have to wait for a restart of the
 	// runtime.
 	var errs []error
 	for _, box := range rt.Sandboxes {
@@ -112,7 +115,7 @@ func (s *Syncer) Forget(ctx context.Context, pod *corev1.Pod) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	// Again: the pod may have been tracked by an update that came in the moment of its end.
+	// Again: an update in the moment of the pod's end may have tracked it.
 	s.cfg.Objects.Untrack(pod.UID)
 	s.cfg.Resizes.States(pod.UID, "", false)
 	s.mu.Lock()

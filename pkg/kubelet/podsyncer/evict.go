@@ -13,8 +13,8 @@ import (
 	"bonsai/pkg/kubelet/volume"
 )
 
-// End has a pod end that the node cannot keep; its worker has to be told to look. The first reason stays. It tells
-// false if there already is one, or if no worker has begun with the pod.
+// End makes a pod end that the node cannot keep; the caller wakes its worker. The first reason stays. It returns false
+// if there already is one, or if no worker has begun with the pod.
 func (s *Syncer) End(uid types.UID, why runtime.Ending) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,14 +26,14 @@ func (s *Syncer) End(uid types.UID, why runtime.Ending) bool {
 	return true
 }
 
-// ending is why the node ends a pod, nil while it does not.
+// ending returns why the node ends a pod, nil while it does not.
 func (s *Syncer) ending(st *podState) *runtime.Ending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return st.ending
 }
 
-// end ends a pod that the node cannot keep.
+// end records and shows the end of a pod that the node cannot keep. The worker then terminates it.
 func (s *Syncer) end(f lifecycle.Facts, st *podState, why *runtime.Ending) {
 	st.rejected = &admission.Rejection{Reason: why.Reason, Message: why.Message}
 	st.disruption = why.Message
@@ -44,7 +44,7 @@ func (s *Syncer) end(f lifecycle.Facts, st *podState, why *runtime.Ending) {
 	s.report(f, st, false)
 }
 
-// expire ends a pod that has used up its time.
+// expire ends a pod that has used up its activeDeadlineSeconds, and reports whether it did.
 func (s *Syncer) expire(f lifecycle.Facts, st *podState, deadline time.Time) bool {
 	if deadline.IsZero() || f.Now.Before(deadline) {
 		return false
@@ -56,11 +56,11 @@ func (s *Syncer) expire(f lifecycle.Facts, st *podState, deadline time.Time) boo
 	return true
 }
 
-// attachPatience is how long a pod waits for a volume that the node can have no more of its kind, as another may leave
-// meanwhile.
+// attachPatience is how long a pod waits for a volume when the node can attach no more of its kind: another pod may
+// leave meanwhile.
 const attachPatience = 2*time.Minute + 3*time.Second
 
-// beyondLimit ends a pod that has waited long enough for a volume beyond what the node can have: whoever made it may
+// beyondLimit ends a pod that has waited attachPatience for a volume beyond the node's limit. Its controller may then
 // make another one, elsewhere.
 func (s *Syncer) beyondLimit(f lifecycle.Facts, st *podState, err error) bool {
 	if _, is := errors.AsType[*volume.LimitError](err); !is || f.Now.Sub(st.since) < attachPatience {

@@ -10,7 +10,7 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// facts gathers everything decisions are made from, once for each look at the runtime. The pod has its newest status.
+// facts gathers everything that decisions are made from, once for each look at the runtime. pod has its newest status.
 func (s *Syncer) facts(pod *corev1.Pod, st *podState, rt *runtime.PodStatus, terminating bool) lifecycle.Facts {
 	pod, resize := s.cfg.Admission.Allocation(pod)
 	if st.resize.doing == resize.Generation {
@@ -31,7 +31,7 @@ func (s *Syncer) facts(pod *corev1.Pod, st *podState, rt *runtime.PodStatus, ter
 	return f
 }
 
-// updateProbes tells the probes of the pod's containers as they are now.
+// updateProbes brings the probes up to date with the pod's containers and address.
 func (s *Syncer) updateProbes(pod *corev1.Pod, rt *runtime.PodStatus) {
 	ip := ""
 	if box := rt.Sandbox(); pod.Spec.HostNetwork {
@@ -44,7 +44,9 @@ func (s *Syncer) updateProbes(pod *corev1.Pod, rt *runtime.PodStatus) {
 	s.cfg.Probes.Update(pod, prober.TargetsOf(pod, rt, ip))
 }
 
-// report computes and sets the status; it returns it.
+// report computes the status, sets it and returns it. The order protects the node from too many pods: a pod's place and
+// devices are released before its end becomes visible, because the scheduler sends the next pod as soon as it sees it.
+// The phase that is shown does not become final before all containers have ended; the one that is returned may.
 func (s *Syncer) report(f lifecycle.Facts, st *podState, ended bool) corev1.PodStatus {
 	r := lifecycle.Report{Reasons: st.exec.Reasons(f.Pod), HostIPs: s.cfg.HostIPs(), Ended: ended,
 		Static: runtime.IsStatic(f.Pod), Health: s.cfg.Resources.Health(f.Pod)}
@@ -74,8 +76,8 @@ func (s *Syncer) report(f lifecycle.Facts, st *podState, ended bool) corev1.PodS
 	return now
 }
 
-// countEnds counts containers that have ended since the pod's first round, each once. What ended before was counted by
-// an earlier kubelet.
+// countEnds counts the containers that have ended since the pod's first round, each once. An earlier kubelet has
+// counted those that ended before.
 func (s *Syncer) countEnds(f lifecycle.Facts, st *podState) {
 	ended := map[string]bool{}
 	count := func(kind runtime.Kind, name string) {
@@ -102,7 +104,7 @@ func (s *Syncer) countEnds(f lifecycle.Facts, st *podState) {
 	st.ended = ended // bounded by what the runtime has
 }
 
-// tellRunning tells how long a pod's start took. When a static pod was made nobody knows.
+// tellRunning reports how long a pod's start took. A static pod has no creation time.
 func (s *Syncer) tellRunning(f lifecycle.Facts, st *podState) {
 	created, images := time.Duration(0), st.exec.Waited()
 	if !runtime.IsStatic(f.Pod) && !f.Pod.CreationTimestamp.IsZero() {

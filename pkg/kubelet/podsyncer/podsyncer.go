@@ -30,22 +30,22 @@ type Runtime interface {
 
 // Executor carries out plans.
 type Executor interface {
-	// RetryPulls lets containers be tried again whose pull secrets have changed.
+	// RetryPulls lets containers be tried again at once if their pull secrets have changed.
 	RetryPulls(ctx context.Context, pod *corev1.Pod, p *executor.Pod)
-	// BackOff is until when containers must not be started again, by name.
+	// BackOff returns, by name, the times before which containers must not be started again.
 	BackOff(pod *corev1.Pod, p *executor.Pod, rt *runtime.PodStatus) map[string]time.Time
-	// HoldBack notes why containers wait that the plan holds back.
+	// HoldBack records why containers wait that the plan holds back.
 	HoldBack(f lifecycle.Facts, p *executor.Pod, plan lifecycle.Plan)
-	// PrepareRunning gives a pod that runs already when the kubelet begins what it needs on the node.
+	// PrepareRunning gives a pod that already runs when the kubelet starts what it needs on the node.
 	PrepareRunning(ctx context.Context, pod *corev1.Pod, p *executor.Pod, rt *runtime.PodStatus) error
 	Act(ctx context.Context, f lifecycle.Facts, p *executor.Pod, plan lifecycle.Plan) error
 	// KillPod ends all containers within the grace period, then the sandboxes.
 	KillPod(ctx context.Context, pod *corev1.Pod, rt *runtime.PodStatus, grace time.Duration) error
 }
 
-// Pods knows the pods as their sources tell of them.
+// Pods has the pods as their sources want them.
 type Pods interface {
-	// Begin is called when a life of a pod begins; it returns what the source told last, nil if the pod is gone.
+	// Begin is called when a life of a pod begins; it returns what the source last had, nil if the pod is gone.
 	Begin(uid types.UID) *corev1.Pod
 	// Shown is the pod with its newest status.
 	Shown(pod *corev1.Pod) *corev1.Pod
@@ -63,7 +63,7 @@ type Status interface {
 // Admission gives pods their places on the node.
 type Admission interface {
 	Admit(pod *corev1.Pod) (admission.Verdict, *admission.Rejection)
-	// Allocation is the pod with what it has in place of what its spec asks for, and what is to be said of its resize.
+	// Allocation returns the pod with its spec replaced by the allocated resources, and the state of its resize.
 	Allocation(pod *corev1.Pod) (*corev1.Pod, runtime.Resizing)
 	Release(uid types.UID)
 }
@@ -76,7 +76,7 @@ type Probes interface {
 	Remove(uid types.UID)
 }
 
-// Volumes takes volumes away.
+// Volumes removes volumes.
 type Volumes interface {
 	// Unmount removes the volumes of a pod whose containers are gone, Remove its directory.
 	Unmount(ctx context.Context, uid types.UID) error
@@ -88,13 +88,13 @@ type Cgroups interface {
 	UpdateQoS(pods []*corev1.Pod) error
 }
 
-// Resources gives pods what the node has few of, and takes back all that they were given of it.
+// Resources gives pods the scarce resources of the node, and takes back all that they were given.
 type Resources interface {
-	// Admit gives it; an error that is a *cm.Refusal tells why the node does not take the pod.
+	// Admit gives a pod what it asks for. A *cm.Refusal is why the node does not take the pod.
 	Admit(ctx context.Context, pod *corev1.Pod) error
-	// Release makes free what others may have now.
+	// Release frees what other pods may have now. Unprepare, later, removes the traces.
 	Release(uid types.UID)
-	// Health is, by container, that of what a pod has.
+	// Health returns the health of the devices that a pod has, by container name.
 	Health(pod *corev1.Pod) map[string][]corev1.ResourceStatus
 	Unprepare(ctx context.Context, uid types.UID) error
 }
@@ -117,14 +117,14 @@ type Events interface {
 
 // Resizes counts resizes.
 type Resizes interface {
-	// Requested is told what containers of a pod ask for in place of what they have.
+	// Requested counts what containers of a pod ask for in place of what they have.
 	Requested(has, asks runtime.Resources)
-	// Infeasible is told of a resize that will never be, of a static pod or of another.
+	// Infeasible counts a resize that will never be possible, of a static pod or of another.
 	Infeasible(static bool)
-	// States is told the state of a pod's resize: whether it is Deferred or Infeasible ("": neither), and whether it is
-	// being done.
+	// States records the state of a pod's resize: whether it is Deferred or Infeasible ("": neither), and whether it is
+	// in progress.
 	States(uid types.UID, pending string, inProgress bool)
-	// Done is told of a resize that was done, or could not be.
+	// Done records a resize that was done, or failed.
 	Done(took time.Duration, err error)
 }
 
@@ -142,13 +142,13 @@ type Config struct {
 	Objects   Objects
 	Logs      Logs
 	Events    Events
-	// Changes notifies of what happens to pods.
+	// Changes has a signal for each pod, which is notified when something happens to the pod.
 	Changes *Changes
-	// Evicted counts a pod that had to go for the sake of what the signal names.
+	// Evicted counts a pod that was ended to relieve what the signal names.
 	Evicted func(signal string)
 	Resizes Resizes
-	// Running is told how long it took from a pod's first round to its running, and from its creation, 0 if that is not
-	// known, with what its images and init containers took of it; of pods that this kubelet started.
+	// Running receives the time from a pod's first round until it ran, and from its creation, 0 if that is unknown,
+	// with the part that its images and init containers took. Only pods that this kubelet has started count.
 	Running func(seen, created, images time.Duration)
 	// Terminated counts a container that has ended, with its exit code.
 	Terminated func(kind runtime.Kind, exit int32)
@@ -160,8 +160,8 @@ type Config struct {
 	Log    *slog.Logger
 }
 
-// Syncer does the steps of all pods. Its methods are safe for concurrent use; but those of one pod are called one after
-// the other, by its worker.
+// Syncer does the steps of all pods. Its methods are safe for concurrent use. The steps of one pod come one after the
+// other, from its worker.
 type Syncer struct {
 	cfg Config
 
@@ -172,17 +172,17 @@ type Syncer struct {
 // New returns a Syncer that remembers nothing of any pod.
 func New(cfg Config) *Syncer { return &Syncer{cfg: cfg, states: map[types.UID]*podState{}} }
 
-// podState is what is remembered of a pod between rounds. Only the pod's worker touches it, except for changed and,
+// podState is what is remembered about a pod between rounds. Only the pod's worker touches it, except for changed and,
 // under the Syncer's mu, ending.
 type podState struct {
-	// begun: the pod's helpers were told of it; since when.
+	// begun: the first round has begun; since is when.
 	begun bool
 	since time.Time
-	// ran: it was told that the pod runs.
+	// ran: it was reported that the pod runs.
 	ran bool
 	// ended are the containers in the runtime whose end was counted, by id.
 	ended map[string]bool
-	// admitted: the service classes' cgroups count the pod.
+	// admitted: the pod has its place, and counts in the cgroups of the QoS classes.
 	admitted bool
 	// rejected is why the node does not take, or not keep, the pod.
 	rejected *admission.Rejection
@@ -190,14 +190,15 @@ type podState struct {
 	disruption string
 	// ending is why the node ends the pod, nil while it does not.
 	ending *runtime.Ending
-	// exec is what the executor remembers.
+	// exec is what the executor remembers about the pod.
 	exec *executor.Pod
-	// resize is what was told of the pod's resize.
+	// resize is what users and metrics have been told about the pod's resize.
 	resize resize
 	// changed is notified when something happened to the pod.
 	changed notify.Signal
 }
 
+// state returns what is remembered about a pod, made on first use.
 func (s *Syncer) state(uid types.UID) *podState {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,22 +11,22 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// resize is what was told of a pod's resize, so that it is told once.
+// resize is what was reported about a pod's resize, so that each step is reported once.
 type resize struct {
-	// asked is the generation that was last told of as asked for, 0 before the first round.
+	// asked is the last generation that was counted as asking for a resize, 0 before the first round.
 	asked int64
 	// has is what the pod had when it was last looked at.
 	has runtime.Resources
-	// reason is why the resize was told to be pending, "" if it was not.
+	// reason is the reported reason why the resize is pending, "" if none was.
 	reason string
-	// doing is the generation that was told of as being done, since when; 0: none.
+	// doing is the generation whose resize was reported as started, since when; 0: none.
 	doing int64
 	since time.Time
-	// problem is why it could not be done when it was last tried, "" if it was not tried or could.
+	// problem is why the last try failed, "" if it did not, or there was none.
 	problem string
 }
 
-// tellResize tells users of the steps of a pod's resize. asks is the pod as its source told of it.
+// tellResize reports the steps of a pod's resize in events and metrics. asks is the pod as its source wants it.
 func (s *Syncer) tellResize(asks *corev1.Pod, f lifecycle.Facts, st *podState) {
 	now, was := f.Resize, &st.resize
 	if was.asked != 0 && asks.Generation != was.asked && !runtime.ResourcesOf(asks).Equal(was.has) {
@@ -57,7 +57,7 @@ func (s *Syncer) tellResize(asks *corev1.Pod, f lifecycle.Facts, st *podState) {
 	s.cfg.Resizes.States(f.Pod.UID, now.Reason, doing)
 }
 
-// resized takes how the resize of a pod went, and shows what went wrong.
+// resized records how a try to resize the pod went, and shows what went wrong.
 func (s *Syncer) resized(f lifecycle.Facts, st *podState, err error) {
 	var failed *executor.ResizeError
 	problem := ""
@@ -80,7 +80,8 @@ func (s *Syncer) resized(f lifecycle.Facts, st *podState, err error) {
 	s.report(f, st, false)
 }
 
-// updateQoS gives the service classes' cgroups what their pods have.
+// updateQoS gives the cgroups of the QoS classes the sums of their pods. An error is only logged: housekeeping repeats
+// it.
 func (s *Syncer) updateQoS() {
 	pods := s.cfg.Active()
 	for i, p := range pods {

@@ -16,10 +16,11 @@ import (
 
 var _ podworker.Steps = (*Syncer)(nil)
 
-// maxRounds bounds the rounds of one sync; more are a sign of a mistake, and the next sync goes on.
+// maxRounds bounds the rounds of one sync. More are a sign of a mistake; the next sync goes on from there.
 const maxRounds = 50
 
-// Sync implements podworker.Steps: rounds, until there is nothing more to do.
+// Sync implements podworker.Steps. It does rounds until there is nothing more to do: after every action the runtime is
+// looked at again, so that each decision is made from what is there and not from what should be.
 func (s *Syncer) Sync(ctx context.Context, pod *corev1.Pod) (podworker.Outcome, error) {
 	st := s.state(pod.UID)
 	if !st.begun {
@@ -35,16 +36,17 @@ func (s *Syncer) Sync(ctx context.Context, pod *corev1.Pod) (podworker.Outcome, 
 	return podworker.Outcome{}, fmt.Errorf("pod %s/%s did not settle in %d rounds", pod.Namespace, pod.Name, maxRounds)
 }
 
-// begin has the pod's objects watched. That was asked for when its source told of the pod, but may have been undone
-// since, with the end of an earlier life of it. A static pod refers to none.
+// begin has the ConfigMaps and Secrets of the pod watched. They were already when its source named the pod, but the end
+// of an earlier life of the same pod may have stopped that since. A static pod refers to none.
 func (s *Syncer) begin(pod *corev1.Pod) {
 	if told := s.cfg.Pods.Begin(pod.UID); told != nil && !runtime.IsStatic(told) {
 		s.cfg.Objects.Track(told)
 	}
 }
 
-// round looks once, gathers the facts once, plans, reports and acts. again: something was done, so it is looked again
-// at what came of it.
+// round looks at the runtime once, gathers the facts once, plans, reports and acts. again is true if something was
+// done: the next round looks at the result. The status is reported before the plan is carried out, because that may
+// take as long as the pull of an image, and users want to see what the kubelet waits for.
 func (s *Syncer) round(ctx context.Context, pod *corev1.Pod, st *podState) (out podworker.Outcome, again bool,
 	err error) {
 	rt, err := s.look(ctx, pod)
@@ -99,7 +101,8 @@ func (s *Syncer) round(ctx context.Context, pod *corev1.Pod, st *podState) (out 
 	return podworker.Outcome{}, true, err
 }
 
-// admit asks whether the node takes, and keeps, a pod; why it does not is kept.
+// admit asks whether the node takes, and keeps, a pod. A refusal is final and is remembered. The resources are
+// allocated once, in the round in which the pod is admitted.
 func (s *Syncer) admit(ctx context.Context, pod *corev1.Pod, st *podState, rt *runtime.PodStatus) (admission.Verdict,
 	error) {
 	if st.rejected != nil {
@@ -124,7 +127,7 @@ func (s *Syncer) admit(ctx context.Context, pod *corev1.Pod, st *podState, rt *r
 	return verdict, nil
 }
 
-// allocate gives a pod that begins what the node has few of; one that runs has it.
+// allocate gives a pod that begins the node's scarce resources. A pod that runs has them.
 func (s *Syncer) allocate(ctx context.Context, pod *corev1.Pod, st *podState, rt *runtime.PodStatus) error {
 	if rt.SandboxReady() {
 		return nil
@@ -139,14 +142,15 @@ func (s *Syncer) allocate(ctx context.Context, pod *corev1.Pod, st *podState, rt
 	return nil
 }
 
-// reject notes that the node does not take a pod. The status says that before the reason, its event does not.
+// reject records that the node does not take a pod. The message of the status has a prefix; that of the event has not.
 func (s *Syncer) reject(pod *corev1.Pod, st *podState, why admission.Rejection) {
 	s.cfg.Events.Pod(pod, corev1.EventTypeWarning, why.Reason, why.Message)
 	why.Message = "Pod was rejected: " + why.Message
 	st.rejected = &why
 }
 
-// look asks the runtime for the pod.
+// look asks the runtime for the pod. The names are filled in from the spec: the runtime may have nothing of the pod
+// yet.
 func (s *Syncer) look(ctx context.Context, pod *corev1.Pod) (*runtime.PodStatus, error) {
 	rt, err := s.cfg.Runtime.PodStatus(ctx, pod.UID)
 	if err != nil {

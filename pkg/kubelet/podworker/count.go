@@ -5,13 +5,12 @@ import "bonsai/pkg/kubelet/runtime"
 // Kind is what pods are counted by.
 type Kind struct {
 	State State
-	// Removed: gone from the source that told of it. Found: none has told of it, the runtime had it; it is Removed,
-	// too.
+	// Removed: gone from its source. Found: no source has had it, it was found in the runtime; then it is Removed, too.
 	Removed, Found bool
 	Static         bool
 }
 
-// Count is how many pods have workers, by kind.
+// Count returns how many pods have workers, by kind.
 func (w *Workers) Count() map[Kind]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -3,11 +3,11 @@
 //
 //	syncing → terminating → terminated → finished
 //
-// and never back. Syncing: the pod is to run, Sync is called whenever something changed. Terminating: it is to end
-// (deleted, removed, ended by itself, killed); Terminate is called until no container runs. Terminated: Cleanup takes
-// away what it used. Finished: the pod rests until it is removed; then Forget takes the last traces and the worker
-// ends. A pod that comes back after its removal gets a new worker when the old one has ended. What others take away of
-// pods that are gone, they take by WhenGone or WhenFinished: no worker of the pod begins meanwhile.
+// and never back. Syncing: the pod is to run, and Sync is called whenever something changed. Terminating: it is to end
+// (deleted, removed, ended by itself, killed); Terminate is called until no container runs. Terminated: Cleanup frees
+// what it used. Finished: the pod rests until its source removes it; then Forget removes the last traces and the worker
+// ends. A pod that comes back after its removal gets a new worker when the old one has ended. Other parts that clean up
+// after pods that are gone use WhenGone or WhenFinished: no worker of the pod begins meanwhile.
 package podworker
 
 import (
@@ -21,7 +21,7 @@ import (
 type Outcome struct {
 	// Ended: no container of the pod runs and none will; go on to terminating.
 	Ended bool
-	// Grace is what containers that still run get then, at least leastGrace; nil: what the pod says.
+	// Grace is the grace period of containers that still run then, at least leastGrace; nil: the pod's own.
 	Grace *time.Duration
 	// Wake is when to sync again although nothing happened; zero: not.
 	Wake time.Time
@@ -33,10 +33,9 @@ type Steps interface {
 	// Sync moves the pod toward running. Its context ends when the pod is to terminate.
 	Sync(ctx context.Context, pod *corev1.Pod) (Outcome, error)
 	// Terminate ends all containers within the grace period and returns nil when none runs. Its context ends when the
-	// grace period becomes shorter. The period begins with the first call; later ones get what is left of it, down to
-	// 0.
+	// grace period becomes shorter. The period begins with the first call; later calls get the rest of it, down to 0.
 	Terminate(ctx context.Context, pod *corev1.Pod, grace time.Duration) error
-	// Cleanup frees what the ended pod used, except for what its logs need.
+	// Cleanup frees what the ended pod used, except what its logs need: users read them until the pod is deleted.
 	Cleanup(ctx context.Context, pod *corev1.Pod) error
 	// Finish is called after Cleanup, and again on each change of a finished pod: it deletes the API object of a
 	// deleted pod.

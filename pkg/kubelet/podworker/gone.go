@@ -4,13 +4,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// WhenGone does f unless a worker knows the pod, and returns its error. A worker that comes meanwhile begins after f,
-// so that what f takes away never belongs to a pod that runs. It does nothing while another f has the pod.
+// WhenGone runs f unless a worker has the pod, and returns its error. A worker that comes meanwhile begins after f, so
+// that what f removes never belongs to a pod that runs. It does nothing while another f has the pod. f runs without a
+// lock: removing a directory may take long.
 func (w *Workers) WhenGone(uid types.UID, f func() error) error {
 	return w.take(uid, f, func(*worker) bool { return false })
 }
 
-// WhenFinished is like WhenGone, but does f for a pod that rests in Finished, too: for what it needs no longer.
+// WhenFinished is WhenGone that also runs f for a pod that rests in Finished: for what such a pod needs no longer.
 func (w *Workers) WhenFinished(uid types.UID, f func() error) error {
 	return w.take(uid, f, func(x *worker) bool {
 		x.mu.Lock()

@@ -12,8 +12,8 @@ import (
 	"bonsai/pkg/kubelet/notify"
 )
 
-// Delays between tries of a step that failed: the first for a runtime that is just starting again, the last so that a
-// pod that cannot start costs the node little, and starts soon after its cause is gone.
+// Delays between tries of a step that failed, doubling from the first to the last: the first for a runtime that is just
+// restarting, the last so that a pod that cannot start costs the node little and starts soon after its cause is gone.
 const (
 	retryMin = 500 * time.Millisecond
 	retryMax = 10 * time.Second
@@ -23,19 +23,19 @@ const (
 type worker struct {
 	all *Workers
 	log *slog.Logger
-	// told is when the pod was told of; synced is the pod of the last sync, nil before the first one. Only the worker
-	// itself uses them once it runs.
+	// told is when the kubelet first had the pod; synced is the pod of the last sync, nil before the first one. Only
+	// the worker itself uses them once it runs.
 	told   time.Time
 	synced *corev1.Pod
 	// wake has room for one: a step looks at everything, however often it was woken for.
 	wake notify.Signal
 
-	// mu guards what others set while a step runs, which is never under it.
+	// mu guards what others set while a step runs. No step runs under it.
 	mu    sync.Mutex
 	pod   *corev1.Pod
 	state State
-	// removed: the pod is gone from its source. found: no source has told of it in this life of the kubelet, it was
-	// found in the runtime.
+	// removed: the pod is gone from its source. found: no source has had it in this life of the kubelet; it was found
+	// in the runtime.
 	removed, found bool
 	// next is the pod as it came back after its removal; nil: it did not.
 	next *corev1.Pod
@@ -43,11 +43,11 @@ type worker struct {
 	// it begins.
 	grace *time.Duration
 	end   time.Time
-	// cancel ends the step in progress, nil if none is.
+	// cancel ends the step in progress; nil between steps.
 	cancel context.CancelFunc
 }
 
-// set takes a change of the pod; it interrupts the step in progress if the pod is to end (sooner) now.
+// set records a change of the pod. It interrupts the step in progress if the pod has to end, or has to end sooner.
 func (x *worker) set(pod *corev1.Pod, removed bool) {
 	x.mu.Lock()
 	if x.removed && !removed && pod.DeletionTimestamp == nil {
@@ -71,14 +71,15 @@ func (x *worker) set(pod *corev1.Pod, removed bool) {
 	x.wake.Notify()
 }
 
-// shorten takes a grace period if none so short was asked for before.
+// shorten records a grace period if it is the shortest so far: it may become shorter, never longer. The caller holds
+// mu.
 func (x *worker) shorten(grace time.Duration) {
 	if x.grace == nil || grace < *x.grace {
 		x.grace = &grace
 	}
 }
 
-// left is what is left of the grace period, which begins when it is asked for first.
+// left returns the rest of the grace period, which begins with the first call.
 func (x *worker) left() time.Duration {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -89,6 +90,7 @@ func (x *worker) left() time.Duration {
 	return max(x.end.Sub(now), 0)
 }
 
+// interrupt ends a Sync in progress and wakes the worker. A Terminate goes on: it already does what is asked for.
 func (x *worker) interrupt() {
 	x.mu.Lock()
 	if x.cancel != nil && x.state == Syncing {
@@ -98,6 +100,8 @@ func (x *worker) interrupt() {
 	x.wake.Notify()
 }
 
+// run does steps until ctx ends or the pod is gone. A failed step is repeated after a growing delay, or at the next
+// wake.
 func (x *worker) run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
@@ -128,8 +132,8 @@ func (x *worker) run(ctx context.Context) {
 	}
 }
 
-// step does the one step that is due. again: when the next is due although nothing happens. gone: the worker has
-// nothing left to do, ever.
+// step does the one step that is due. again is when the next one is due even if nothing happens. gone: the worker has
+// nothing left to do, ever. A panic is an error of this pod's step: a mistake about one pod must not end the kubelet.
 func (x *worker) step(parent context.Context) (again time.Time, gone bool, err error) {
 	x.mu.Lock()
 	pod, state, removed := x.pod, x.state, x.removed
@@ -187,7 +191,7 @@ func (x *worker) step(parent context.Context) (again time.Time, gone bool, err e
 	return time.Time{}, false, err
 }
 
-// sync is the step of a pod that is to run.
+// sync is the step of a pod that is to run, with its metrics.
 func (x *worker) sync(ctx context.Context, pod *corev1.Pod) (Outcome, error) {
 	begun, operation := time.Now(), "sync"
 	switch {
@@ -203,7 +207,7 @@ func (x *worker) sync(ctx context.Context, pod *corev1.Pod) (Outcome, error) {
 	return out, err
 }
 
-// advance moves on and makes the next step due.
+// advance moves to the next state and makes its step due. If a change has moved the state already, that one stays.
 func (x *worker) advance(from, to State) {
 	x.mu.Lock()
 	if x.state == from {

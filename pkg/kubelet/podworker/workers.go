@@ -17,11 +17,11 @@ import (
 // Workers runs one worker per pod. Its methods are safe for concurrent use and do not block.
 type Workers struct {
 	log *slog.Logger
-	// returned is told of a pod that begins a new life.
+	// returned is called with a pod that begins a new life.
 	returned func(*corev1.Pod)
 	metrics  Metrics
 
-	// mu is taken before a worker's, never the other way round, and no step runs under either: a step may take as long
+	// mu is taken before a worker's mu, never the other way round. No step runs under either: a step may take as long
 	// as a container takes to stop.
 	mu      sync.Mutex
 	ctx     context.Context // set by Run; nil before
@@ -36,12 +36,12 @@ type Workers struct {
 	taken map[types.UID]chan struct{}
 }
 
-// Metrics is told how long workers take.
+// Metrics receives how long workers take.
 type Metrics interface {
-	// WorkerStarted is about the time from a pod's being told of to its worker's first step.
+	// WorkerStarted receives the time from the kubelet's first sight of a pod to its worker's first step.
 	WorkerStarted(pod *corev1.Pod, took time.Duration)
-	// WorkerStep is about one step; operation is create for a pod's first sync, update for the first one of a change,
-	// sync for any other, or kill.
+	// WorkerStep receives the time of one step. operation is create for a pod's first sync, update for the first one
+	// after a change, sync for any other, or kill.
 	WorkerStep(operation string, took time.Duration)
 }
 
@@ -53,8 +53,8 @@ func New(returned func(*corev1.Pod), metrics Metrics, log *slog.Logger) *Workers
 		taken: map[types.UID]chan struct{}{}}
 }
 
-// Run lets the workers do steps to their pods until ctx ends, and returns when all have stopped. Pods keep running.
-// What the steps are made of may need the workers, to wake them: so steps come here and not to New.
+// Run lets the workers do steps to their pods until ctx ends, and returns when all have stopped. Pods keep running. The
+// steps come here and not to New, because what they are made of needs the workers, to wake them.
 func (w *Workers) Run(ctx context.Context, steps Steps) error {
 	w.mu.Lock()
 	w.ctx, w.steps = ctx, steps
@@ -67,12 +67,12 @@ func (w *Workers) Run(ctx context.Context, steps Steps) error {
 	return nil
 }
 
-// Update tells of a new or changed pod. One that comes back after its removal, as a static pod does whose manifest is
+// Update takes a new or changed pod. A pod that comes back after its removal, such as a static pod whose manifest is
 // moved away and back, begins a new life when the old one is over.
 func (w *Workers) Update(pod *corev1.Pod) { w.change(pod, false) }
 
-// Remove tells that a pod is gone from its source; pod is what is known of it. A pod nobody told of before (an orphan
-// in the runtime) is terminated too.
+// Remove takes a pod that is gone from its source; pod is what is known of it. A pod that no source had before (an
+// orphan in the runtime) is terminated too.
 func (w *Workers) Remove(pod *corev1.Pod) { w.change(pod, true) }
 
 func (w *Workers) change(pod *corev1.Pod, removed bool) {
@@ -85,6 +85,7 @@ func (w *Workers) change(pod *corev1.Pod, removed bool) {
 	w.addLocked(pod, removed)
 }
 
+// addLocked adds a worker and starts it, if Run has begun. The caller holds mu.
 func (w *Workers) addLocked(pod *corev1.Pod, removed bool) {
 	x := &worker{all: w, pod: pod, found: removed, told: time.Now(), wake: notify.New(),
 		log: w.log.With("pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID)}
@@ -99,6 +100,8 @@ func (w *Workers) addLocked(pod *corev1.Pod, removed bool) {
 	}
 }
 
+// startLocked starts a worker's goroutine. While the pod's traces are being removed (WhenGone) it waits for the end of
+// that. The caller holds mu.
 func (w *Workers) startLocked(x *worker) {
 	if w.ctx.Err() != nil {
 		return
@@ -126,7 +129,7 @@ func (w *Workers) Wake(uid types.UID) {
 	}
 }
 
-// Interrupt is Wake for a pod of which the Sync in progress has become pointless: it ends.
+// Interrupt is Wake that also ends a Sync in progress, for when that has become pointless.
 func (w *Workers) Interrupt(uid types.UID) {
 	w.mu.Lock()
 	x := w.workers[uid]
@@ -136,7 +139,7 @@ func (w *Workers) Interrupt(uid types.UID) {
 	}
 }
 
-// state tells where a pod is; false if no worker knows it.
+// state returns the state of a pod; false if no worker has it.
 func (w *Workers) state(uid types.UID) (State, bool) {
 	w.mu.Lock()
 	x := w.workers[uid]
@@ -161,13 +164,13 @@ func (w *Workers) Ended(uid types.UID) bool {
 	return known && state >= Terminated
 }
 
-// Cleaned reports whether nothing is left of what the pod used: its worker has taken it away, or there is none.
+// Cleaned reports whether nothing is left that the pod used: its worker has removed it, or there is none.
 func (w *Workers) Cleaned(uid types.UID) bool {
 	state, known := w.state(uid)
 	return !known || state >= Finished
 }
 
-// Active picks the pods that have workers and containers that may run.
+// Active returns those of the pods that have workers and whose containers may run. It reuses the slice.
 func (w *Workers) Active(pods []*corev1.Pod) []*corev1.Pod {
 	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool {
 		state, known := w.state(pod.UID)
@@ -175,7 +178,7 @@ func (w *Workers) Active(pods []*corev1.Pod) []*corev1.Pod {
 	})
 }
 
-// turn reports whether the pod may begin: no other static pod of its name is there before it.
+// turn reports whether the pod may begin: no other static pod of its name came before it.
 func (w *Workers) turn(pod *corev1.Pod) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -222,7 +225,7 @@ func (w *Workers) drop(x *worker) {
 // leastGrace is the shortest grace period: containers are always asked before they are killed.
 const leastGrace = time.Second
 
-// graceOf is how long the pod's containers may take to end.
+// graceOf returns the grace period of the pod's end: that of the deletion, else of the spec, else 30 s.
 func graceOf(pod *corev1.Pod) time.Duration {
 	seconds := int64(30)
 	if pod.Spec.TerminationGracePeriodSeconds != nil {
