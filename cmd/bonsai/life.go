@@ -15,6 +15,7 @@ import (
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/snapshot"
 	"bonsai/pkg/cluster/supervisor"
 )
 
@@ -132,7 +133,7 @@ func nodeCommand(chosen *chosen) *cobra.Command {
 }
 
 func snapshotCommand(chosen *chosen) *cobra.Command {
-	snapshot := &cobra.Command{Use: "snapshot", Short: "Save a cluster and restore it later"}
+	group := &cobra.Command{Use: "snapshot", Short: "Save a cluster and restore it later"}
 	restore := &cobra.Command{
 		Use:     "restore SNAPSHOT",
 		Short:   "Restore a snapshot; a running cluster is restarted",
@@ -155,7 +156,7 @@ func snapshotCommand(chosen *chosen) *cobra.Command {
 		}
 		return up(cmd, chosen.home, config, self, *patience)
 	}
-	snapshot.AddCommand(
+	group.AddCommand(
 		&cobra.Command{
 			Use:     "save SNAPSHOT",
 			Short:   "Save the cluster's objects, volumes, images and certificates in its data directory",
@@ -181,11 +182,11 @@ func snapshotCommand(chosen *chosen) *cobra.Command {
 			Example: "  bonsai snapshot rm clean",
 			Args:    cobra.ExactArgs(1),
 			RunE: func(_ *cobra.Command, args []string) error {
-				return cluster.RemoveSnapshot(chosen.dataDir, args[0])
+				return snapshot.Remove(plan.Layout(chosen.dataDir), args[0])
 			},
 		},
 	)
-	return snapshot
+	return group
 }
 
 func defragmentCommand(chosen *chosen) *cobra.Command {

@@ -108,7 +108,7 @@ func up(cmd *cobra.Command, home machine.Home, config plan.Config, self string, 
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), upMessage, time.Since(began).Seconds(), config.Context(), filepath.Dir(self),
 		localimage.Busybox)
-	if cluster.NoResolvers(config) {
+	if machine.HasNoResolver(config) {
 		fmt.Fprint(cmd.OutOrStdout(), noResolversMessage)
 	}
 	return nil

@@ -4,12 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"slices"
-	"strings"
 
-	"bonsai/pkg/cluster/addon"
 	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/machine"
@@ -47,39 +42,6 @@ func loadOnNodes(ctx context.Context, c plan.Config, images []string) error {
 	for _, name := range images {
 		if _, err := stores.LoadArchive(ctx, c.Image(name), nil); err != nil {
 			return fmt.Errorf("%s: %w", c.Image(name), err)
-		}
-	}
-	return nil
-}
-
-// sayLeftAddons says how to delete the objects of add-ons that old has and c has not: they may hold what the user still
-// wants.
-func sayLeftAddons(c plan.Config, old plan.Config, out io.Writer) error {
-	for _, a := range plan.OptionalAddons {
-		if !old.HasAddon(a.Name) || c.HasAddon(a.Name) {
-			continue
-		}
-		objects, err := addon.Read(old, a.Name)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(out, "The add-on %s is off, and its objects are still there. To delete them:\n", a.Name)
-		named := map[string][]string{} // by namespace
-		for _, obj := range objects {
-			gvk := obj.GroupVersionKind()
-			kind := strings.ToLower(gvk.Kind)
-			if gvk.Group != "" {
-				kind += "." + gvk.Group
-			}
-			named[obj.GetNamespace()] = append(named[obj.GetNamespace()], kind+"/"+obj.GetName())
-		}
-		for _, namespace := range slices.Sorted(maps.Keys(named)) {
-			where := ""
-			if namespace != "" {
-				where = " -n " + namespace
-			}
-			fmt.Fprintf(out, "  kubectl --context %s%s delete --ignore-not-found %s\n", c.Context(), where,
-				strings.Join(named[namespace], " "))
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"bonsai/pkg/cluster/join"
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/status"
 	"bonsai/pkg/cluster/steps"
 	"bonsai/pkg/cluster/supervisor"
 )
@@ -73,7 +74,7 @@ func startAgain(ctx context.Context, c plan.Config, home machine.Home, self stri
 	}
 	start := newStart(c, out)
 	if running(ctx, c) {
-		if allReady(ctx, c) {
+		if status.AllReady(ctx, c) {
 			return false, nil
 		}
 		return true, start.Run("Wait for the node", func() error { return join.Wait(ctx, c) })

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -85,7 +82,9 @@ func dropNode(ctx context.Context, start steps.Start, c plan.Config, name string
 			return errors.Join(datadir.Save(c), supervise.Reload(ctx, c.Layout().Socket("supervisor")))
 		}),
 		steps.New("Remove its objects", func(ctx context.Context) error { return client.DeleteNode(ctx, c, name) }),
-		steps.New("Remove its files and cgroups", func(ctx context.Context) error { return removeNode(ctx, c, name) }))
+		steps.New("Remove its files and cgroups", func(ctx context.Context) error {
+			return teardown.RemoveNode(ctx, c.Layout(), c.Mark(), name)
+		}))
 }
 
 // changeNodes runs change on the running cluster, one change at a time on this machine.
@@ -111,22 +110,4 @@ func waitForNodes(ctx context.Context, c plan.Config) error {
 		return err
 	}
 	return client.DescribeNodes(ctx, c)
-}
-
-// removeNode removes what a node that has ended leaves on the host.
-func removeNode(ctx context.Context, c plan.Config, name string) error {
-	l := c.Layout()
-	errs := []error{teardown.RemoveCgroups(ctx, c.Mark(), name)}
-	for _, dir := range []string{filepath.Dir(l.Kubeconfig("")), l.PKI("")} {
-		// not of the whole path: it may have characters of patterns
-		files, err := fs.Glob(os.DirFS(dir), "*-"+name+".*")
-		errs = append(errs, err)
-		for _, file := range files {
-			errs = append(errs, host.IgnoreMissing(os.Remove(filepath.Join(dir, file))))
-		}
-	}
-	for _, dir := range []string{filepath.Dir(l.NodeLog(name, "")), filepath.Dir(l.NodeSocket(name)), l.Node(name)} {
-		errs = append(errs, os.RemoveAll(dir))
-	}
-	return errors.Join(errs...)
 }

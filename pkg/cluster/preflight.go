@@ -5,10 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
@@ -27,15 +24,7 @@ func preflight(ctx context.Context, c plan.Config) error {
 			errs = append(errs, fmt.Errorf("the program %s is missing (make install)", program))
 		}
 	}
-	programs := node.Config{BinDir: c.BinDir}
-	for _, program := range []string{programs.Containerd(), programs.CTR()} {
-		if _, err := exec.LookPath(program); err != nil {
-			errs = append(errs, fmt.Errorf("the program %s is missing (make install)", program))
-		}
-	}
-	if _, err := os.Stat(filepath.Join(node.SystemPlugins, "bridge")); err != nil {
-		errs = append(errs, fmt.Errorf("the CNI plug-ins are missing from %s (make install)", node.SystemPlugins))
-	}
+	errs = append(errs, node.CheckInstalled(c.BinDir)...)
 	for _, program := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet",
 		"kube-proxy", "bonsai-network", node.IPAMPlugin} {
 		if !host.IsExecutable(c.Bin(program)) {
@@ -47,15 +36,7 @@ func preflight(ctx context.Context, c plan.Config) error {
 	}
 	errs = append(errs, machine.CheckSockets(c))
 	errs = append(errs, machine.ForeignAddresses(c)...)
-	for _, image := range c.LocalImages() {
-		if _, err := os.Stat(c.Image(image)); err != nil {
-			target := "make build"
-			if !slices.Contains(plan.DefaultImages(), image) {
-				target = "make addons; a release archive has the add-ons that ADDONS of make release names"
-			}
-			errs = append(errs, fmt.Errorf("%s is missing (%s)", c.Image(image), target))
-		}
-	}
+	errs = append(errs, machine.CheckImages(c)...)
 	return errors.Join(append(errs, machine.CheckSpace(c), kernel.CheckControllers(cgroup.Root),
 		kernel.Check(ctx, kernel.Needs(host.Snapshotter(host.Existing(c.DataDir)) == host.OverlaySnapshotter,
 			c.IPFamily.IptablesPrograms()), kernel.LoadModule))...)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"bonsai/pkg/cluster/controlplane"
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/kubeconfig"
@@ -82,7 +83,7 @@ func prepare(c plan.Config) error {
 	if err := errors.Join(datadir.Save(c), os.MkdirAll(c.Layout().Run(), 0o700)); err != nil {
 		return err
 	}
-	if err := writeCloudConfig(c); err != nil {
+	if err := controlplane.WriteCloudConfig(c); err != nil {
 		return err
 	}
 	if err := pki.Make(c, time.Now()); err != nil {

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"bonsai/pkg/cluster/datadir"
@@ -21,8 +19,8 @@ import (
 	"bonsai/pkg/cluster/teardown"
 )
 
-// SaveSnapshot saves the cluster in dataDir, which is frozen meanwhile if it runs: what is saved is what a failure of
-// the power would leave, and etcd and containerd are made to start from that.
+// SaveSnapshot saves the cluster in dataDir. If the cluster runs, it is frozen meanwhile: the snapshot has the state
+// that a power failure would leave, and etcd and containerd can start from that.
 func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err error) {
 	c, err := datadir.LoadControlPlane(dataDir)
 	if err != nil {
@@ -31,8 +29,7 @@ func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err
 	if err := plan.CheckName(name); err != nil {
 		return fmt.Errorf("the snapshot's name: %w", err)
 	}
-	to := c.Layout().Snapshot(name)
-	if host.StatError(to) == nil {
+	if host.StatError(c.Layout().Snapshot(name)) == nil {
 		return fmt.Errorf("there is a snapshot called %s already (bonsai snapshot rm %[1]s)", name)
 	}
 	lock, err := machine.Lock(ctx)
@@ -55,34 +52,22 @@ func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err
 		}
 		defer func() { err = errors.Join(err, resume(context.WithoutCancel(ctx), c)) }()
 	}
-	if err := errors.Join(os.MkdirAll(c.Layout().Snapshots(), 0o700),
-		snapshot.RemovePartial(c.Layout().Snapshots())); err != nil {
-		return err
-	}
-	partial := to + snapshot.PartialSuffix
-	err = snapshot.Copy(ctx, dataDir, partial)
-	if err == nil {
-		err = os.Rename(partial, to)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("save the snapshot %s: %w", name, err), os.RemoveAll(partial))
-	}
-	return nil
+	return snapshot.Save(ctx, c.Layout(), name)
 }
 
-// RestoreSnapshot ends the cluster in dataDir, if it runs, as a failure of the power would, and puts in place what a
-// snapshot has. wasUp reports whether it ran. Until the last step, the cluster's own state is there; a last step that
-// is broken off is finished before anything else is done with the cluster.
+// RestoreSnapshot ends the cluster in dataDir, if it runs, as a power failure would, and puts a snapshot in its place.
+// wasUp reports whether it ran. Until the last step the cluster keeps its own state. If the last step is broken off,
+// the next command that changes the cluster finishes it first.
 func RestoreSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (wasUp bool, err error) {
 	c, err := datadir.LoadControlPlane(dataDir)
 	if err != nil {
 		return false, err
 	}
-	from := c.Layout().Snapshot(name)
-	if plan.CheckName(name) != nil || host.StatError(from) != nil {
-		return false, fmt.Errorf("there is no snapshot called %s (bonsai snapshot list)", name)
+	from, err := snapshot.Find(c.Layout(), name)
+	if err != nil {
+		return false, err
 	}
-	lock, err := machine.Lock(ctx) // a start that goes on meanwhile would run on half of either state
+	lock, err := machine.Lock(ctx) // a start at the same time would run on half of either state
 	if err != nil {
 		return false, err
 	}
@@ -120,34 +105,5 @@ func PrintSnapshots(dataDir string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	entries, err := os.ReadDir(c.Layout().Snapshots())
-	if host.IgnoreMissing(err) != nil {
-		return err
-	}
-	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
-	fmt.Fprintln(w, "NAME\tSAVED\tNODES")
-	for _, e := range entries {
-		if plan.CheckName(e.Name()) != nil {
-			continue // one that was not finished
-		}
-		info, err := e.Info()
-		if err != nil {
-			return err
-		}
-		of, err := datadir.Load(c.Layout().Snapshot(e.Name()))
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(w, "%s\t%s\t%d\n", e.Name(), info.ModTime().Format(time.DateTime), len(of.Nodes))
-	}
-	return w.Flush()
-}
-
-// RemoveSnapshot removes a snapshot of the cluster in dataDir.
-func RemoveSnapshot(dataDir, name string) error {
-	path := plan.Layout(dataDir).Snapshot(name)
-	if plan.CheckName(name) != nil || host.StatError(path) != nil {
-		return fmt.Errorf("there is no snapshot called %s (bonsai snapshot list)", name)
-	}
-	return os.RemoveAll(path)
+	return snapshot.Print(c.Layout(), out)
 }

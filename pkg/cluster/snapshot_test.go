@@ -200,7 +200,8 @@ func TestSnapshotNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"", ".", "..", "../pki", "a/b", "none"} {
-		if err := RemoveSnapshot(c.DataDir, name); err == nil || !strings.Contains(err.Error(), "no snapshot called") {
+		if err := snapshot.Remove(c.Layout(),
+			name); err == nil || !strings.Contains(err.Error(), "no snapshot called") {
 			t.Errorf("remove %q: %v", name, err)
 		}
 		if _, err := RestoreSnapshot(t.Context(), c.DataDir, name, io.Discard); err == nil ||

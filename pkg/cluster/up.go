@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"syscall"
 
+	"bonsai/pkg/cluster/addon"
 	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/kubeconfig"
@@ -16,6 +17,7 @@ import (
 	"bonsai/pkg/cluster/network"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/snapshot"
+	"bonsai/pkg/cluster/status"
 	"bonsai/pkg/cluster/steps"
 	"bonsai/pkg/cluster/supervise"
 	"bonsai/pkg/cluster/supervisor"
@@ -76,7 +78,7 @@ func Up(ctx context.Context, home machine.Home, c plan.Config, self string, out 
 		if err := signalManagers(c, syscall.SIGCONT); err != nil {
 			return c, false, err
 		}
-		if allReady(ctx, c) {
+		if status.AllReady(ctx, c) {
 			return c, false, nil
 		}
 		fmt.Fprintf(out, "The cluster in %s runs but is not ready: waiting for it.\n", c.DataDir)
@@ -105,7 +107,7 @@ func Up(ctx context.Context, home machine.Home, c plan.Config, self string, out 
 	if err := start.Take(ctx, append(wait, stepsAfter(c)...)...); err != nil {
 		return c, true, err
 	}
-	if err := sayLeftAddons(c, old, out); err != nil {
+	if err := addon.PrintLeft(c, old, out); err != nil {
 		return c, true, err
 	}
 	return c, true, kubeconfig.Export(ctx, c, out)

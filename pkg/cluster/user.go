@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"bonsai/pkg/cluster/datadir"
-	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/plan"
 )
@@ -32,10 +31,4 @@ func PrintKubeconfig(dataDir string, out io.Writer) error {
 	}
 	_, err = out.Write(data)
 	return err
-}
-
-// NoResolvers reports whether this machine has no DNS server to ask now, though pods may ask it.
-func NoResolvers(c plan.Config) bool {
-	conf, err := host.ReadResolvConf(host.HostResolvConf)
-	return c.Egress && c.Joined == nil && err == nil && len(conf.Servers) == 0
 }

@@ -1,4 +1,4 @@
-package cluster
+package controlplane
 
 import (
 	"fmt"
@@ -10,14 +10,14 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// writeCloudConfig tells the controller manager of the balancers' ranges. Kubernetes' own has no provider for it, and
-// does not read the file.
-func writeCloudConfig(c plan.Config) error {
+// WriteCloudConfig writes the file with the networks of load balancers, which our controller manager reads. Kubernetes'
+// own has no provider for it, and does not read the file.
+func WriteCloudConfig(c plan.Config) error {
 	return host.WriteFile(c.Layout().CloudConfig(),
 		fmt.Appendf(nil, "loadBalancerCIDRs: [%s]\n", quotedList(c.Networks().Balancers())))
 }
 
-// quotedList is a list of YAML.
+// quotedList returns a list for a YAML file.
 func quotedList(networks []netip.Prefix) string {
 	var texts []string
 	for _, p := range networks {

@@ -1,4 +1,4 @@
-package cluster
+package status
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"bonsai/pkg/cluster/supervise"
 )
 
-// ready reports whether the API server answers, and all nodes run and are Ready: of a node that died a moment ago the
-// API server does not know yet.
-func allReady(ctx context.Context, c plan.Config) bool {
+// AllReady reports whether the API server answers, and all nodes run and are Ready. It asks the nodes' inits too,
+// because the API server does not know yet that a node died a moment ago.
+func AllReady(ctx context.Context, c plan.Config) bool {
 	if client.AskReady(ctx, c) != nil {
 		return false
 	}

@@ -1,7 +1,6 @@
-package cluster
+package addon
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -9,24 +8,8 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// TestNewImages: an add-on that is switched on needs its image on nodes that run.
-func TestNewImages(t *testing.T) {
-	t.Parallel()
-	c := plan.Default("/data", "/bin")
-	with, err := c.ParseAddons([]string{"metrics-server", "coredns=false"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := with.NewImages(c); !slices.Equal(got, []string{"metrics-server"}) {
-		t.Errorf("new: %q", got)
-	}
-	if got := c.NewImages(c); len(got) != 0 {
-		t.Errorf("new, though nothing is: %q", got)
-	}
-}
-
-// TestSayLeftAddons: what an add-on leaves behind is named by a command that deletes it.
-func TestSayLeftAddons(t *testing.T) {
+// TestPrintLeft: what an add-on leaves behind is named by a command that deletes it.
+func TestPrintLeft(t *testing.T) {
 	t.Parallel()
 	c := plan.Default("/data", "/bin")
 	c.Addons = fstest.MapFS{"metrics-server.yaml": {Data: []byte(`apiVersion: v1
@@ -54,7 +37,7 @@ metadata: {name: v1beta1.metrics.k8s.io}
 		want     string
 	}{{old, c, want}, {old, old, ""}, {c, old, ""}, {c, c, ""}} {
 		var out strings.Builder
-		if err := sayLeftAddons(tc.now, tc.old, &out); err != nil || out.String() != tc.want {
+		if err := PrintLeft(tc.now, tc.old, &out); err != nil || out.String() != tc.want {
 			t.Errorf("%v\n%s", err, &out)
 		}
 	}
