@@ -1,10 +1,8 @@
 package job
 
 import (
-	"strconv"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/controller"
@@ -106,28 +104,4 @@ func ended(p *corev1.Pod, now time.Time) time.Time {
 		return p.CreationTimestamp.Time
 	}
 	return now
-}
-
-// failuresBefore is how often the pod's index had failed before the pod, ignored failures among them.
-func (s *state) failuresBefore(p *corev1.Pod) int32 {
-	return annotated(p, batchv1.JobIndexFailureCountAnnotation) +
-		annotated(p, batchv1.JobIndexIgnoredFailureCountAnnotation)
-}
-
-// failuresAfter is how often the pod's index has failed, with the pod's own failure; ignored ones are apart.
-func (s *state) failuresAfter(p *corev1.Pod) (counted, ignored int32) {
-	counted, ignored = annotated(p, batchv1.JobIndexFailureCountAnnotation),
-		annotated(p, batchv1.JobIndexIgnoredFailureCountAnnotation)
-	if m := s.matchFailure(p); m != nil && m.action == batchv1.PodFailurePolicyActionIgnore {
-		return counted, ignored + 1
-	}
-	return counted + 1, ignored
-}
-
-func annotated(p *corev1.Pod, name string) int32 {
-	n, err := strconv.ParseInt(p.Annotations[name], 10, 32)
-	if err != nil || n < 0 {
-		return 0
-	}
-	return int32(n)
 }

@@ -262,7 +262,7 @@ func TestDecide(t *testing.T) {
 			s.PodFailurePolicy, s.BackoffLimitPerIndex = policy(batchv1.PodFailurePolicyActionFailIndex), new(int32(9))
 		}), "a Failed@0/0 exit=42, b Running@1", 0, "create 2/0, release a, 2a 0s 0f waiting [] [a] lost=0"},
 	} {
-		s := &state{job: c.job.DeepCopy(), now: epoch.Add(c.at), upToDate: true}
+		s := &state{rules: rules{c.job.DeepCopy()}, now: epoch.Add(c.at), upToDate: true}
 		var pods []*corev1.Pod
 		for text := range strings.SplitSeq(c.pods, ",") {
 			if text != "" {
@@ -289,7 +289,7 @@ func TestRestarts(t *testing.T) {
 		})
 		p := podOf("a Running")
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: c.restarts}}
-		s := &state{job: j, now: epoch, upToDate: true}
+		s := &state{rules: rules{j}, now: epoch, upToDate: true}
 		s.see([]*corev1.Pod{p})
 		if got := s.decide().status.Conditions; (len(got) > 0) != c.over {
 			t.Errorf("limit %d, %d restarts: %v", c.limit, c.restarts, got)
@@ -300,7 +300,7 @@ func TestRestarts(t *testing.T) {
 // TestPodOfIndex: what a pod is told of its index, and that the same pod gets the same name until it is there.
 func TestPodOfIndex(t *testing.T) {
 	t.Parallel()
-	s := &state{job: indexedJob(nil), now: epoch, upToDate: true}
+	s := &state{rules: rules{indexedJob(nil)}, now: epoch, upToDate: true}
 	s.job.Spec.Template.Spec.Hostname = "mine" // makes way for the index's
 	s.see(nil)
 	first, again := s.decide().create, s.decide().create

@@ -163,7 +163,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	}
 	began := c.Now()
 	// Asked before the cache is read: what is seen later than the answer does no harm, what is seen earlier would.
-	s := &state{job: j, now: began, upToDate: c.expect.Satisfied(j.UID)}
+	s := &state{rules: rules{j}, now: began, upToDate: c.expect.Satisfied(j.UID)}
 	if err := c.observe(ctx, s, sel); err != nil {
 		return controller.Result{}, err
 	}

@@ -3,7 +3,6 @@ package job
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -56,7 +55,7 @@ func (s *state) wanted(active int) int {
 		return parallelism
 	}
 	if s.indexed() {
-		succeeded = s.completed.Len() + s.failedIndexes.Len()
+		succeeded = s.index.completed.Len() + s.index.failed.Len()
 	}
 	return max(min(s.completions()-succeeded, parallelism), 0)
 }
@@ -71,7 +70,7 @@ func (s *state) surplus(active []*corev1.Pod, n int) []*corev1.Pod {
 		taken := map[int]bool{}
 		for _, p := range slices.Backward(ranked) { // whom it would be the most loss to delete keeps the index
 			i, ok := indexOf(p, s.completions())
-			if !ok || taken[i] || s.completed.Has(i) || s.failedIndexes.Has(i) {
+			if !ok || taken[i] || s.index.done(i) {
 				out = append(out, p)
 				continue
 			}
@@ -108,17 +107,6 @@ func compareLoss(a, b *corev1.Pod) int {
 		cmp.Compare(a.Name, b.Name))
 }
 
-// busyIndexes are the indexes of pods.
-func (s *state) busyIndexes(pods []*corev1.Pod) map[int]bool {
-	out := make(map[int]bool, len(pods))
-	for _, p := range pods {
-		if i, ok := indexOf(p, s.completions()); ok {
-			out[i] = true
-		}
-	}
-	return out
-}
-
 // fill creates up to n pods, unless failures of late make them wait.
 func (s *state) fill(n int, active []*corev1.Pod, out *plan) {
 	if !s.perIndex() {
@@ -134,7 +122,7 @@ func (s *state) fill(n int, active []*corev1.Pod, out *plan) {
 		}
 		return
 	}
-	busy := s.busyIndexes(active)
+	busy := s.index.busy(active)
 	if s.onlyFailed() {
 		for _, p := range s.pods {
 			if i, ok := indexOf(p, s.completions()); ok && terminating(p) {
@@ -144,14 +132,14 @@ func (s *state) fill(n int, active []*corev1.Pod, out *plan) {
 	}
 	last := map[int]*corev1.Pod{}
 	if s.perIndex() {
-		last = s.lastFailed()
+		last = s.index.lastFailed()
 	}
 	for i := 0; i < s.completions() && n > 0; i++ {
-		if busy[i] || s.completed.Has(i) || s.failedIndexes.Has(i) {
+		if busy[i] || s.index.done(i) {
 			continue
 		}
 		n-- // also for an index that waits: those after it do not overtake it
-		if left := s.indexLeft(last[i]); left > 0 {
+		if left := s.left(last[i], s.now); left > 0 {
 			out.wait = sooner(out.wait, left)
 			continue
 		}
@@ -160,27 +148,6 @@ func (s *state) fill(n int, active []*corev1.Pod, out *plan) {
 			s.noteFailures(p, last[i])
 		}
 		out.create = append(out.create, p)
-	}
-}
-
-// indexLeft is how long an index has to wait after its last failed pod, which may be nil.
-func (s *state) indexLeft(last *corev1.Pod) time.Duration {
-	if last == nil {
-		return 0
-	}
-	counted, ignored := s.failuresAfter(last)
-	return remaining(int(counted+ignored), ended(last, s.now), s.now)
-}
-
-// noteFailures writes on a pod how often its index has failed before it.
-func (s *state) noteFailures(p, last *corev1.Pod) {
-	var counted, ignored int32
-	if last != nil {
-		counted, ignored = s.failuresAfter(last)
-	}
-	p.Annotations[batchv1.JobIndexFailureCountAnnotation] = strconv.Itoa(int(counted))
-	if ignored > 0 {
-		p.Annotations[batchv1.JobIndexIgnoredFailureCountAnnotation] = strconv.Itoa(int(ignored))
 	}
 }
 

@@ -7,14 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"bonsai/api/batch"
-	"bonsai/api/batch/indexes"
 	"bonsai/pkg/controller"
 )
 
 // state is one Job with all that decisions about it need.
 type state struct {
-	job  *batchv1.Job
+	rules
 	pods []*corev1.Pod // the job's own, also those at their end
 	now  time.Time
 	// upToDate says that pods shows everything this controller has created and deleted.
@@ -27,6 +25,8 @@ type state struct {
 	// coming are pods that the server has, and that pods will have.
 	coming map[types.UID]bool
 	byUID  map[types.UID]*corev1.Pod
+	// index is the progress of an indexed job; decide finds it first.
+	index progress
 	// What tally finds.
 	counted
 }
@@ -37,8 +37,6 @@ type counted struct {
 	// waiting have ended and are named in the status until their finalizer is off; then they are in succeeded and
 	// failed.
 	waiting batchv1.UncountedTerminatedPods
-	// completed and failedIndexes are an indexed job's, with those that the stored status does not have yet.
-	completed, failedIndexes indexes.Set
 	// release are the pods whose finalizer can go once the status is stored.
 	release []*corev1.Pod
 	// ended is how many pods are in release that were not known to have ended; by the policy that decided on them.
@@ -76,27 +74,6 @@ func deref[T any](p *T) T {
 	return v
 }
 
-func (s *state) indexed() bool   { return batch.Indexed(&s.job.Spec) }
-func (s *state) perIndex() bool  { return s.indexed() && s.job.Spec.BackoffLimitPerIndex != nil }
-func (s *state) suspended() bool { return deref(s.job.Spec.Suspend) }
-func (s *state) completions() int {
-	return int(deref(s.job.Spec.Completions))
-}
-
-// onlyFailed reports whether a pod is replaced only when it has come to its end.
-func (s *state) onlyFailed() bool {
-	return s.job.Spec.PodFailurePolicy != nil || deref(s.job.Spec.PodReplacementPolicy) == batchv1.Failed
-}
-
-// hasFailed reports whether a pod counts as failed. One that is being deleted does, unless only ended ones are
-// replaced: it may never come to say how it ended.
-func (s *state) hasFailed(p *corev1.Pod) bool {
-	if s.onlyFailed() {
-		return p.Status.Phase == corev1.PodFailed
-	}
-	return p.Status.Phase == corev1.PodFailed || p.DeletionTimestamp != nil && p.Status.Phase != corev1.PodSucceeded
-}
-
 func terminating(p *corev1.Pod) bool { return p.DeletionTimestamp != nil && !controller.PodTerminal(p) }
 
 // active are the pods that are neither at their end nor on their way out.
@@ -129,7 +106,7 @@ func (s *state) see(pods []*corev1.Pod) {
 
 // decide finds the next step.
 func (s *state) decide() plan {
-	s.indexesNow()
+	s.index = progressOf(s.rules, s.pods)
 	v, wait := s.verdict()
 	s.tally(v)
 	if v == nil {

@@ -16,9 +16,9 @@ func (s *state) report(v *verdict, out *plan) {
 	st.Succeeded, st.Failed = s.succeeded, s.failed
 	st.UncountedTerminatedPods = s.waiting.DeepCopy()
 	if s.indexed() {
-		st.CompletedIndexes = s.completed.String()
+		st.CompletedIndexes = s.index.completed.String()
 		if s.perIndex() {
-			st.FailedIndexes = new(s.failedIndexes.String())
+			st.FailedIndexes = new(s.index.failed.String())
 		}
 	}
 	if s.upToDate {

@@ -7,55 +7,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"bonsai/api/batch/indexes"
 	"bonsai/pkg/controller"
 )
 
 // maxWaiting bounds the pods that a status names at a time.
 const maxWaiting = 500
-
-// indexesNow finds which indexes have succeeded and failed, by the stored status and the pods that have ended since.
-func (s *state) indexesNow() {
-	if !s.indexed() {
-		return
-	}
-	n := s.completions()
-	var done, lost []int
-	for _, p := range s.pods {
-		if i, ok := indexOf(p, n); ok && tracked(p) && p.Status.Phase == corev1.PodSucceeded {
-			done = append(done, i)
-		}
-	}
-	s.completed = indexes.Read(s.job.Status.CompletedIndexes, n).Union(indexes.Of(done))
-	if !s.perIndex() {
-		return
-	}
-	for _, p := range s.pods {
-		if i, ok := indexOf(p, n); ok && tracked(p) && !s.completed.Has(i) && s.indexFailed(p) {
-			lost = append(lost, i)
-		}
-	}
-	for _, i := range indexes.Read(deref(s.job.Status.FailedIndexes), n) {
-		for k := i.First; k <= i.Last; k++ {
-			if !s.completed.Has(k) {
-				lost = append(lost, k)
-			}
-		}
-	}
-	s.failedIndexes = indexes.Of(lost)
-}
-
-// indexFailed reports whether the pod's failure is the last that its index may have.
-func (s *state) indexFailed(p *corev1.Pod) bool {
-	if !s.hasFailed(p) {
-		return false
-	}
-	if m := s.matchFailure(p); m != nil && m.action == batchv1.PodFailurePolicyActionFailIndex {
-		return true
-	}
-	counted, _ := s.failuresAfter(p)
-	return counted > deref(s.job.Spec.BackoffLimitPerIndex)
-}
 
 // untold are the pods that the stored status waits for and that are not there.
 func (s *state) untold() (uids []types.UID) {
@@ -88,7 +44,7 @@ func (s *state) tally(v *verdict) {
 			s.settle(uid, &s.waiting.Failed, &s.failed)
 		}
 	}
-	keep := s.kept(v)
+	keep := s.index.kept(v, s.active())
 	for _, p := range s.pods {
 		if !tracked(p) || keep[p.UID] || !s.mayRelease(p, v) {
 			continue
@@ -102,7 +58,7 @@ func (s *state) tally(v *verdict) {
 		}
 	}
 	if s.indexed() {
-		s.succeeded = int32(s.completed.Len())
+		s.succeeded = int32(s.index.completed.Len())
 	}
 }
 
@@ -157,39 +113,6 @@ func (s *state) take(p *corev1.Pod, v *verdict) {
 			s.waiting.Failed = append(s.waiting.Failed, p.UID)
 		}
 	}
-}
-
-// kept are the failed pods that keep their finalizer a while longer: with a limit for each index, the last failed pod
-// of an index says how often it has failed, until its successor does.
-func (s *state) kept(v *verdict) map[types.UID]bool {
-	if !s.perIndex() || v != nil || s.job.DeletionTimestamp != nil {
-		return nil
-	}
-	n := s.completions()
-	busy := s.busyIndexes(s.active())
-	keep := map[types.UID]bool{}
-	for i, p := range s.lastFailed() {
-		if i < n && !busy[i] && !s.completed.Has(i) && !s.failedIndexes.Has(i) {
-			keep[p.UID] = true
-		}
-	}
-	return keep
-}
-
-// lastFailed is the failed pod of each index that knows of the most failures before it. Pods that are counted are
-// asked, too.
-func (s *state) lastFailed() map[int]*corev1.Pod {
-	out := map[int]*corev1.Pod{}
-	for _, p := range s.pods {
-		i, ok := indexOf(p, s.completions())
-		if !ok || !tracked(p) || !s.hasFailed(p) {
-			continue
-		}
-		if was := out[i]; was == nil || s.failuresBefore(was) < s.failuresBefore(p) {
-			out[i] = p
-		}
-	}
-	return out
 }
 
 // total is the number of failures that count, with those not in the stored count yet.

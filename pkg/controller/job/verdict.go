@@ -1,7 +1,6 @@
 package job
 
 import (
-	"fmt"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -36,7 +35,7 @@ func (s *state) verdict() (*verdict, time.Duration) {
 	if bounded && left <= 0 {
 		return &verdict{false, batchv1.JobReasonDeadlineExceeded, "Job was active longer than specified deadline"}, 0
 	}
-	if v := s.indexVerdict(); v != nil {
+	if v := s.index.verdict(); v != nil {
 		return v, 0
 	}
 	return nil, left
@@ -80,23 +79,16 @@ func (s *state) restartedTooOften() bool {
 	return n >= limit
 }
 
-// indexVerdict judges the indexes that have ended.
-func (s *state) indexVerdict() *verdict {
-	if !s.indexed() {
-		return nil
-	}
-	if s.perIndex() {
-		lost := s.failedIndexes.Len()
-		if m := s.job.Spec.MaxFailedIndexes; m != nil && lost > int(*m) {
-			return &verdict{false, batchv1.JobReasonMaxFailedIndexesExceeded,
-				"Job has exceeded the specified maximal number of failed indexes"}
+// failsJob returns the rule by which some pod's failure is the job's, or nil. Pods without the finalizer are counted,
+// or were withdrawn.
+func (s *state) failsJob() *match {
+	for _, p := range s.pods {
+		if !tracked(p) || !s.hasFailed(p) {
+			continue
 		}
-		if lost > 0 && lost+s.completed.Len() >= s.completions() {
-			return &verdict{false, batchv1.JobReasonFailedIndexes, "Job has failed indexes"}
+		if m := s.matchFailure(p); m != nil && m.action == batchv1.PodFailurePolicyActionFailJob {
+			return m
 		}
-	}
-	if i, ok := s.meetsSuccessPolicy(); ok {
-		return &verdict{true, batchv1.JobReasonSuccessPolicy, fmt.Sprintf("Matched rules at index %d", i)}
 	}
 	return nil
 }
