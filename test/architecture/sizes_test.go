@@ -27,7 +27,6 @@ var larger = map[string]struct {
 
 	"pkg/apiserver/registry.Generic": {63,
 		"the generic store answers for all verbs; they are to become functions on it"},
-	"pkg/scheduler/devices.Devices": {41, "the store of claims, slices and classes, which change together"},
 }
 
 // sizes adds the exported names of a file to its package, and its methods to their types.

@@ -85,7 +85,7 @@ func (d *Devices) Reserve(pod *model.PodInfo, node *corev1.Node, timeout time.Du
 		out := c.DeepCopy()
 		out.Status.Allocation = &got[i]
 		h := d.claims[key]
-		d.countLocked(h.now(), out)
+		d.pools.count(h.now(), out)
 		h.assumed = out
 		d.claims[key] = h
 		choice.claims = append(choice.claims, chosen{key: key, uid: c.UID, allocation: &got[i]})
@@ -107,7 +107,7 @@ func (d *Devices) Release(choice *Choice) {
 		}
 		h := d.claims[c.key]
 		if c.allocation != nil && h.assumed != nil && h.assumed.Status.Allocation == c.allocation {
-			d.countLocked(h.assumed, h.seen)
+			d.pools.count(h.assumed, h.seen)
 			d.claims[c.key] = held{seen: h.seen}
 		}
 	}

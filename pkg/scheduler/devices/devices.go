@@ -14,7 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/cel"
@@ -35,29 +34,22 @@ type Devices struct {
 	api API
 	now func() time.Time
 
-	// mu guards all below. It is held for one question or change, never while devices are chosen or the API server is
-	// asked.
+	// mu guards everything below it. It is held for one question or change, never while the library allocates devices
+	// or while a request to the API server is under way.
 	mu      sync.Mutex
 	claims  map[string]held // by namespace/name
-	classes map[string]*resourcev1.DeviceClass
-	giving  map[corev1.ResourceName][]*resourcev1.DeviceClass
-	pools   map[poolID]*pool
-	// taken are the claims for extended resources that are to be made, with their devices, by the pod; made are those
-	// that are there.
+	classes classTable
+	pools   poolTable
+	// taken has the claims for extended resources that are still to be created, with their devices, by the pod's UID;
+	// made has the keys of those that exist.
 	taken map[types.UID]*resourcev1.ResourceClaim
 	made  map[types.UID]string
-	// local are the pools of one node only, by its name; shared are all others.
-	local  map[string]map[poolID]*pool
-	shared map[poolID]*pool
-	// epoch changes with all that the answers on a node depend on beyond node, claims and the node's own pools: classes
-	// and shared pools.
-	epoch int64
-	// gated are the pods that wait for a claim to change before they are tried at all, by the claim.
+	// gated has the pods that are not tried until a claim changes, by the claim's key.
 	gated map[string]map[types.UID]bool
-	// untold are the nodes on which other devices are free by what this scheduler has written: whoever is told of
-	// changes hears of them with the next one, which is at the latest what the API server shows of that write.
+	// untold are the nodes whose free devices changed with a write of this scheduler. The next ClaimChanged reports
+	// them, at the latest the one for that write.
 	untold []string
-	// changes are closed when a claim changes, by the claim; one is there while somebody waits for that.
+	// changes has a channel for each claim that somebody waits for; it is closed when the claim changes.
 	changes map[string]chan struct{}
 
 	compiled func() *cel.Cache
@@ -77,11 +69,10 @@ func (h held) now() *resourcev1.ResourceClaim {
 
 // New returns a store that knows nothing yet.
 func New(api API, now func() time.Time) *Devices {
-	return &Devices{api: api, now: now, claims: map[string]held{}, classes: map[string]*resourcev1.DeviceClass{},
-		giving: map[corev1.ResourceName][]*resourcev1.DeviceClass{},
-		taken:  map[types.UID]*resourcev1.ResourceClaim{}, made: map[types.UID]string{}, pools: map[poolID]*pool{},
-		local:  map[string]map[poolID]*pool{},
-		shared: map[poolID]*pool{}, gated: map[string]map[types.UID]bool{}, changes: map[string]chan struct{}{},
+	return &Devices{api: api, now: now, claims: map[string]held{}, classes: newClassTable(),
+		pools: newPoolTable(),
+		taken: map[types.UID]*resourcev1.ResourceClaim{}, made: map[types.UID]string{},
+		gated: map[string]map[types.UID]bool{}, changes: map[string]chan struct{}{},
 		// The compiler's environment is several megabytes: only clusters with devices pay for it.
 		compiled: sync.OnceValue(func() *cel.Cache {
 			return cel.NewCache(expressions, cel.Features{EnableConsumableCapacity: true})
@@ -127,7 +118,7 @@ func (d *Devices) ClaimChanged(old, c *resourcev1.ResourceClaim) (nodes []string
 // forgetLocked is told that a claim is gone.
 func (d *Devices) forgetLocked(key string) []string {
 	h := d.claims[key]
-	nodes := d.countLocked(h.now(), nil)
+	nodes := d.pools.count(h.now(), nil)
 	delete(d.claims, key)
 	if uid := specialFor(h.seen); d.made[uid] == key {
 		delete(d.made, uid)
@@ -177,7 +168,7 @@ func (d *Devices) seeLocked(c *resourcev1.ResourceClaim) []string {
 		d.claims[key] = h
 		return nil
 	}
-	nodes := d.countLocked(h.now(), c)
+	nodes := d.pools.count(h.now(), c)
 	d.claims[key] = held{seen: c}
 	return nodes
 }
@@ -186,14 +177,11 @@ func (d *Devices) seeLocked(c *resourcev1.ResourceClaim) []string {
 func (d *Devices) ClassChanged(old, c *resourcev1.DeviceClass) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.epoch++
 	if c == nil {
-		d.fileLocked(d.classes[old.Name], nil)
-		delete(d.classes, old.Name)
+		d.classes.remove(old.Name)
 		return
 	}
-	d.fileLocked(d.classes[c.Name], c)
-	d.classes[c.Name] = c
+	d.classes.set(c)
 }
 
 // SliceChanged tells of an added or changed slice, or one that is gone (s is nil). It returns the nodes whose devices
@@ -203,11 +191,11 @@ func (d *Devices) SliceChanged(old, s *resourcev1.ResourceSlice) (nodes []string
 	defer d.mu.Unlock()
 	if old != nil {
 		if id := poolOf(old); s == nil || poolOf(s) != id {
-			nodes = append(nodes, d.placeLocked(id, func(p *pool) { delete(p.slices, old.Name) })...)
+			nodes = append(nodes, d.pools.change(id, func(p *pool) { delete(p.slices, old.Name) })...)
 		}
 	}
 	if s != nil {
-		nodes = append(nodes, d.placeLocked(poolOf(s), func(p *pool) { p.slices[s.Name] = s })...)
+		nodes = append(nodes, d.pools.change(poolOf(s), func(p *pool) { p.slices[s.Name] = s })...)
 	}
 	return nodes
 }
@@ -234,24 +222,4 @@ func (d *Devices) Gone(pod *corev1.Pod) {
 			}
 		}
 	}
-}
-
-// lister shows the library the classes of one moment.
-type lister map[string]*resourcev1.DeviceClass
-
-// List implements structured.DeviceClassLister.
-func (l lister) List() ([]*resourcev1.DeviceClass, error) {
-	out := make([]*resourcev1.DeviceClass, 0, len(l))
-	for _, c := range l {
-		out = append(out, c)
-	}
-	return out, nil
-}
-
-// Get implements structured.DeviceClassLister.
-func (l lister) Get(name string) (*resourcev1.DeviceClass, error) {
-	if c := l[name]; c != nil {
-		return c, nil
-	}
-	return nil, apierrors.NewNotFound(resourcev1.Resource("deviceclass"), name)
 }

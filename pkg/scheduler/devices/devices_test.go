@@ -326,24 +326,24 @@ func TestPoolsMove(t *testing.T) {
 	d := New(nil, time.Now)
 	one, two := slice("one", "n", "d0"), slice("two", "n", "d1")
 	one.Spec.Pool, two.Spec.Pool = resourcev1.ResourcePool{Name: "p"}, resourcev1.ResourcePool{Name: "p"}
-	if nodes := d.SliceChanged(nil, one); !slices.Equal(nodes, []string{"n"}) || len(d.local["n"]) != 1 ||
-		len(d.shared) != 0 {
-		t.Errorf("%q %v %v", nodes, d.local, d.shared)
+	if nodes := d.SliceChanged(nil, one); !slices.Equal(nodes, []string{"n"}) || len(d.pools.local["n"]) != 1 ||
+		len(d.pools.shared) != 0 {
+		t.Errorf("%q %v %v", nodes, d.pools.local, d.pools.shared)
 	}
 	everywhere := two.DeepCopy()
 	everywhere.Spec.NodeName, everywhere.Spec.AllNodes = nil, ptr.To(true)
-	epoch := d.epoch
-	if nodes := d.SliceChanged(nil, everywhere); !slices.Equal(nodes, []string{"n"}) || len(d.local) != 0 ||
-		len(d.shared) != 1 || d.epoch == epoch {
-		t.Errorf("%q %v %v", nodes, d.local, d.shared)
+	epoch := d.pools.epoch
+	if nodes := d.SliceChanged(nil, everywhere); !slices.Equal(nodes, []string{"n"}) || len(d.pools.local) != 0 ||
+		len(d.pools.shared) != 1 || d.pools.epoch == epoch {
+		t.Errorf("%q %v %v", nodes, d.pools.local, d.pools.shared)
 	}
-	if nodes := d.SliceChanged(everywhere, two); !slices.Equal(nodes, []string{"n"}) || len(d.local["n"]) != 1 ||
-		len(d.shared) != 0 {
-		t.Errorf("%q %v %v", nodes, d.local, d.shared)
+	if nodes := d.SliceChanged(everywhere, two); !slices.Equal(nodes, []string{"n"}) || len(d.pools.local["n"]) != 1 ||
+		len(d.pools.shared) != 0 {
+		t.Errorf("%q %v %v", nodes, d.pools.local, d.pools.shared)
 	}
 	d.SliceChanged(one, nil)
 	d.SliceChanged(two, nil)
-	if len(d.pools)+len(d.local)+len(d.shared) > 0 {
-		t.Errorf("%v %v %v", d.pools, d.local, d.shared)
+	if len(d.pools.byID)+len(d.pools.local)+len(d.pools.shared) > 0 {
+		t.Errorf("%v %v %v", d.pools.byID, d.pools.local, d.pools.shared)
 	}
 }

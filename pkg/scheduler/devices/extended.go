@@ -1,7 +1,6 @@
 package devices
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -57,41 +56,7 @@ func Gives(c *resourcev1.DeviceClass, name corev1.ResourceName) bool {
 func (d *Devices) GivenByClass(name corev1.ResourceName) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.giving[name]) > 0
-}
-
-// fileLocked keeps giving: the classes of each resource, first the one that counts, which is the newest. Of those made
-// in the same second it is the one whose name comes first.
-func (d *Devices) fileLocked(old, now *resourcev1.DeviceClass) {
-	if old != nil {
-		for _, name := range resourcesOf(old) {
-			left := slices.DeleteFunc(d.giving[name], func(c *resourcev1.DeviceClass) bool {
-				return c.Name == old.Name
-			})
-			if d.giving[name] = left; len(left) == 0 {
-				delete(d.giving, name)
-			}
-		}
-	}
-	if now != nil {
-		for _, name := range resourcesOf(now) {
-			d.giving[name] = append(d.giving[name], now)
-			slices.SortFunc(d.giving[name], func(a, b *resourcev1.DeviceClass) int {
-				return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
-			})
-		}
-	}
-}
-
-// asksLocked are the resources that devices can give the pod, by name.
-func (d *Devices) asksLocked(pod *model.PodInfo) (out []ask) {
-	for name, n := range pod.Requests.Scalar {
-		if classes := d.giving[name]; n > 0 && len(classes) > 0 {
-			out = append(out, ask{name, classes[0].Name})
-		}
-	}
-	slices.SortFunc(out, func(a, b ask) int { return strings.Compare(string(a.resource), string(b.resource)) })
-	return out
+	return len(d.classes.giving[name]) > 0
 }
 
 // askedOn are those that the node does not have itself, from a device plug-in.

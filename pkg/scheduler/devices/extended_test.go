@@ -314,7 +314,7 @@ func TestWhoGivesAResource(t *testing.T) {
 	class := func() string {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if asks := d.asksLocked(p); len(asks) == 1 {
+		if asks := d.classes.asks(p); len(asks) == 1 {
 			return asks[0].class
 		}
 		return ""

@@ -107,7 +107,7 @@ func (d *Devices) Needs(pod *model.PodInfo) (*Needs, *framework.Status) {
 }
 
 func (d *Devices) needsLocked(pod *model.PodInfo) (*Needs, *framework.Status) {
-	n := &Needs{d: d, pod: pod.Pod, asks: d.asksLocked(pod)}
+	n := &Needs{d: d, pod: pod.Pod, asks: d.classes.asks(pod)}
 	if key, ok := d.made[pod.Pod.UID]; ok {
 		n.left = d.claims[key].seen
 	}
@@ -131,7 +131,7 @@ func (n *Needs) addLocked(pod *corev1.Pod, c *resourcev1.ResourceClaim) *framewo
 	a := c.Status.Allocation
 	if a == nil {
 		n.wanted = append(n.wanted, c)
-		return n.d.classesLocked(c)
+		return n.d.classes.check(c)
 	}
 	if n.d.claims[claimKey(c.Namespace, c.Name)].assumed != nil {
 		return framework.NewStatus(framework.Unschedulable,
@@ -150,31 +150,6 @@ func (n *Needs) addLocked(pod *corev1.Pod, c *resourcev1.ResourceClaim) *framewo
 		n.where = append(n.where, s)
 	} else {
 		n.where = append(n.where, nil)
-	}
-	return nil
-}
-
-// classesLocked refuses a claim that asks for devices of a class that is not there.
-func (d *Devices) classesLocked(c *resourcev1.ResourceClaim) *framework.Status {
-	missing := func(request, class string) *framework.Status {
-		if d.classes[class] == nil {
-			return refuse("request %s: device class %s does not exist", request, class)
-		}
-		return nil
-	}
-	for i := range c.Spec.Devices.Requests {
-		r := &c.Spec.Devices.Requests[i]
-		if r.Exactly != nil {
-			if st := missing(r.Name, r.Exactly.DeviceClassName); st != nil {
-				return st
-			}
-		}
-		for k := range r.FirstAvailable {
-			if st := missing(resourceclaim.CreateSubRequestRef(r.Name, r.FirstAvailable[k].Name),
-				r.FirstAvailable[k].DeviceClassName); st != nil {
-				return st
-			}
-		}
 	}
 	return nil
 }
@@ -198,8 +173,8 @@ func (n *Needs) On(node *corev1.Node, timeout time.Duration) ([]resourcev1.Alloc
 	}
 	d := n.d
 	d.mu.Lock()
-	all, state := d.reachLocked(node.Name)
-	classes := lister(maps.Clone(d.classes))
+	all, state := d.pools.reach(node.Name)
+	classes := lister(maps.Clone(d.classes.byName))
 	d.mu.Unlock()
 	ctx := limit{end: d.now().Add(timeout), now: d.now}
 	allocator, err := structured.NewAllocator(ctx, features(), state, classes, all, d.compiled())
@@ -240,7 +215,7 @@ func (d *Devices) Key(pod *model.PodInfo, k *model.Key) {
 		return
 	}
 	k.Num(2)
-	k.Num(d.epoch)
+	k.Num(d.classes.epoch + d.pools.epoch)
 	k.Num(int64(len(n.had)))
 	for _, c := range n.had {
 		k.AllocatedTo(c)

@@ -12,7 +12,21 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// poolID names a pool: its name is one only within its driver.
+// poolTable is the pools of devices, by the nodes that can reach them. Devices.mu guards it.
+type poolTable struct {
+	byID map[poolID]*pool
+	// local are the pools of one node only, by its name; shared are all others. A pool without slices is in neither.
+	local  map[string]map[poolID]*pool
+	shared map[poolID]*pool
+	// epoch changes with the shared pools: what every node can reach depends on them.
+	epoch int64
+}
+
+func newPoolTable() poolTable {
+	return poolTable{byID: map[poolID]*pool{}, local: map[string]map[poolID]*pool{}, shared: map[poolID]*pool{}}
+}
+
+// poolID names a pool: its name is unique only within its driver.
 type poolID struct{ driver, pool string }
 
 func poolOf(s *resourcev1.ResourceSlice) poolID { return poolID{s.Spec.Driver, s.Spec.Pool.Name} }
@@ -46,38 +60,38 @@ func (p *pool) home() string {
 	return node
 }
 
-// placeLocked changes a pool and keeps local and shared. It returns the nodes that the pool was or is of; where that is
-// none, all nodes are concerned, which epoch tells.
-func (d *Devices) placeLocked(id poolID, change func(*pool)) (nodes []string) {
-	p := d.pools[id]
+// change changes a pool, and files it again in local or shared. It returns the nodes that the pool belonged or belongs
+// to. A pool that belongs to no single node concerns all of them: then epoch changes.
+func (t *poolTable) change(id poolID, by func(*pool)) (nodes []string) {
+	p := t.byID[id]
 	if p == nil {
 		p = &pool{slices: map[string]*resourcev1.ResourceSlice{}, devices: map[structured.DeviceID]int{},
 			shares:   map[structured.SharedDeviceID]int{},
 			capacity: structured.NewConsumedCapacityCollection()}
-		d.pools[id] = p
+		t.byID[id] = p
 	}
 	was, had := p.node, len(p.slices) > 0
-	change(p)
+	by(p)
 	p.node = p.home()
 	has := len(p.slices) > 0
 	if had && (!has || was != p.node) {
-		d.unfileLocked(id, was)
+		t.unfile(id, was)
 	}
 	if has {
 		if p.node == "" {
-			d.shared[id] = p
+			t.shared[id] = p
 		} else {
-			if d.local[p.node] == nil {
-				d.local[p.node] = map[poolID]*pool{}
+			if t.local[p.node] == nil {
+				t.local[p.node] = map[poolID]*pool{}
 			}
-			d.local[p.node][id] = p
+			t.local[p.node][id] = p
 		}
 	}
 	if had && was == "" || has && p.node == "" {
-		d.epoch++
+		t.epoch++
 	}
 	if p.empty() {
-		delete(d.pools, id)
+		delete(t.byID, id)
 	}
 	for _, node := range []string{was, p.node} {
 		if node != "" && !slices.Contains(nodes, node) {
@@ -87,20 +101,20 @@ func (d *Devices) placeLocked(id poolID, change func(*pool)) (nodes []string) {
 	return nodes
 }
 
-func (d *Devices) unfileLocked(id poolID, node string) {
+func (t *poolTable) unfile(id poolID, node string) {
 	if node == "" {
-		delete(d.shared, id)
+		delete(t.shared, id)
 		return
 	}
-	delete(d.local[node], id)
-	if len(d.local[node]) == 0 {
-		delete(d.local, node)
+	delete(t.local[node], id)
+	if len(t.local[node]) == 0 {
+		delete(t.local, node)
 	}
 }
 
-// countLocked takes the devices of a claim's new state and gives back those of its old one; nil is no claim. Claims
+// count takes the devices of a claim's new state and gives back those of its old one; nil is no claim. Claims
 // with administrative access take nothing.
-func (d *Devices) countLocked(before, after *resourcev1.ResourceClaim) (nodes []string) {
+func (t *poolTable) count(before, after *resourcev1.ResourceClaim) (nodes []string) {
 	old, now := allocation(before), allocation(after)
 	if old == now || old != nil && now != nil && equality.Semantic.DeepEqual(old.Devices.Results, now.Devices.Results) {
 		return nil // what this scheduler had assumed came true, or the claim changed otherwise
@@ -109,7 +123,7 @@ func (d *Devices) countLocked(before, after *resourcev1.ResourceClaim) (nodes []
 		for i := range results(a) {
 			r := &a.Devices.Results[i]
 			if !ptr.Deref(r.AdminAccess, false) {
-				nodes = append(nodes, d.placeLocked(poolID{r.Driver, r.Pool}, func(p *pool) { p.count(r, by) })...)
+				nodes = append(nodes, t.change(poolID{r.Driver, r.Pool}, func(p *pool) { p.count(r, by) })...)
 			}
 		}
 	}
@@ -156,13 +170,14 @@ func add[K comparable](m map[K]int, k K, by int) {
 	}
 }
 
-// reach is what a node can reach of one moment: the slices, and what of their pools is taken.
-func (d *Devices) reachLocked(node string) ([]*resourcev1.ResourceSlice, structured.AllocatedState) {
+// reach returns the slices that a node can reach, and what is taken of their pools. The result shares nothing that
+// changes, so that it can be read after Devices.mu is released.
+func (t *poolTable) reach(node string) ([]*resourcev1.ResourceSlice, structured.AllocatedState) {
 	state := structured.AllocatedState{AllocatedDevices: sets.New[structured.DeviceID](),
 		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
 		AggregatedCapacity:       structured.NewConsumedCapacityCollection()}
 	var all []*resourcev1.ResourceSlice
-	for _, pools := range []map[poolID]*pool{d.local[node], d.shared} {
+	for _, pools := range []map[poolID]*pool{t.local[node], t.shared} {
 		for _, p := range pools {
 			all = slices.AppendSeq(all, maps.Values(p.slices))
 			for id := range p.devices {

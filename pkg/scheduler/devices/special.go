@@ -18,7 +18,7 @@ func (d *Devices) takeLocked(choice *Choice, n *Needs, node *corev1.Node, got *r
 	to := chosen{allocation: got, make: c.DeepCopy()}
 	to.make.Name, to.make.GenerateName = "", n.pod.Name+"-extended-resources-"
 	c.Status.Allocation = got
-	d.countLocked(d.taken[n.pod.UID], c)
+	d.pools.count(d.taken[n.pod.UID], c)
 	d.taken[n.pod.UID] = c
 	choice.claims, choice.mappings = append(choice.claims, to), mappings
 }
@@ -27,7 +27,7 @@ func (d *Devices) takeLocked(choice *Choice, n *Needs, node *corev1.Node, got *r
 func (d *Devices) releaseLocked(to *chosen) {
 	pod := specialFor(to.make)
 	if c := d.taken[pod]; c != nil && c.Status.Allocation == to.allocation {
-		d.countLocked(c, nil)
+		d.pools.count(c, nil)
 		delete(d.taken, pod)
 	}
 }
