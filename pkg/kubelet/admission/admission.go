@@ -1,14 +1,14 @@
 // Package admission decides which pods the node takes. Its Admitter is the one owner of who has a place on the node,
-// with which resources and host ports: to decide and to give the place is one step, so two pods never get the last one
-// both. What fits is computed by pure functions (fit.go).
+// with which resources and host ports. Deciding and giving the place is one step under one lock, so that two pods never
+// both get the last place. What fits is computed by pure functions (fit.go).
 //
-// Who is first: a pod that the runtime already had when the kubelet began keeps its place, whatever else asks; the
-// others are decided in the order of their creation, and none before all sources have told of their pods and the Node
-// is known. Static pods do not wait for that, for the API server may be one of them. A critical pod for which resources
-// are missing takes the places of lower ones (preempt.go).
+// Who is first: a pod that the runtime already had when the kubelet began keeps its place, whatever others ask for. The
+// others are decided in the order of their creation, and none before all sources have named their pods and the Node is
+// known. Static pods do not wait for that, because the API server may be one of them. A critical pod that lacks
+// resources takes the places of lower ones (preempt.go).
 //
 // A pod keeps what it was given until its resize is granted (resize.go): what the node gives all pods together is never
-// more than it has, except for what already ran.
+// more than it has, except for pods that already ran.
 package admission
 
 import (
@@ -45,24 +45,24 @@ type Config struct {
 	Node func() *corev1.Node
 	// Allocatable is what all pods together may have.
 	Allocatable func() corev1.ResourceList
-	// Refuse tells why the node takes no such pods at present; nil if it does.
+	// Refuse returns why the node takes no such pods at present; nil if it does.
 	Refuse func(*corev1.Pod) *Rejection
-	// Allocated reports whether it is decided piece by piece what pods get of a resource, as of devices: then its
-	// amount decides nothing.
+	// Allocated reports whether a resource is allocated piece by piece, as devices are: then its amount decides nothing
+	// here.
 	Allocated func(corev1.ResourceName) bool
 	// MayResize returns why a pod can never get what its spec asks for in place of what it has, "" if it can.
 	MayResize func(pod *corev1.Pod, has runtime.Resources) string
-	// Sysctls tells why a pod may not set the kernel parameters that it wants to; nil if it may.
+	// Sysctls returns why a pod may not set the kernel parameters that it asks for; nil if it may.
 	Sysctls func(*corev1.Pod) error
 	// AppArmor returns why the pod's containers cannot be confined as it asks; nil if they can.
 	AppArmor func(*corev1.Pod) error
-	// Wake has a pod asked for again that waited, for its place or for its resize.
+	// Wake lets a pod ask again that waited for its place or for its resize.
 	Wake func(types.UID)
 	// Checkpoint keeps what pods have.
 	Checkpoint Checkpoint
 	// Accepted counts a resize that was deferred before.
 	Accepted func(Trigger)
-	// Preempted has a pod asked for again that has lost its place, because of that resource; what it does now is
+	// Preempted lets a pod ask again that has lost its place because of that resource. Its sync in progress is
 	// pointless.
 	Preempted func(uid types.UID, lacked corev1.ResourceName)
 	Log       *slog.Logger
@@ -72,12 +72,12 @@ type Config struct {
 type Admitter struct {
 	cfg Config
 
-	// mu is held from looking at the other pods' places until the place is taken: two pods cannot both get the last
-	// one.
+	// mu is held from the look at the other pods' places until the place is taken. What the Admitter calls under it
+	// must not call back.
 	mu sync.Mutex
 	// ran are the pods that the runtime had when the kubelet began.
 	ran map[types.UID]bool
-	// open: all sources have told of their pods.
+	// open: all sources have named their pods.
 	open bool
 	pods map[types.UID]*entry
 	// refusals counts the resizes that were refused.
@@ -87,16 +87,16 @@ type Admitter struct {
 // entry is a pod that has a place on the node, or may get one. Pods that have ended or were refused have no entry.
 type entry struct {
 	pod *corev1.Pod
-	// given is what the pod has; claim is that, with what else it takes of the node.
+	// given is what the pod has; claim is that, together with what else it takes from the node.
 	given runtime.Allocation
 	claim claim
-	// pending is why the pod does not have what its spec asks for by now, nil while it has.
+	// pending is why the pod does not have what its spec asks for, nil while it has it.
 	pending *refusal
 	verdict Verdict
 	why     *Rejection
-	// gone: no source tells of the pod any more. It is being ended, and has its place until then.
+	// gone: no source has the pod any more. It is being ended, and keeps its place until then.
 	gone bool
-	// after are the pods for whose end an admitted pod waits, so that its place is free.
+	// after has the pods whose end an admitted pod waits for, so that its place is free.
 	after map[types.UID]bool
 }
 
@@ -105,14 +105,14 @@ func New(cfg Config) *Admitter {
 	return &Admitter{cfg: cfg, ran: map[types.UID]bool{}, pods: map[types.UID]*entry{}}
 }
 
-// Ran tells of a pod that the runtime had before the kubelet began. It must be told before the pod is added.
+// Ran records a pod that the runtime had before the kubelet began. It is called before the pod is added.
 func (a *Admitter) Ran(uid types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.ran[uid] = true
 }
 
-// Open tells that all sources have told of their pods, by Add, and that the Node is known.
+// Open reports that all sources have named their pods, by Add, and that the Node is known. Waiting pods ask again.
 func (a *Admitter) Open() {
 	a.mu.Lock()
 	a.open = true
@@ -128,7 +128,8 @@ func (a *Admitter) Open() {
 	}
 }
 
-// reopen decides of the resizes that were asked for while the kubelet did not run. It returns whose were granted.
+// reopen decides about the resizes that were asked for while the kubelet did not run, and returns the pods whose resize
+// it granted.
 func (a *Admitter) reopen() []types.UID {
 	a.tidy()
 	asked := make([]*entry, 0, len(a.pods))
@@ -145,12 +146,13 @@ func (a *Admitter) reopen() []types.UID {
 	return append(granted, a.retry(podResized)...)
 }
 
-// Add tells of a pod that a source has told of for the first time.
+// Add records a pod that a source has named for the first time, so that an older pod is decided before a younger one
+// that asks earlier.
 func (a *Admitter) Add(pod *corev1.Pod) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	// it takes nothing of the node
+	// it takes nothing from the node
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
 	case pod.DeletionTimestamp != nil && !a.ran[pod.UID]: // it never will
 	default:
@@ -158,7 +160,7 @@ func (a *Admitter) Add(pod *corev1.Pod) {
 	}
 }
 
-// enter makes a pod known, if it is not; one that ran before has its place at once.
+// enter returns the pod's entry, made if there is none; a pod that ran before has its place at once.
 func (a *Admitter) enter(pod *corev1.Pod) *entry {
 	p := a.pods[pod.UID]
 	if p == nil {
@@ -173,15 +175,15 @@ func (a *Admitter) enter(pod *corev1.Pod) *entry {
 	return p
 }
 
-// Update tells of a change of a pod. One that has no place and is to end gets none any more. One that has a place, and
-// is to have something else, gets it if there is room.
+// Update records a change of a pod. A pod that has no place yet and is to end gets none. A pod that has a place and
+// asks for other resources gets them if there is room.
 func (a *Admitter) Update(pod *corev1.Pod) {
 	for _, uid := range a.update(pod) {
 		a.cfg.Wake(uid)
 	}
 }
 
-// update returns whose resizes it let be.
+// update returns the pods whose resizes became possible by it.
 func (a *Admitter) update(pod *corev1.Pod) []types.UID {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -206,8 +208,8 @@ func (a *Admitter) update(pod *corev1.Pod) []types.UID {
 	return nil
 }
 
-// Release takes the pod's place away: its containers have ended, or it never gets any. It is called before others can
-// know.
+// Release takes the pod's place away: its containers have ended, or it never gets a place. It is called before the end
+// is visible in the API: the scheduler may send another pod as soon as it sees it.
 func (a *Admitter) Release(uid types.UID) {
 	a.mu.Lock()
 	if a.pods[uid] != nil {
@@ -229,8 +231,8 @@ func (a *Admitter) Release(uid types.UID) {
 	}
 }
 
-// Withdraw takes back what Add has told of a pod that is gone from its source. A place stays until it is released; who
-// needs it waits for that.
+// Withdraw undoes Add for a pod that is gone from its source. A place stays until it is released; pods that need it
+// wait for that.
 func (a *Admitter) Withdraw(uid types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -243,7 +245,7 @@ func (a *Admitter) Withdraw(uid types.UID) {
 	}
 }
 
-// Admit decides of a pod that is to run, once; then it says what was decided.
+// Admit decides about a pod that is to run, once; later calls return that decision.
 func (a *Admitter) Admit(pod *corev1.Pod) (Verdict, *Rejection) {
 	verdict, why, victims := a.admit(pod)
 	for _, v := range victims {
@@ -266,9 +268,9 @@ func (a *Admitter) admit(pod *corev1.Pod) (Verdict, *Rejection, []victim) {
 	return p.verdict, p.why, victims
 }
 
-// decideUpTo decides of a pod and, before it, of those that were created before it and have not asked yet. A static pod
-// is decided alone, and by nobody else: it may have to wait for the end of its predecessor. It returns who lost a
-// place.
+// decideUpTo decides about a pod and, before it, about those that were created earlier and have not asked yet. A static
+// pod is decided alone, when it asks itself: it may have to wait for the end of its predecessor. It returns the pods
+// that lost a place.
 func (a *Admitter) decideUpTo(last *entry) []victim {
 	if runtime.IsStatic(last.pod) {
 		return a.decide(last)
@@ -290,11 +292,13 @@ func (a *Admitter) decideUpTo(last *entry) []victim {
 	return victims
 }
 
-// byAge orders by creation, to the second as the API tells it.
+// byAge orders by creation, to the second, which is the precision of the API; then by uid, so that the order is total.
 func byAge(a, b *entry) int {
 	return cmp.Or(a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time), cmp.Compare(a.pod.UID, b.pod.UID))
 }
 
+// decide decides about one pod and records it. Checks that nobody's leaving can help come first. AppArmor is checked
+// before a preemption: no pod loses its place for one that is not taken.
 func (a *Admitter) decide(p *entry) (victims []victim) {
 	if p.why = a.cfg.Refuse(p.pod); p.why == nil {
 		p.why = unsupported(p.pod, a.cfg.Node(), a.cfg.Sysctls)
@@ -318,8 +322,8 @@ func (a *Admitter) decide(p *entry) (victims []victim) {
 	return victims
 }
 
-// reject tells why a pod gets no place beside those that have one and stay, nil if it gets it. Who has lost a place has
-// it until the end. For the end of those that are gone it waits, if it needs their room.
+// reject returns why a pod gets no place besides those that have one and stay, nil if it gets it. A pod that lost its
+// place has it until its end. If the pod needs the room of pods that are gone, it waits for their end (after).
 func (a *Admitter) reject(p *entry) *Rejection {
 	stay := a.others(p, false)
 	if lacks := a.lacks(p.claim, stay); len(lacks) > 0 {
@@ -339,12 +343,14 @@ func (a *Admitter) reject(p *entry) *Rejection {
 	return nil
 }
 
-// lacks lists what is missing for the claim beside the others.
+// lacks lists what the node lacks for the claim besides the others, without resources that are allocated piece by
+// piece.
 func (a *Admitter) lacks(c claim, others []claim) []lack {
 	return slices.DeleteFunc(c.lacks(a.cfg.Allocatable(), others), func(l lack) bool { return a.cfg.Allocated(l.name) })
 }
 
-// others are the claims of those that have a place, but p's; with those that are gone or without.
+// others returns the claims of the pods that have a place, except p's; gone says whether to include those that are
+// gone.
 func (a *Admitter) others(p *entry, gone bool) []claim {
 	var out []claim
 	for _, o := range a.pods {

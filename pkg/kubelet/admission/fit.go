@@ -15,7 +15,7 @@ import (
 	"bonsai/api/quantity"
 )
 
-// claim is what a pod takes of the node.
+// claim is what a pod takes from the node.
 type claim struct {
 	// amounts are its requests: CPU in thousandths, everything else in units; one of "pods" among them.
 	amounts map[corev1.ResourceName]int64
@@ -29,6 +29,7 @@ type hostPort struct {
 	ip       string
 }
 
+// claimOf returns what a pod takes from the node: its requests with overhead, one pod, and its host ports.
 func claimOf(pod *corev1.Pod) claim {
 	c := claim{amounts: amounts(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}))}
 	c.amounts[corev1.ResourcePods] = 1
@@ -71,25 +72,26 @@ func amounts(l corev1.ResourceList) map[corev1.ResourceName]int64 {
 	return out
 }
 
-// lack is a resource of which the node has too little for a pod.
+// lack is a resource that the node has too little of for a pod.
 type lack struct {
 	name                      corev1.ResourceName
 	requested, used, capacity int64
 }
 
-// missing is how much would have to be free beside.
+// missing returns how much more would have to be free.
 func (l lack) missing() int64 { return l.requested + l.used - l.capacity }
 
 func (l lack) rejection() *Rejection {
 	return &Rejection{Reason: "OutOf" + string(l.name), Message: "Node didn't have enough resource: " + l.String()}
 }
 
-// String says it in upstream's words.
+// String returns upstream's words for it.
 func (l lack) String() string {
 	return fmt.Sprintf("%s, requested: %d, used: %d, capacity: %d", l.name, l.requested, l.used, l.capacity)
 }
 
-// lacks lists what is missing for the claim beside the others: room for one more pod first, then by name.
+// lacks lists what is missing for the claim besides the others: room for one more pod first, then by name. The first
+// one becomes the reason that users see.
 func (c claim) lacks(allocatable corev1.ResourceList, others []claim) []lack {
 	capacity := amounts(allocatable)
 	var out []lack
@@ -148,8 +150,8 @@ func unconfined(pod *corev1.Pod, appArmor func(*corev1.Pod) error) *Rejection {
 	return nil
 }
 
-// unfit tells why a pod for which there are resources cannot run here all the same, nil if it can. A node that is not
-// known has no labels and no taints to ask for.
+// unfit returns why a pod that has enough resources still cannot run here, nil if it can. An unknown node has no labels
+// and no taints to check.
 func unfit(pod *corev1.Pod, node *corev1.Node, c claim, others []claim) *Rejection {
 	predicate := func(name, why string) *Rejection {
 		return &Rejection{Reason: name, Message: fmt.Sprintf("Predicate %s failed: %s", name, why)}

@@ -12,20 +12,20 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// What a pod that lost its place is told, in upstream's words.
+// The reason and message of a pod that lost its place, in upstream's words.
 const (
 	reasonPreempting  = "Preempting"
 	messagePreempting = "Preempted in order to admit critical pod"
 )
 
-// victim is a pod that has just lost its place; lacked is what the node had too little of.
+// victim is a pod that has just lost its place; lacked is the resource that the node had too little of.
 type victim struct {
 	uid    types.UID
 	lacked corev1.ResourceName
 }
 
-// preempt gives a critical pod for which resources are missing its place: lower pods lose theirs, and it waits for
-// their end. It tells who lost it, or why there is no way.
+// preempt gives a place to a critical pod that lacks resources: lower pods lose theirs, and it waits for their end. It
+// returns the pods that lost their place, or why there is no way. Pods that are already leaving free their room too.
 //
 // https://kubernetes.io/docs/tasks/administer-cluster/guaranteed-scheduling-critical-addon-pods/
 func (a *Admitter) preempt(p *entry) ([]victim, *Rejection) {
@@ -85,8 +85,9 @@ func mayPreempt(p, o *entry) bool {
 	return mine != nil && its != nil && *mine > *its
 }
 
-// choose picks whose leaving makes up for what is missing: as few Guaranteed pods as do if all others leave, then as
-// few Burstable ones as do with these, then BestEffort ones. False: all of them together are not enough.
+// choose picks the pods whose leaving makes up for what is missing: as few Guaranteed pods as are needed if all others
+// leave, then as few Burstable ones as are needed with these, then BestEffort ones. It returns false if all of them
+// together are not enough.
 func (a *Admitter) choose(lacks []lack, candidates []*entry) ([]*entry, bool) {
 	need := map[corev1.ResourceName]int64{}
 	for _, l := range lacks {
@@ -113,8 +114,9 @@ func (a *Admitter) choose(lacks []lack, candidates []*entry) ([]*entry, bool) {
 	return chosen, true
 }
 
-// fewest picks, one after the other, the pod that leaves the least missing, and of equals the one that has the least,
-// then the youngest, and lets off whom the later ones make superfluous; false if all are not enough.
+// fewest picks, one after the other, the pod whose leaving leaves the least missing; among equals the one that has the
+// least, then the youngest. At the end it spares those that later picks made superfluous. It returns false if all are
+// not enough.
 func fewest(need map[corev1.ResourceName]int64, from []*entry) ([]*entry, bool) {
 	from, whole := slices.Clone(from), need
 	var out []*entry
@@ -140,8 +142,8 @@ func fewest(need map[corev1.ResourceName]int64, from []*entry) ([]*entry, bool) 
 	return out, true
 }
 
-// distance is how far from enough the pod's leaving is: the squares of what is missing then, as parts of the need,
-// summed.
+// distance returns how far from enough the pod's leaving is: the sum of the squares of what would still be missing, as
+// fractions of the need, so that resources of different units compare.
 func distance(need map[corev1.ResourceName]int64, p *entry) float64 {
 	sum := 0.0
 	for name, n := range need {
@@ -151,7 +153,7 @@ func distance(need map[corev1.ResourceName]int64, p *entry) float64 {
 	return sum
 }
 
-// less is what is still missing when those have left.
+// less returns what is still missing after those pods have left.
 func less(need map[corev1.ResourceName]int64, gone []*entry) map[corev1.ResourceName]int64 {
 	out := map[corev1.ResourceName]int64{}
 	for name, n := range need {

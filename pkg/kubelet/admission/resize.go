@@ -11,16 +11,16 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Checkpoint keeps what pods have over restarts of the kubelet. It is called with the Admitter locked.
+// Checkpoint keeps what pods have across restarts of the kubelet. It is called with the Admitter locked.
 type Checkpoint interface {
 	Load(uid types.UID) (runtime.Allocation, bool, error)
 	Save(uid types.UID, a runtime.Allocation) error
 	Remove(uid types.UID) error
-	// Saved are the pods of which something was saved.
+	// Saved returns the pods that have a saved allocation.
 	Saved() ([]types.UID, error)
 }
 
-// Trigger is what let a deferred resize be.
+// Trigger is what made a deferred resize possible.
 type Trigger string
 
 // The triggers, in upstream's words.
@@ -30,15 +30,15 @@ const (
 	podsRemoved Trigger = "pods_removed"
 )
 
-// refusal is why a pod does not have what its spec asks for by now.
+// refusal is why a pod does not have what its spec asks for.
 type refusal struct {
 	reason, message string
 	// since orders refusals: which was first.
 	since uint64
 }
 
-// Allocation is the pod with what it has in place of what its spec asks for, and what is to be said of its resize. A
-// pod that has no place is returned as it is.
+// Allocation returns the pod with its spec replaced by the allocated resources, and the state of its resize. A pod that
+// has no place is returned unchanged.
 func (a *Admitter) Allocation(pod *corev1.Pod) (*corev1.Pod, runtime.Resizing) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -53,8 +53,8 @@ func (a *Admitter) Allocation(pod *corev1.Pod) (*corev1.Pod, runtime.Resizing) {
 	return p.given.Of(pod), r
 }
 
-// Actuated tells which effective resources a container was given. If its pod has others by now, these are still to be
-// given.
+// Actuated records the effective resources that a container was given. If its pod has others by now, the container is
+// behind and will be updated again.
 func (a *Admitter) Actuated(uid types.UID, container string, given corev1.ResourceRequirements) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -75,7 +75,7 @@ func (a *Admitter) Actuated(uid types.UID, container string, given corev1.Resour
 	a.save(p)
 }
 
-// PodActuated tells that the pod's own cgroup has the values of that generation's Allocation.
+// PodActuated records that the pod's own cgroup has the values of that generation's allocation.
 func (a *Admitter) PodActuated(uid types.UID, generation int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -85,7 +85,7 @@ func (a *Admitter) PodActuated(uid types.UID, generation int64) {
 	}
 }
 
-// actuated is what a container was last given.
+// actuated returns what a container was last given.
 func (p *entry) actuated(container string) corev1.ResourceRequirements {
 	if r, behind := p.given.Actuated[container]; behind {
 		return r
@@ -93,8 +93,8 @@ func (p *entry) actuated(container string) corev1.ResourceRequirements {
 	return p.given.Effective(container)
 }
 
-// setActuated notes what a container was last given; p.given's maps are shared with whom it was told to, so they are
-// replaced.
+// setActuated records what a container was last given. Callers of Allocation share p.given's maps, so they are replaced
+// and never changed.
 func (p *entry) setActuated(container string, has corev1.ResourceRequirements) {
 	behind := map[string]corev1.ResourceRequirements{}
 	for name, r := range p.given.Actuated {
@@ -107,21 +107,20 @@ func (p *entry) setActuated(container string, has corev1.ResourceRequirements) {
 	p.given.Actuated = behind
 }
 
-// save writes down what a pod has. If that fails, a restart of the kubelet decides of the resize again, and does it
-// again.
+// save stores what a pod has. If that fails, a restarted kubelet decides about the resize again, and does it again.
 func (a *Admitter) save(p *entry) {
 	if err := a.cfg.Checkpoint.Save(p.pod.UID, p.given); err != nil {
 		a.cfg.Log.Warn("what a pod has is not kept for a restart", "uid", p.pod.UID, "err", err)
 	}
 }
 
-// take gives a pod that is new here what its spec asks for.
+// take gives a new pod what its spec asks for.
 func (p *entry) take() {
 	p.given = runtime.Allocation{Generation: p.pod.Generation, Resources: runtime.ResourcesOf(p.pod)}
 	p.claim = claimOf(p.pod)
 }
 
-// recall gives a pod that ran before what it had.
+// recall gives a pod that ran before what it had then.
 func (a *Admitter) recall(p *entry) {
 	p.take()
 	had, ok, err := a.cfg.Checkpoint.Load(p.pod.UID)
@@ -160,7 +159,8 @@ func (a *Admitter) resize(p *entry) (got bool) {
 	return false
 }
 
-// refuse tells why a pod cannot have what its spec asks for, nil if it can.
+// refuse returns why a pod cannot have what its spec asks for, nil if it can. Infeasible reasons come first: waiting
+// does not help them.
 func (a *Admitter) refuse(p *entry) *refusal {
 	if runtime.IsStatic(p.pod) {
 		return &refusal{reason: corev1.PodReasonInfeasible, message: "In-place resize of static-pods is not supported"}
@@ -184,7 +184,8 @@ func (a *Admitter) refuse(p *entry) *refusal {
 	return &refusal{reason: corev1.PodReasonDeferred, message: "Node didn't have enough resource: " + lacks[0].String()}
 }
 
-// grant gives a pod what its spec asks for. Its containers are still to be given it.
+// grant gives a pod what its spec asks for. Its containers and its cgroup get it later; until then the old values are
+// recorded as actuated.
 func (a *Admitter) grant(p *entry, want runtime.Resources) {
 	had := map[string]corev1.ResourceRequirements{}
 	for name := range p.given.Containers {
@@ -202,8 +203,8 @@ func (a *Admitter) grant(p *entry, want runtime.Resources) {
 	a.save(p)
 }
 
-// retry decides again of resizes that were deferred, as long as one is granted: first those of pods with a higher
-// priority, of a better class, then those that wait longest. It returns whose was granted.
+// retry decides again about deferred resizes, as long as one is granted: first those of pods with a higher priority,
+// then of a better QoS class, then those that have waited longest. It returns the pods whose resize was granted.
 //
 // https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/#how-the-kubelet-retries-deferred-resizes
 func (a *Admitter) retry(why Trigger) []types.UID {
@@ -234,7 +235,7 @@ func byTurn(x, y *entry) int {
 		cmp.Compare(x.since(), y.since()), byAge(x, y))
 }
 
-// since is when the pod's resize was refused, as refusals are counted; 0: it is not.
+// since returns the number of the refusal that deferred the pod's resize, 0 if none did.
 func (p *entry) since() uint64 {
 	if p.pending == nil {
 		return 0
@@ -242,13 +243,13 @@ func (p *entry) since() uint64 {
 	return p.pending.since
 }
 
-// rank is the place of a pod's class in the order of retries.
+// rank returns the position of a pod's QoS class in the order of retries.
 func rank(pod *corev1.Pod) int {
 	return slices.Index([]corev1.PodQOSClass{corev1.PodQOSGuaranteed, corev1.PodQOSBurstable, corev1.PodQOSBestEffort},
 		runtime.QOSClass(pod))
 }
 
-// tidy forgets what is kept of pods that are gone.
+// tidy removes the checkpoints of pods that are gone.
 func (a *Admitter) tidy() {
 	saved, err := a.cfg.Checkpoint.Saved()
 	if err != nil {

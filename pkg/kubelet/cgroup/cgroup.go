@@ -1,6 +1,6 @@
 // Package cgroup makes the control groups of pods: kubepods, in it burstable and besteffort, and one for each pod, in
-// which the runtime puts the containers. What each gets is computed by pure functions (values.go); version 1 (and
-// hybrid) and version 2 differ only in the files that are written (hierarchy.go).
+// which the runtime puts the containers. The values are computed by pure functions (values.go). Version 1 (and hybrid)
+// and version 2 differ only in the files that are written (hierarchy.go).
 //
 // The layout and the values: https://kubernetes.io/docs/concepts/workloads/pods/pod-qos/ and the design proposal
 // "pod-resource-management".
@@ -20,35 +20,36 @@ import (
 
 // Config is what a Manager needs. Log is required.
 type Config struct {
-	// Root is the cgroup all others are made in, "/" by default (--cgroup-root). Two kubelets of one kernel need
-	// different ones.
+	// Root is the cgroup that all others are made in, "/" by default (--cgroup-root). Two kubelets under one kernel
+	// need different ones, or each would remove the other's pods.
 	Root string
 	// Driver is DriverCgroupfs (default) or DriverSystemd; it must be the runtime's.
 	Driver string
-	// Limit bounds all pods together: CPU as shares, memory and pid as limits. What it does not name is not bounded.
+	// Limit bounds all pods together: CPU as shares, memory and pid as limits. Resources without an entry are not
+	// bounded.
 	Limit corev1.ResourceList
-	// Reserved are the cgroups of what is not pods, and what each is bound to.
+	// Reserved are the cgroups of the system and of the kubelet, with their limits.
 	Reserved []Reserved
 	// PodPidsLimit is the most processes a pod may have, 0 for no limit.
 	PodPidsLimit int64
 	// Swap is the swap that pods may use; none by default.
 	Swap Swap
-	// mountinfo tells where the hierarchies are; /proc/self/mountinfo by default.
+	// mountinfo is the file that lists the hierarchies; /proc/self/mountinfo by default.
 	mountinfo string
-	// Observe, if set, is told how long the making (create), changing (update) or removing (destroy) of a pod's cgroup,
-	// or of a class's, took.
+	// Observe, if set, receives how long it took to make (create), change (update) or remove (destroy) the cgroup of a
+	// pod or of a QoS class.
 	Observe func(operation string, took time.Duration)
 	Log     *slog.Logger
 }
 
-// Reserved is a cgroup that somebody else has made for what is not pods.
+// Reserved is a cgroup that somebody else has made for processes outside pods.
 type Reserved struct {
-	// Name is its name as of a systemd slice or a path, from the top of the hierarchies.
+	// Name is a path, or the name of a systemd slice, from the top of the hierarchies.
 	Name  string
 	Limit corev1.ResourceList
 }
 
-// Manager makes and removes cgroups. It keeps no state: what exists is what the kernel shows.
+// Manager makes and removes cgroups. It keeps no state, and so needs no lock: what exists is what the kernel shows.
 type Manager struct {
 	cfg   Config
 	names naming
@@ -88,7 +89,7 @@ func (m *Manager) Version() int {
 	return 1
 }
 
-// Setup makes the cgroups that hold all pods.
+// Setup makes the cgroups that hold all pods. It may be called again, on those of an earlier kubelet.
 func (m *Manager) Setup() error {
 	for _, g := range []struct {
 		parts  []string
@@ -109,8 +110,7 @@ func (m *Manager) Setup() error {
 	return m.enforceReserved()
 }
 
-// enforceReserved bounds the cgroups of what is not pods. One that is not there is an error: nothing would hold what is
-// reserved for it.
+// enforceReserved bounds the reserved cgroups. A missing one is an error: nothing would enforce the reservation.
 func (m *Manager) enforceReserved() error {
 	for _, r := range m.cfg.Reserved {
 		p := naming{systemd: m.names.systemd}.path(strings.FieldsFunc(r.Name, func(c rune) bool { return c == '/' })...)
@@ -124,20 +124,21 @@ func (m *Manager) enforceReserved() error {
 	return nil
 }
 
-// UpdateQoS gives burstable pods together the CPU they request, as the set of the node's pods changes.
+// UpdateQoS gives the cgroup of all burstable pods the sum of their CPU requests. It is called when the set of the
+// node's pods changes.
 func (m *Manager) UpdateQoS(pods []*corev1.Pod) error {
 	defer m.observe("update", time.Now())
 	return m.tree.apply(m.names.path("kubepods", "burstable"), forBurstable(pods))
 }
 
-// observe tells how long an operation took that began then.
+// observe reports how long an operation took that began at begun.
 func (m *Manager) observe(operation string, begun time.Time) {
 	if m.cfg.Observe != nil {
 		m.cfg.Observe(operation, time.Since(begun))
 	}
 }
 
-// limitsSwap reports whether the kernel accounts, and so can limit, the swap of a cgroup. It is asked after Setup.
+// limitsSwap reports whether the kernel accounts the swap of a cgroup, and so can limit it. It is called after Setup.
 func (m *Manager) limitsSwap() bool {
 	file := memsw
 	if m.tree.v2 {
@@ -151,6 +152,7 @@ func (m *Manager) limitsSwap() bool {
 	return err == nil
 }
 
+// checkUID refuses a UID that would name another directory: static pods choose theirs.
 func checkUID(uid types.UID) error {
 	if s := string(uid); s == "" || strings.ContainsAny(s, "/\x00") || s == ".." {
 		return fmt.Errorf("pod UID %q cannot name a cgroup", uid)

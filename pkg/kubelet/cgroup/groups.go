@@ -13,20 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Group is a cgroup that pods are in, or one of theirs.
+// Group is a cgroup that holds pods, or belongs to one.
 type Group struct {
 	// Path is the cgroup beneath its hierarchy's mount point: "/kubepods/burstable/pod1/2".
 	Path string
-	// Pod is whose it is, "" for those that hold all pods or a class of them; ID that of the container or sandbox in
-	// it, "" for the pod's own.
+	// Pod is the pod that it belongs to, "" for those that hold all pods or a class of them. ID is the id of the
+	// container or sandbox in it, "" for the pod's own.
 	Pod types.UID
 	ID  string
 	// Made is when the cgroup was made.
 	Made time.Time
 }
 
-// Groups lists the cgroups of pods, from the one that holds all of them to those of their containers. What ends
-// meanwhile is left out.
+// Groups lists the cgroups of pods, from the one that holds all of them to those of their containers. Cgroups that
+// vanish meanwhile are left out.
 func (m *Manager) Groups() []Group {
 	var out []Group
 	m.walk(m.names.path("kubepods"), "", &out)
@@ -59,7 +59,7 @@ func (m *Manager) walk(cgroup string, pod types.UID, out *[]Group) {
 	}
 }
 
-// Process is a process in the cgroup, 0 if there is none.
+// Process returns a process in the cgroup, 0 if there is none.
 func (m *Manager) Process(g Group) int {
 	text, err := os.ReadFile(m.tree.file("memory", g.Path, "cgroup.procs"))
 	if err != nil {
@@ -70,16 +70,16 @@ func (m *Manager) Process(g Group) int {
 	return pid
 }
 
-// Stats are what a cgroup has used and what it may, in full. What a version of cgroups does not tell is 0.
+// Stats are what a cgroup has used and what it may use, in full. What the version of cgroups does not report is 0.
 type Stats struct {
 	Usage
-	// User and System are nanoseconds of CPU; ThrottledNanoseconds is how long it wanted some and was not let, in
-	// Throttled of Periods.
+	// User and System are nanoseconds of CPU. ThrottledNanoseconds is how long it was kept from the CPU by its quota,
+	// in Throttled of Periods.
 	User, System, ThrottledNanoseconds uint64
 	Periods, Throttled                 uint64
 	// Cache, Mapped, Kernel and the others are bytes.
 	Cache, Mapped, Kernel, ActiveFile, InactiveFile, MaxUsage uint64
-	// FailCount is how often the limit was met, OOMKills how often a process was killed for it.
+	// FailCount is how often the limit was reached, OOMKills how often a process was killed for it.
 	FailCount, OOMKills uint64
 	// CPUShares is the weight in terms of cgroup v1; CPUQuota and CPUPeriod are microseconds, the quota 0 without a
 	// limit.
@@ -92,14 +92,14 @@ type Stats struct {
 	IO   []IO
 }
 
-// IO is what a cgroup has read from and written to one disk.
+// IO is what a cgroup has read from one disk and written to it.
 type IO struct {
 	// Major and Minor name the device.
 	Major, Minor                          uint64
 	ReadBytes, WriteBytes, Reads, Written uint64
 }
 
-// Stats reads everything of a cgroup.
+// Stats reads everything about a cgroup. Only what the usage needs is an error; the rest is 0 if it cannot be read.
 func (m *Manager) Stats(g Group) (Stats, error) {
 	u, err := m.usage(g.Path)
 	if err != nil {
@@ -115,7 +115,7 @@ func (m *Manager) Stats(g Group) (Stats, error) {
 	return s, nil
 }
 
-// pids are the processes of a cgroup and of what is in it.
+// pids returns the processes of a cgroup and of those in it.
 func (m *Manager) pids(cgroup string) (out []int) {
 	_ = filepath.WalkDir(m.tree.file("memory", cgroup, ""), func(p string, e os.DirEntry, err error) error {
 		if err != nil || !e.IsDir() {
@@ -132,7 +132,7 @@ func (m *Manager) pids(cgroup string) (out []int) {
 	return out
 }
 
-// number reads a file of one number; 0 if there is none, or no limit.
+// number reads a file with one number; 0 if it is missing, or means no limit.
 func (m *Manager) number(controller, cgroup, file string) uint64 {
 	n, err := readNumber(m.tree.file(controller, cgroup, file))
 	if err != nil || n >= noLimit {
@@ -236,7 +236,7 @@ func (m *Manager) statsV2(cgroup string, s *Stats) {
 	s.IO = known(disks)
 }
 
-// disk is the entry of a device "major:minor".
+// disk returns the entry of a device "major:minor", made on first use.
 func disk(disks map[string]*IO, name string) *IO {
 	d := disks[name]
 	if d == nil {
@@ -257,7 +257,7 @@ func known(disks map[string]*IO) []IO {
 	return out
 }
 
-// PodProcess is a process of the pod, 0 if there is none.
+// PodProcess returns a process of the pod, 0 if there is none.
 func (m *Manager) PodProcess(pod *corev1.Pod) int {
 	var groups []Group
 	m.walk(m.path(pod), "", &groups)

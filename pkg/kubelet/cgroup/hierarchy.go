@@ -14,15 +14,16 @@ import (
 	"k8s.io/mount-utils"
 )
 
-// tree is what cgroups are made in: one directory with cgroup v2, one for each controller (or group of them) with v1.
+// tree is where cgroups are made: in one directory with cgroup v2, in one for each controller (or group of them) with
+// v1.
 type tree struct {
 	v2     bool
 	mounts []string          // of all hierarchies, each once
 	by     map[string]string // v1: controller -> mount point
 }
 
-// findTree reads the mounts of cgroup file systems. Hosts that have both (hybrid) count as v1: the controllers are
-// there.
+// findTree reads the mounts of cgroup file systems. Hosts that have both versions (hybrid) count as v1, because their
+// controllers are there.
 func findTree(mountinfo string) (*tree, error) {
 	infos, err := mount.ParseMountInfo(mountinfo)
 	if err != nil {
@@ -59,7 +60,7 @@ func findTree(mountinfo string) (*tree, error) {
 	return t, nil
 }
 
-// file is the path of a controller's file in a cgroup, "" if the host has no such controller.
+// file returns the path of a controller's file in a cgroup, "" if the host has no such controller.
 func (t *tree) file(controller, cgroup, name string) string {
 	m := t.by[controller]
 	if t.v2 {
@@ -71,7 +72,7 @@ func (t *tree) file(controller, cgroup, name string) string {
 	return filepath.Join(m, cgroup, name)
 }
 
-// create makes the cgroup and its ancestors in every hierarchy.
+// create makes the cgroup and its ancestors in every hierarchy. Those that exist stay as they are.
 func (t *tree) create(cgroup string) error {
 	for _, m := range t.mounts {
 		dir := m
@@ -93,9 +94,8 @@ func (t *tree) create(cgroup string) error {
 	return nil
 }
 
-// enableControllers lets the children of a v2 cgroup have controllers of their own: those it has itself. One that
-// cannot be enabled (the group has processes, the kernel lacks it) is not there for the children either, which apply
-// notices.
+// enableControllers passes all controllers of a v2 cgroup on to its children. One that cannot be enabled (the cgroup
+// has processes, or the kernel lacks it) is missing in the children too; apply skips its files.
 func enableControllers(dir string) {
 	have, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -130,12 +130,11 @@ func inheritCpuset(dir string) error {
 // setting is one file and what is written to it.
 type setting struct{ controller, file, value string }
 
-// memsw is v1's limit of memory and swap together, which the kernel never lets be below that of memory. It is there
-// only where swap is accounted.
+// memsw is v1's limit of memory and swap together. The kernel never lets it be below the limit of memory, so the order
+// of the two writes depends on the direction. It exists only where swap is accounted.
 const memsw = "memory.memsw.limit_in_bytes"
 
-// settings are the writes that give a cgroup its values, in their order. memory is the limit of memory that it has, in
-// bytes.
+// settings returns the writes that give a cgroup its values, in order. memory is its present limit of memory, in bytes.
 func (t *tree) settings(v values, memory int64) []setting {
 	var out []setting
 	add := func(c, f, val string) { out = append(out, setting{c, f, val}) }
@@ -182,7 +181,7 @@ func (t *tree) settings(v values, memory int64) []setting {
 	return out
 }
 
-// apply writes the values. What the kernel does not offer (no such file) is left out.
+// apply writes the values. Files that the kernel does not have are skipped.
 func (t *tree) apply(cgroup string, v values) error {
 	memory, _ := readNumber(t.file("memory", cgroup, "memory.limit_in_bytes")) // none to be read: none that counts
 	for _, s := range t.settings(v, int64(min(memory, math.MaxInt64))) {

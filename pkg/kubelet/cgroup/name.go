@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Drivers: who makes the cgroups of containers, and so how they are named.
+// Drivers: who makes the cgroups of containers, which decides their names.
 const (
 	DriverCgroupfs = "cgroupfs"
 	DriverSystemd  = "systemd"
 )
 
-// naming turns logical names (root, kubepods, burstable, pod<uid>) into paths beneath a hierarchy's mount point.
+// naming turns logical names (root, kubepods, burstable, pod<uid>) into paths below a hierarchy's mount point.
 type naming struct {
 	root    []string
 	systemd bool
@@ -34,7 +34,7 @@ func newNaming(root, driver string) (naming, error) {
 	return n, nil
 }
 
-// path is the path of a cgroup: /kubepods/burstable/pod1 or
+// path returns the path of a cgroup: /kubepods/burstable/pod1 or
 // /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice.
 func (n naming) path(parts ...string) string {
 	all := append(append([]string{}, n.root...), parts...)
@@ -49,7 +49,8 @@ func (n naming) path(parts ...string) string {
 	return out
 }
 
-// pod returns the logical name of the pod's cgroup. Guaranteed pods are beside the classes, not in one.
+// podParts returns the logical name of the pod's cgroup. Guaranteed pods are beside the cgroups of the classes, not in
+// one.
 func podParts(class corev1.PodQOSClass, uid types.UID) []string {
 	if c := classDir(class); c != "" {
 		return []string{"kubepods", c, "pod" + string(uid)}
@@ -67,7 +68,7 @@ func classDir(class corev1.PodQOSClass) string {
 	return ""
 }
 
-// parent is how CRI wants to be told of the cgroup: its path, or with systemd the name of the slice.
+// parent returns the cgroup in the form that the CRI expects: its path, or with systemd the name of the slice.
 func (n naming) parent(p string) string {
 	if n.systemd {
 		return path.Base(p)
@@ -75,7 +76,7 @@ func (n naming) parent(p string) string {
 	return p
 }
 
-// uid reads the pod's UID out of the last element of a path; ok is false if it is no pod's cgroup.
+// uid returns the pod's UID from the last element of a path; ok is false if that is no pod's cgroup.
 func (n naming) uid(base string) (types.UID, bool) {
 	if n.systemd {
 		base = strings.TrimSuffix(base, ".slice")
@@ -88,7 +89,7 @@ func (n naming) uid(base string) (types.UID, bool) {
 	return types.UID(uid), ok && uid != "" && uid != "s"
 }
 
-// container is the directory of a container in its pod's cgroup.
+// container returns the directory of a container in its pod's cgroup.
 func (n naming) container(pod, id string) string {
 	if n.systemd {
 		return path.Join(pod, "cri-containerd-"+id+".scope")

@@ -42,24 +42,25 @@ func (m *Manager) create(pod *corev1.Pod) error {
 	return m.tree.apply(p, v)
 }
 
-// path is that of the pod's cgroup.
+// path returns the path of the pod's cgroup.
 func (m *Manager) path(pod *corev1.Pod) string {
 	return m.names.path(podParts(runtime.QOSClass(pod), pod.UID)...)
 }
 
-// Sandbox implements cm.SandboxProvider: the runtime makes the cgroups of the sandbox and of the containers in the
+// Sandbox implements cm.SandboxProvider: the runtime makes the cgroups of the sandbox and of the containers below the
 // pod's.
 func (m *Manager) Sandbox(pod *corev1.Pod, o *runtime.SandboxOptions) {
 	o.CgroupParent = m.names.parent(m.path(pod))
 }
 
-// Container implements cm.ContainerProvider: where the kernel can limit swap, containers get no more than is theirs.
+// Container implements cm.ContainerProvider: where the kernel can limit swap, containers get no more than their share.
 func (m *Manager) Container(pod *corev1.Pod, c *corev1.Container, o *runtime.ContainerOptions) error {
 	o.LimitSwap, o.Swap = m.limitsSwap(), m.cfg.Swap.limit(pod, c)
 	return nil
 }
 
-// Unprepare implements cm.Provider: it kills what is left of the pod and removes its cgroup, of whatever class it was.
+// Unprepare implements cm.Provider: it kills what is left of the pod and removes its cgroup. It looks in all classes,
+// because it has only the UID.
 func (m *Manager) Unprepare(ctx context.Context, uid types.UID) error {
 	if err := checkUID(uid); err != nil {
 		return err
@@ -76,7 +77,7 @@ func (m *Manager) Unprepare(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-// Prepared implements cm.Provider: all pods that have a cgroup.
+// Prepared implements cm.Provider: it returns all pods that have a cgroup in any hierarchy.
 func (m *Manager) Prepared() ([]types.UID, error) {
 	seen := map[types.UID]bool{}
 	var out []types.UID

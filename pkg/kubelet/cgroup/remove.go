@@ -13,13 +13,15 @@ import (
 	"time"
 )
 
-// How long a removal goes on trying while killed processes leave, and how often.
+// How long a removal is retried while killed processes exit, and how often. A process in the kernel may take long to
+// die.
 const (
 	removePatience = 10 * time.Second
 	removeRetry    = 10 * time.Millisecond
 )
 
-// remove kills what is left in the cgroup and beneath it and removes it from every hierarchy.
+// remove kills what is left in the cgroup and below it and removes it from every hierarchy. It removes first and kills
+// only if that fails, since a cgroup without processes is the usual case.
 func (t *tree) remove(ctx context.Context, cgroup string) error {
 	ctx, cancel := context.WithTimeout(ctx, removePatience)
 	defer cancel()
@@ -48,7 +50,7 @@ func (t *tree) remove(ctx context.Context, cgroup string) error {
 	}
 }
 
-// removeDir removes a cgroup and those beneath it, the innermost first. Its files go with it.
+// removeDir removes a cgroup and those below it, the innermost first. The kernel removes their files.
 func removeDir(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,7 +74,7 @@ func removeDir(dir string) error {
 	return nil
 }
 
-// killAll sends SIGKILL to every process in the cgroup and beneath it, never to the kubelet itself.
+// killAll sends SIGKILL to every process in the cgroup and below it, but never to the kubelet itself.
 func killAll(dir string) error {
 	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || d.Name() != "cgroup.procs" {

@@ -9,14 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Grow gives a pod's cgroup what it is to have more, and leaves what it is to have less: its containers are to be given
-// theirs before.
+// Grow raises the limits of a pod's cgroup that are to become larger, and leaves those that are to become smaller: its
+// containers must get their smaller ones before.
 func (m *Manager) Grow(pod *corev1.Pod) error {
 	path := m.path(pod)
 	return m.tree.apply(path, forPod(pod, m.cfg.PodPidsLimit, m.cfg.Swap).more(m.tree.limits(path)))
 }
 
-// Settle gives a pod's cgroup its values. Less memory than the pod uses is refused.
+// Settle gives a pod's cgroup all its values. It refuses a memory limit below the pod's usage, which would kill it.
 func (m *Manager) Settle(pod *corev1.Pod) error {
 	v := forPod(pod, m.cfg.PodPidsLimit, m.cfg.Swap)
 	if used, over := m.over(pod, v); over {
@@ -25,8 +25,8 @@ func (m *Manager) Settle(pod *corev1.Pod) error {
 	return m.tree.apply(m.path(pod), v)
 }
 
-// MayLimit tells why a container, by the runtime's id, may not be held to so many bytes of memory: it uses more. Where
-// that is not known it may.
+// MayLimit returns why a container, by the runtime's id, may not be limited to so many bytes of memory: it uses more.
+// If its usage is unknown, it may.
 func (m *Manager) MayLimit(pod *corev1.Pod, name, id string, memory int64) error {
 	used, err := m.ContainerUsage(pod, id)
 	if err != nil || memory <= 0 || used.MemoryBytes <= uint64(memory) {
@@ -42,7 +42,7 @@ func (m *Manager) over(pod *corev1.Pod, v values) (used uint64, over bool) {
 	return usage.MemoryBytes, err == nil && v.memory > 0 && usage.MemoryBytes > uint64(v.memory)
 }
 
-// more are the values of v that are more than the limits that a cgroup has. A limit that it has not is more than any.
+// more returns v without the limits that are not larger than what the cgroup has. A missing limit is larger than any.
 func (v values) more(has values) values {
 	if has.cpuQuota <= 0 || v.cpuQuota > 0 && v.cpuQuota < has.cpuQuota {
 		v.cpuQuota = 0
@@ -53,7 +53,7 @@ func (v values) more(has values) values {
 	return v
 }
 
-// limits are the limits that a cgroup has; 0: none, or not to be read.
+// limits returns the limits that a cgroup has; 0: none, or not readable.
 func (t *tree) limits(cgroup string) values {
 	var v values
 	quota, memory := "cpu.cfs_quota_us", "memory.limit_in_bytes"
@@ -67,7 +67,7 @@ func (t *tree) limits(cgroup string) values {
 	return v
 }
 
-// limit is the first number of a file, 0 if it does not begin with one that is a limit.
+// limit returns the first number of a file, 0 if the file does not begin with a limit.
 func (t *tree) limit(controller, cgroup, file string) int64 {
 	data, err := os.ReadFile(t.file(controller, cgroup, file))
 	if err != nil {

@@ -53,7 +53,7 @@ func (m *Manager) MayResize(pod *corev1.Pod, has runtime.Resources) string {
 	return ""
 }
 
-// restartsForMemory reports whether the container is made again when its memory changes.
+// restartsForMemory reports whether the container restarts when its memory changes: the new one gets its new swap.
 func restartsForMemory(c *corev1.Container) bool {
 	for _, p := range c.ResizePolicy {
 		if p.ResourceName == corev1.ResourceMemory {

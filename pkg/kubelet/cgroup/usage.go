@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Usage is what the processes of a cgroup have used: CPU since it exists, the rest now.
+// Usage is what the processes of a cgroup have used: CPU since the cgroup exists, everything else now.
 type Usage struct {
 	CPUNanoseconds                uint64
 	MemoryBytes, WorkingSetBytes  uint64
@@ -20,7 +20,7 @@ type Usage struct {
 	Processes                     uint64
 	MemoryLimitBytes, MemoryAvail uint64 // 0 without a limit
 	Swap                          uint64 // bytes
-	// SwapAvail is how much more swap there may be, in bytes; it says nothing unless SwapLimited.
+	// SwapAvail is how much more swap there may be, in bytes; it has no meaning unless SwapLimited.
 	SwapAvail   uint64
 	SwapLimited bool
 }
@@ -97,6 +97,8 @@ func (m *Manager) usageV2(cgroup string) (Usage, error) {
 // noLimit is where v1 shows "unlimited" as a very large number.
 const noLimit = 1 << 60
 
+// finish computes the working set as the kubelet defines it: memory without inactive file pages, which the kernel can
+// take back at once. Evictions compare it with the limit.
 func (u Usage) finish(inactive, limit uint64) Usage {
 	u.WorkingSetBytes = u.MemoryBytes - min(inactive, u.MemoryBytes)
 	if limit > 0 && limit < noLimit {

@@ -28,9 +28,9 @@ type values struct {
 	pids   int64
 }
 
-// forPod returns the settings of the pod's cgroup: CPU shares by its requests; quota and memory limit only if every
-// container has that limit, for otherwise one without would be held to the others'. Swap is what its containers may use
-// together. pids is the node's limit for a pod, 0 for none.
+// forPod returns the settings of the pod's cgroup: CPU shares by its requests. It has a quota and a memory limit only
+// if every container has that limit, because otherwise a container without one would be held to those of the others.
+// Swap is the sum of what its containers may use. pids is the node's limit for a pod, 0 for none.
 func forPod(pod *corev1.Pod, pids int64, swap Swap) values {
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
 	cpuLimited, memoryLimited := true, true
@@ -58,8 +58,7 @@ func forPod(pod *corev1.Pod, pids int64, swap Swap) values {
 	return v
 }
 
-// forList returns the settings of a cgroup that is bound to those amounts of CPU, memory and processes; 0 is not
-// bounded.
+// forList returns the settings of a cgroup with those limits of CPU, memory and processes; 0 is no limit.
 func forList(l corev1.ResourceList) values {
 	pids := l["pid"]
 	v := values{memory: l.Memory().Value(), pids: pids.Value()}
@@ -69,7 +68,7 @@ func forList(l corev1.ResourceList) values {
 	return v
 }
 
-// forBurstable returns the CPU shares of the cgroup of all burstable pods: what these request together.
+// forBurstable returns the CPU shares of the cgroup of all burstable pods: the sum of their requests.
 func forBurstable(pods []*corev1.Pod) values {
 	var milli int64
 	for _, p := range pods {
@@ -95,8 +94,8 @@ func cpuQuota(milli int64) int64 {
 	return max(milli*period/1000, minQuota)
 }
 
-// weight converts cpu.shares into cgroup v2's cpu.weight (1 to 10000): the curve through (2, 1), (1024, 100), (262144,
-// 10000) that OCI runtimes use, so that a pod and its containers are weighed alike.
+// weight converts cpu.shares into cgroup v2's cpu.weight (1 to 10000), on the curve through (2, 1), (1024, 100) and
+// (262144, 10000) that OCI runtimes use: a pod and its containers must be weighed alike.
 func weight(shares uint64) uint64 {
 	switch {
 	case shares == 0:

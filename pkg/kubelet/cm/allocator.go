@@ -13,39 +13,39 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Allocator is a Provider of what the node has few of, as devices. What a pod gets of it is decided when the pod is
-// admitted, by the Manager, one pod after the other; the pod has it until Release or Unprepare.
+// Allocator is a Provider of scarce, countable things such as devices. The Manager decides what a pod gets when the pod
+// is admitted, one pod after the other. The pod has it until Release or Unprepare.
 type Allocator interface {
 	Provider
-	// Wants reports whether a container of the pod is to get any of it. It does not wait for a choice in progress.
+	// Wants reports whether a container of the pod asks for any of it. It does not wait for a choice in progress.
 	Wants(pod *corev1.Pod) bool
-	// Hints tell for each resource that a container wants, and that is near to some NUMA nodes, from which it can be
-	// given; none for a resource: from none. PodHints tell it for the pod as a whole.
+	// Hints returns, for each resource that a container asks for and that is near to some NUMA nodes, the sets of nodes
+	// that can give it. A resource without hints can be given by none. PodHints does the same for the pod as a whole.
 	Hints(pod *corev1.Pod, c *corev1.Container) map[string][]Hint
 	PodHints(pod *corev1.Pod) map[string][]Hint
 	// Allocate chooses what a container gets, near to these nodes (none: anywhere), and gives it. A container that has
-	// something already keeps that. The containers come in the order of the spec, init containers first. An error is
-	// why the node does not take the pod, a *Refusal or any other.
+	// something already keeps it. Containers come in the order of the spec, init containers first. The error is why the
+	// node does not take the pod, a *Refusal or any other.
 	Allocate(ctx context.Context, pod *corev1.Pod, c *corev1.Container, near Nodes) error
-	// Confirm does what takes long for a pod whose containers have theirs; other pods are admitted meanwhile.
+	// Confirm does the slow part for a pod whose containers have theirs; other pods are admitted meanwhile.
 	Confirm(ctx context.Context, pod *corev1.Pod) error
 	// Release takes back what a pod has whose containers have ended, or never ran. It may come again.
 	Release(uid types.UID)
 }
 
-// Starter is a Provider that has something to do before each start of a container.
+// Starter is a Provider that must do something before each start of a container.
 type Starter interface {
-	// Starting is called before a container of a prepared pod is made. The error is the user's to fix.
+	// Starting is called before a container of a prepared pod is made. The error is for the user to fix.
 	Starting(ctx context.Context, pod *corev1.Pod, c *corev1.Container) error
 }
 
-// Reporter is a Provider that tells the health of what pods have.
+// Reporter is a Provider that knows the health of what pods have.
 type Reporter interface {
-	// Health is, by container, that of all it has.
+	// Health returns the health of everything that the pod's containers have, by container.
 	Health(pod *corev1.Pod) map[string][]corev1.ResourceStatus
 }
 
-// Resizer is a Provider that may not let pods have other amounts.
+// Resizer is a Provider that may refuse other amounts.
 type Resizer interface {
 	// MayResize returns why a pod cannot get what its spec asks for in place of what it has, "" if it can.
 	MayResize(pod *corev1.Pod, has runtime.Resources) string
@@ -69,8 +69,8 @@ type Metrics interface {
 	TopologyAdmitted(took time.Duration, refused bool)
 }
 
-// Admit gives a pod what Allocators have for it. An error that is a *Refusal tells why the node does not take it; it
-// has nothing then.
+// Admit gives a pod what Allocators have for it. A *Refusal is why the node does not take the pod; the pod has nothing
+// then. Any other failure becomes a refusal too, unless ctx ended: then the pod asks again.
 func (m *Manager) Admit(ctx context.Context, pod *corev1.Pod) error {
 	begun := time.Now()
 	err := m.allocate(ctx, pod)
@@ -93,8 +93,8 @@ func (m *Manager) Admit(ctx context.Context, pod *corev1.Pod) error {
 	return &Refusal{reasonUnexpected, fmt.Sprintf("Allocate failed due to %v, which is unexpected", err)}
 }
 
-// allocate chooses what each container gets; one pod after the other, so that two never get the same. A pod that wants
-// nothing does not wait for those that do: their choice may ask others, who may be slow.
+// allocate chooses what each container gets, one pod after the other, so that two never get the same. A pod that asks
+// for nothing does not wait for those that do, because their choice may ask plug-ins, which may be slow.
 func (m *Manager) allocate(ctx context.Context, pod *corev1.Pod) error {
 	if !slices.ContainsFunc(m.allocators(), func(a Allocator) bool { return a.Wants(pod) }) {
 		return nil
@@ -125,7 +125,7 @@ func (m *Manager) allocate(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// podNodes are the nodes from which all containers of a pod are given what they get; none if each has its own.
+// podNodes returns the nodes that give all containers of a pod what they get; none if each container has its own.
 func (m *Manager) podNodes(pod *corev1.Pod) (Nodes, error) {
 	if !m.Topology.Considered() || !m.Topology.PodScope {
 		return 0, nil
@@ -147,7 +147,7 @@ func (m *Manager) nodes(hints func(Allocator) map[string][]Hint) (Nodes, error) 
 	return near, nil
 }
 
-// Release takes back what a pod was given by Allocators, once its containers have ended, or if it does not begin.
+// Release takes back what Allocators gave a pod, once its containers have ended, or if it does not begin.
 func (m *Manager) Release(uid types.UID) {
 	for _, a := range m.allocators() {
 		a.Release(uid)
@@ -156,7 +156,7 @@ func (m *Manager) Release(uid types.UID) {
 
 func (m *Manager) allocators() []Allocator { return of[Allocator](m.Providers) }
 
-// of returns the providers that are an X as well, in order.
+// of returns the providers that also implement X, in order.
 func of[X any](all []Provider) (out []X) {
 	for _, p := range all {
 		if x, ok := p.(X); ok {
@@ -166,7 +166,7 @@ func of[X any](all []Provider) (out []X) {
 	return out
 }
 
-// Starting does what is to be done before each start of a container.
+// Starting lets each Starter act before the start of a container.
 func (m *Manager) Starting(ctx context.Context, pod *corev1.Pod, c *corev1.Container) error {
 	for _, s := range of[Starter](m.Providers) {
 		if err := s.Starting(ctx, pod, c); err != nil {
@@ -176,7 +176,7 @@ func (m *Manager) Starting(ctx context.Context, pod *corev1.Pod, c *corev1.Conta
 	return nil
 }
 
-// Health is that of what a pod's containers have, by container.
+// Health returns the health of what a pod's containers have, by container.
 func (m *Manager) Health(pod *corev1.Pod) map[string][]corev1.ResourceStatus {
 	var out map[string][]corev1.ResourceStatus
 	for _, r := range of[Reporter](m.Providers) {

@@ -5,15 +5,15 @@ import (
 	podresourcesapi "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
-// Holder is a Provider that tells which single things containers have.
+// Holder is a Provider that knows which individual things containers have.
 type Holder interface {
-	// Held are those of a pod's containers, by name. The name in each is left empty.
+	// Held returns them for a pod's containers, by name. The name in each is left empty.
 	Held(pod *corev1.Pod) map[string]*podresourcesapi.ContainerResources
-	// Holdings are all that containers may have.
+	// Holdings returns everything that containers may have.
 	Holdings() *podresourcesapi.AllocatableResourcesResponse
 }
 
-// Held are the single things that one of a pod's containers has, of all Providers.
+// Held returns the individual things that one of a pod's containers has from all Providers.
 func (m *Manager) Held(pod *corev1.Pod, container string) *podresourcesapi.ContainerResources {
 	out := &podresourcesapi.ContainerResources{Name: container}
 	for _, h := range of[Holder](m.Providers) {
@@ -26,7 +26,7 @@ func (m *Manager) Held(pod *corev1.Pod, container string) *podresourcesapi.Conta
 	return out
 }
 
-// Holdings are all single things that containers may have.
+// Holdings returns all individual things that containers may have.
 func (m *Manager) Holdings() *podresourcesapi.AllocatableResourcesResponse {
 	out := &podresourcesapi.AllocatableResourcesResponse{}
 	for _, h := range of[Holder](m.Providers) {
@@ -37,7 +37,7 @@ func (m *Manager) Holdings() *podresourcesapi.AllocatableResourcesResponse {
 	return out
 }
 
-// Topology is a set of nodes in the words of the pod-resources API; nil for none.
+// Topology returns a set of nodes in the form of the pod-resources API; nil for none.
 func (n Nodes) Topology() *podresourcesapi.TopologyInfo {
 	if n == 0 {
 		return nil

@@ -7,23 +7,23 @@ import (
 	"k8s.io/utils/cpuset"
 )
 
-// CPU is one of the machine's, as the system numbers them.
+// CPU is one of the machine's CPUs, under the system's numbers.
 type CPU struct {
 	ID int
-	// Core is the least number of the CPUs that are threads of the same core, Cache of those that share the last level
-	// of cache.
+	// Core is the lowest number of the CPUs that are threads of the same core, Cache of those that share the last-level
+	// cache.
 	Core, Cache int
 	Socket      int
 	NUMA        int
 }
 
-// Machine is what of the machine matters for what is near to what.
+// Machine is the part of the hardware that decides what is near to what.
 type Machine struct {
 	// CPUs are those that are online, sorted.
 	CPUs []CPU
 	// Distances[a][b] is how far NUMA node b is from a.
 	Distances map[int]map[int]int
-	// Memory is how many bytes of memory each NUMA node has, huge pages included, and of huge pages, by their size.
+	// Memory has the bytes of memory of each NUMA node, huge pages included, and of huge pages by their size.
 	Memory map[int]map[corev1.ResourceName]uint64
 }
 
@@ -35,7 +35,7 @@ func (m Machine) Nodes() (n Nodes) {
 	return n
 }
 
-// Set are the CPUs of which f is true.
+// Set returns the CPUs for which f is true.
 func (m Machine) Set(f func(CPU) bool) cpuset.CPUSet {
 	var ids []int
 	for _, c := range m.CPUs {
@@ -46,10 +46,10 @@ func (m Machine) Set(f func(CPU) bool) cpuset.CPUSet {
 	return cpuset.New(ids...)
 }
 
-// On are the CPUs of these NUMA nodes.
+// On returns the CPUs of these NUMA nodes.
 func (m Machine) On(n Nodes) cpuset.CPUSet { return m.Set(func(c CPU) bool { return n.Has(c.NUMA) }) }
 
-// PerCore is how many threads a core has.
+// PerCore returns how many threads a core has, at most.
 func (m Machine) PerCore() int {
 	n := map[int]int{}
 	for _, c := range m.CPUs {
@@ -62,7 +62,7 @@ func (m Machine) PerCore() int {
 	return most
 }
 
-// Group are the CPUs with the same value of by, each group sorted, in the order of their first CPUs.
+// Group returns the CPUs with the same value of by, each group sorted, in the order of their first CPUs.
 func (m Machine) Group(of cpuset.CPUSet, by func(CPU) int) []cpuset.CPUSet {
 	ids, order := map[int][]int{}, []int{}
 	for _, c := range m.CPUs {

@@ -13,12 +13,12 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Manager gives pods what all Providers have for them, in the order of the list, and takes it back in the opposite one.
-// What pods have the Providers know. It must not be copied.
+// Manager gives pods what all Providers have for them, in the order of the list, and takes it back in the opposite
+// order. It does not remember what pods have: the Providers do. It must not be copied.
 type Manager struct {
-	// Providers are given in the order in which one may need what another gives.
+	// Providers are in an order in which each may need what those before it gave.
 	Providers []Provider
-	// Topology is how what pods get is to be near to each other; by default nothing needs to.
+	// Topology is how near to each other a pod's resources must be; by default it does not matter.
 	Topology Topology
 	// Metrics is required where a topology is considered.
 	Metrics Metrics
@@ -26,12 +26,12 @@ type Manager struct {
 	Event func(pod *corev1.Pod, kind, reason, message string)
 	Log   *slog.Logger
 
-	// mu is held while it is chosen what a pod gets that wants something.
+	// mu is held while Admit chooses what a pod gets, so that two pods never get the same thing.
 	mu sync.Mutex
 }
 
-// Prepare gives a pod what it must have before its containers start. What it has already stays when something fails: it
-// is tried again, or taken back with Unprepare when the pod has ended.
+// Prepare gives a pod what it must have before its containers start. If a Provider fails, the pod keeps what the others
+// gave: Prepare is called again, or Unprepare when the pod has ended.
 func (m *Manager) Prepare(ctx context.Context, pod *corev1.Pod) error {
 	for _, p := range of[Preparer](m.Providers) {
 		if err := p.Prepare(ctx, pod); err != nil {
@@ -61,8 +61,7 @@ func (m *Manager) Container(pod *corev1.Pod, c *corev1.Container, o *runtime.Con
 	return nil
 }
 
-// Unprepare takes back what a pod has whose containers and sandbox have ended. One Provider that fails keeps none of
-// the others from it.
+// Unprepare takes back what a pod has whose containers and sandbox have ended. One failure does not stop the others.
 func (m *Manager) Unprepare(ctx context.Context, uid types.UID) error {
 	var errs []error
 	for _, p := range slices.Backward(m.Providers) {
@@ -71,8 +70,8 @@ func (m *Manager) Unprepare(ctx context.Context, uid types.UID) error {
 	return errors.Join(errs...)
 }
 
-// Reconcile takes back what pods have that need it no more. whenEnded is asked for each at the moment of the taking: it
-// does f if the pod's containers have ended, and keeps the pod from starting over until f is done.
+// Reconcile takes back what pods have that no longer need it. whenEnded is asked at the moment of taking it: it runs f
+// if the pod's containers have ended, and keeps the pod from starting over until f is done.
 func (m *Manager) Reconcile(ctx context.Context, whenEnded func(uid types.UID, f func() error) error) error {
 	var errs []error
 	var all []types.UID

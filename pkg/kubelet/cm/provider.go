@@ -1,6 +1,6 @@
-// Package cm (container manager, in Kubernetes' words) gives each pod what it must have of the node before its
+// Package cm (container manager, in Kubernetes' words) gives each pod what it must have from the node before its
 // containers start, adds it to the options of the sandbox and of each container, and takes it back when the pod has
-// ended. One Provider does that for each kind of thing.
+// ended. Each kind of thing has a Provider.
 package cm
 
 import (
@@ -12,33 +12,33 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Provider has one kind of thing that pods are given, such as their cgroup. What it does beyond taking it back, it
-// shows by the interfaces below. For each pod they are called in this order:
+// Provider has one kind of thing that pods are given, such as their cgroup. What it does besides taking it back, it
+// shows by implementing the interfaces below. For each pod they are called in this order:
 //
 //	Preparer           before the pod's sandbox is made
 //	SandboxProvider    when the sandbox is made
 //	ContainerProvider  when a container is made
 //	Unprepare          when the pod's containers and its sandbox have ended
 //
-// Prepare comes again with every new sandbox, after an error, and after a restart of the kubelet while containers use
-// what the pod has: it gives the same again. Sandbox and Container come only after a Prepare of the same kubelet that
-// went well. Unprepare may come without Prepare, from a kubelet that has never seen the pod, and again. So a Provider
-// keeps what it must know of a pod after a restart on the disk, or the kernel does.
+// Prepare is called again with every new sandbox, after an error, and after a restart of the kubelet while containers
+// use what the pod has: it must give the same again. Sandbox and Container are called only after this kubelet's Prepare
+// has succeeded. Unprepare may be called without Prepare, by a kubelet that has never seen the pod, and again. So a
+// Provider keeps what it must know about a pod after a restart on the disk, or the kernel does.
 //
-// Calls for different pods come at the same time, those for one pod one after the other. The tests of the contract are
+// Calls for different pods run at the same time, those for one pod one after the other. The tests of the contract are
 // in cmtest.
 type Provider interface {
-	// Unprepare takes back what the pod has. A pod that has nothing is fine.
+	// Unprepare takes back what the pod has. A pod that has nothing is no error.
 	Unprepare(ctx context.Context, uid types.UID) error
-	// Prepared returns the pods that have something, whoever gave it to them.
+	// Prepared returns the pods that have something, including those of an earlier kubelet.
 	Prepared() ([]types.UID, error)
 }
 
 // Preparer is a Provider that gives pods something before their sandbox is made.
 type Preparer interface {
-	// FailedReason is the reason of the event for a Prepare that failed.
+	// FailedReason is the reason of the event when Prepare fails.
 	FailedReason() string
-	// Prepare gives a pod what it is to have. The error is the event's message, and the pod is prepared again later.
+	// Prepare gives a pod what it needs. The error is the event's message, and Prepare is called again later.
 	Prepare(ctx context.Context, pod *corev1.Pod) error
 }
 

@@ -11,13 +11,14 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Bounds on what is asked at one of the kubelet's sockets: bytes of a request, and requests of one connection at once.
+// Bounds on requests at the kubelet's sockets, which any pod with the right hostPath can reach: bytes of a request, and
+// requests of one connection at a time.
 const (
 	maxRequest = 64 << 10
 	maxCalls   = 16
 )
 
-// Serve answers gRPC at a socket until ctx ends; one that is there from an earlier time is replaced.
+// Serve answers gRPC at a socket until ctx ends. It replaces a socket that an earlier kubelet left.
 func Serve(ctx context.Context, path string, register func(*grpc.Server), o ...grpc.ServerOption) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the socket of an earlier time: %w", err)

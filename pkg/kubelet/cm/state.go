@@ -10,7 +10,7 @@ import (
 	"bonsai/pkg/kubelet/durable"
 )
 
-// StateFile is a file in which a Provider keeps over restarts of the kubelet what pods have.
+// StateFile is a file in which a Provider keeps what pods have across restarts of the kubelet.
 type StateFile struct{ Dir, Name string }
 
 // Read returns what was written, nil if nothing was.
@@ -25,7 +25,7 @@ func (f StateFile) Read() ([]byte, error) {
 	return data, nil
 }
 
-// Write replaces what was written: after a crash, of the machine too, there is the old content or the new one.
+// Write replaces the content. After a crash, even of the machine, there is the old content or the new one.
 func (f StateFile) Write(data []byte) error {
 	path := filepath.Join(f.Dir, f.Name)
 	if err := durable.Replace(path+".new", path, data); err != nil {

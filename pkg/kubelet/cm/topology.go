@@ -8,14 +8,14 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 )
 
-// MaxNUMANodes is how many NUMA nodes a machine may have for its topology to be considered: the sets of them that may
-// be given are tried one by one.
+// MaxNUMANodes is the most NUMA nodes of a machine whose topology is considered, by default: the sets of nodes are
+// tried one by one, and their number doubles with each node.
 const MaxNUMANodes = 8
 
-// Nodes is a set of NUMA nodes, which have the numbers 0 to 63.
+// Nodes is a set of NUMA nodes with the numbers 0 to 63.
 type Nodes uint64
 
-// NodesOf is the set of these numbers; those out of range are left out.
+// NodesOf returns the set of these numbers; those out of range are left out.
 func NodesOf(ids ...int) (n Nodes) {
 	for _, id := range ids {
 		if id >= 0 && id < 64 {
@@ -25,13 +25,13 @@ func NodesOf(ids ...int) (n Nodes) {
 	return n
 }
 
-// Count is how many there are.
+// Count returns how many nodes are in the set.
 func (n Nodes) Count() int { return bits.OnesCount64(uint64(n)) }
 
-// Has reports whether a number is among them.
+// Has reports whether a number is in the set.
 func (n Nodes) Has(id int) bool { return id >= 0 && id < 64 && n&(1<<id) != 0 }
 
-// IDs are the numbers, sorted.
+// IDs returns the numbers, sorted.
 func (n Nodes) IDs() []int {
 	out := make([]int, 0, n.Count())
 	for rest := uint64(n); rest != 0; rest &= rest - 1 {
@@ -40,7 +40,7 @@ func (n Nodes) IDs() []int {
 	return out
 }
 
-// Subsets calls f with every set of some of the nodes, the smaller ones first.
+// Subsets calls f with every set of some of the nodes, smaller sets first.
 func (n Nodes) Subsets(f func(Nodes)) {
 	all := make([]Nodes, 0, 1<<n.Count())
 	for s := n; s != 0; s = (s - 1) & n {
@@ -52,18 +52,18 @@ func (n Nodes) Subsets(f func(Nodes)) {
 	}
 }
 
-// Hint is a set of NUMA nodes from which a resource can be given; none: from any. It is preferred if no smaller set
-// could ever do.
+// Hint is a set of NUMA nodes that can give a resource; none: any can. It is preferred if no smaller set could ever
+// give it.
 type Hint struct {
 	Nodes     Nodes
 	Preferred bool
 }
 
-// Topology is how what one container, or pod, gets of several resources is to be near to each other.
+// Topology is how near to each other the resources of one container, or pod, must be.
 type Topology struct {
 	// Policy is none (default), best-effort, restricted or single-numa-node.
 	Policy string
-	// PodScope: all containers of a pod get theirs from the same nodes, not each its own.
+	// PodScope: all containers of a pod get theirs from the same nodes, instead of each from its own.
 	PodScope bool
 	// Nodes are the machine's, Distances[a][b] how far b is from a; nil: all are as far.
 	Nodes     Nodes

@@ -1,7 +1,7 @@
-// Package status writes pods' statuses to the API server: each change at once, or soon where a pod is only on its way
-// to its start, as a patch of what differs from the newest known object, so that the writes of others are kept; the
-// newest status always wins over those waiting. It also deletes the API object of a pod that has ended and been cleaned
-// up.
+// Package status writes pods' statuses to the API server: each change at once, or soon if a pod is only on its way to
+// its start. It sends a patch of what differs from the newest known object, so that the writes of others survive. The
+// newest status always wins over those that wait. It also deletes the API object of a pod that has ended and been
+// cleaned up.
 package status
 
 import (
@@ -28,9 +28,9 @@ import (
 // workers is how many statuses are written at the same time.
 const workers = 8
 
-// startingDelay is how long the status of a pod waits of which nothing runs yet. Such a status is of use only to
-// somebody who watches, and most pods are a step further within that time, so that one write tells of both. It is short
-// enough for people not to miss it.
+// startingDelay is how long the status of a pod waits while none of its containers runs. Only a person who watches
+// needs such a status, and most pods are a step further within that time, so that one write covers both. It is short
+// enough for people not to notice.
 const startingDelay = 500 * time.Millisecond
 
 // Client is the API server as the writer needs it.
@@ -43,7 +43,7 @@ type Client interface {
 type Writer struct {
 	client Client
 	log    *slog.Logger
-	// synced is told how long a change took to be stored, the first of several that are stored together.
+	// synced receives how long a change took to be stored, for the first of several that are stored together.
 	synced func(took time.Duration)
 	queue  workqueue.TypedRateLimitingInterface[types.UID]
 
@@ -51,13 +51,14 @@ type Writer struct {
 	pods map[types.UID]*entry
 }
 
-// entry is what is known of one pod. For a static pod, object is its mirror pod.
+// entry is what is known about one pod. For a static pod, object is its mirror pod.
 type entry struct {
 	// want is the status to be reported; nil: none yet.
 	want *corev1.PodStatus
 	// object is the newest object known from the API server, nil for a static pod without a mirror.
 	object *corev1.Pod
-	// told is what the watch told last. It may be older than object, which an answer to our own write brought.
+	// told is the object that the watch sent last. It may be older than object, which an answer to our own write
+	// brought.
 	told *corev1.Pod
 	// remove: the object is to be deleted after the status was written.
 	remove bool
@@ -100,8 +101,8 @@ func (w *Writer) entry(uid types.UID) *entry {
 	return e
 }
 
-// Observe tells of a pod's object as the watch shows it; uid is the pod's own, object may be its mirror. Objects come
-// in the order of their changes. One that is older than the one before comes from an etcd that was restored from a
+// Observe receives a pod's object from the watch; uid is the pod's own, object may be its mirror. Objects come in the
+// order of their changes. An object that is older than the one before comes from an etcd that was restored from a
 // snapshot: what was written since is gone, and is written again.
 func (w *Writer) Observe(uid types.UID, object *corev1.Pod) {
 	w.mu.Lock()
@@ -114,7 +115,7 @@ func (w *Writer) Observe(uid types.UID, object *corev1.Pod) {
 	w.observeLocked(e, uid, object)
 }
 
-// restored reports whether now, which the watch told after before, is of an earlier history of the same object.
+// restored reports whether now, which the watch sent after before, is from an earlier history of the same object.
 func restored(before, now *corev1.Pod) bool {
 	if before.ResourceVersion == now.ResourceVersion {
 		return !equality.Semantic.DeepEqual(before.Status, now.Status)
@@ -122,8 +123,8 @@ func restored(before, now *corev1.Pod) bool {
 	return !newer(now, before)
 }
 
-// observeLocked takes an object, unless it is older than the one known: the watch may tell of a change after the answer
-// to the next one.
+// observeLocked records an object unless it is older than the known one: the watch may show a change after the answer
+// to a later one.
 func (w *Writer) observeLocked(e *entry, uid types.UID, object *corev1.Pod) {
 	if e.object != nil && e.object.UID == object.UID && !newer(object, e.object) {
 		return
@@ -135,8 +136,8 @@ func (w *Writer) observeLocked(e *entry, uid types.UID, object *corev1.Pod) {
 	}
 }
 
-// enqueueLocked has what is wanted of a pod written. One that was to be written soon is still looked at then, and found
-// written.
+// enqueueLocked schedules the write of a pod's status. A delayed one that is overtaken by an immediate one is still
+// looked at later, and then found written.
 func (w *Writer) enqueueLocked(e *entry, uid types.UID) {
 	if starting(e.want) {
 		w.queue.AddAfter(uid, startingDelay)
@@ -164,7 +165,7 @@ func starting(st *corev1.PodStatus) bool {
 	return true
 }
 
-// Unobserve tells that the API server has no object of the pod any more.
+// Unobserve receives that the API server has no object of the pod any more.
 func (w *Writer) Unobserve(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -173,7 +174,7 @@ func (w *Writer) Unobserve(uid types.UID) {
 	}
 }
 
-// newer compares resource versions, which grow; those that are no numbers count as newer.
+// newer compares resource versions, which are numbers that grow; anything else counts as newer.
 func newer(a, b *corev1.Pod) bool {
 	x, err1 := strconv.ParseUint(a.ResourceVersion, 10, 64)
 	y, err2 := strconv.ParseUint(b.ResourceVersion, 10, 64)

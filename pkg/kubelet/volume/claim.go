@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// spec finds what a volume of the pod stands for, and holds it for the pod.
+// spec resolves a volume of the pod, once in the pod's life, and holds the PersistentVolume for it.
 func (m *Manager) spec(ctx context.Context, w *pass, v *corev1.Volume) (Spec, error) {
 	if !isClaim(v) {
 		return Spec{Volume: v}, nil
@@ -38,13 +38,13 @@ func (m *Manager) spec(ctx context.Context, w *pass, v *corev1.Volume) (Spec, er
 	return spec, err
 }
 
-// Unprocessed tells users that a volume of the pod cannot even be begun with.
+// Unprocessed returns the error of a volume that cannot even be started with, in upstream's words.
 func Unprocessed(name string, err error) error {
 	return fmt.Errorf("Unable to attach or mount volumes: unmounted volumes=[%s], unattached volumes=[], failed to process volumes=[%s]: %w", name, name, err)
 }
 
-// hold notes that a pod uses a PersistentVolume. One that is for a single pod (ReadWriteOncePod) has one user at a
-// time.
+// hold records that a pod uses a PersistentVolume. One that is for a single pod (ReadWriteOncePod) has one user at a
+// time: the check and the record are one step under mu.
 func (m *Manager) hold(uid types.UID, pv *corev1.PersistentVolume) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

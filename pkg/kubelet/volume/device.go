@@ -12,8 +12,8 @@ import (
 	"bonsai/pkg/loopdevice"
 )
 
-// MapDevice gives a pod the device at path. It is bound beneath the volume's notes and held open there by a loop
-// device, so that nothing else gets its number while the pod has it; the link at the volume's place, by which the
+// MapDevice gives a pod the device at path. It is bound below the volume's notes and held open there by a loop device,
+// so that its number is not given to another device while the pod has it. The link at the volume's place, by which the
 // runtime finds it, is made last. Mapping again is fine.
 func MapDevice(at Place, path string) error {
 	held := heldDevice(at)
@@ -61,14 +61,15 @@ func UnmapDevice(at Place) error {
 	if err := RemoveMount(held); err != nil {
 		return err
 	}
-	// the source has notes, too
+	// The directory stays if the source has notes of its own in it.
 	if err := os.Remove(at.Notes); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTEMPTY) {
 		return fmt.Errorf("remove the volume's notes: %w", err)
 	}
 	return nil
 }
 
-// DeviceMapped reports whether a device is mapped. After the machine's restart it is not, although its link is there.
+// DeviceMapped reports whether a device is mapped. After a restart of the machine the link still exists, but the mount
+// does not.
 func DeviceMapped(at Place) (bool, error) {
 	if _, err := os.Readlink(at.Dir); err != nil {
 		return false, nil
@@ -76,7 +77,7 @@ func DeviceMapped(at Place) (bool, error) {
 	return MountedAt(heldDevice(at))
 }
 
-// heldDevice is where a device is bound.
+// heldDevice returns where a device is bound.
 func heldDevice(at Place) string { return filepath.Join(at.Notes, "dev") }
 
 // IsBlockDevice reports whether path is one, or leads to one.

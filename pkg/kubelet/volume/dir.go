@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FileSystem is what a volume's directory has of its own, beside the node's disk; nil is the disk.
+// FileSystem is a file system of a volume's own; a nil one stands for the node's disk.
 type FileSystem struct {
 	// Type is the kernel's name for it, Options are those of mount.
 	Type, Options string
 }
 
-// Tmpfs is a file system in memory of so many bytes, 0 for half of the machine's memory.
+// Tmpfs returns a file system in memory of so many bytes, 0 for half of the machine's memory.
 func Tmpfs(size int64) *FileSystem {
 	options := "mode=1777"
 	if size > 0 {
@@ -32,7 +32,9 @@ func Ready(dir string, on *FileSystem) bool {
 	return err == nil && info.IsDir() && (on == nil || IsMountPoint(dir))
 }
 
-// MakeDir makes a directory that is open to all users. It appears with its mode, or not at all.
+// MakeDir makes a directory that is open to all users. It appears with its mode, or not at all: it is made under
+// another name and renamed, because a kubelet that is killed before the chmod must not leave a volume that looks
+// complete.
 func MakeDir(dir string, on *FileSystem) error {
 	if Ready(dir, on) {
 		return nil
@@ -61,8 +63,8 @@ func MakeDir(dir string, on *FileSystem) error {
 	return nil
 }
 
-// mount keeps what is in memory from being swapped out, as it may be secret, where the kernel can: from 6.4 on, and not
-// in another user namespace.
+// mount keeps a tmpfs out of swap where the kernel can (from 6.4 on, and not in another user namespace), because its
+// content may be secret.
 func (f *FileSystem) mount(dir string) error {
 	if f.Type == "tmpfs" {
 		if err := unix.Mount(f.Type, dir, f.Type, 0, f.Options+",noswap"); !errors.Is(err, unix.EINVAL) {
@@ -72,7 +74,7 @@ func (f *FileSystem) mount(dir string) error {
 	return unix.Mount(f.Type, dir, f.Type, 0, f.Options)
 }
 
-// IsMountPoint compares the devices of a directory and its parent; that sees every tmpfs, though not bind mounts.
+// IsMountPoint compares the devices of a directory and its parent. That sees every tmpfs, but not bind mounts.
 func IsMountPoint(dir string) bool {
 	var a, b syscall.Stat_t
 	return syscall.Lstat(dir, &a) == nil && syscall.Lstat(filepath.Dir(dir), &b) == nil && a.Dev != b.Dev

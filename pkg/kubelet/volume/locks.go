@@ -2,13 +2,14 @@ package volume
 
 import "sync"
 
-// Locks are locks by key, each of which is there while it is held or waited for. The zero value is ready.
+// Locks are locks by key. A lock exists only while it is held or waited for, so the map does not grow with the keys
+// ever used. The zero value is ready.
 type Locks[K comparable] struct {
 	mu    sync.Mutex
 	locks map[K]*countedLock
 }
 
-// countedLock goes with its last user.
+// countedLock is removed by its last user.
 type countedLock struct {
 	sync.Mutex
 	users int

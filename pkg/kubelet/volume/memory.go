@@ -6,9 +6,9 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// MemorySize is how many bytes a pod's volume in memory may have: what the pod may use, else what all pods together
-// may, and no more than the volume's own limit, if it has one. allocatable is the node's memory for pods; 0: it is not
-// known, and a volume without any bound has 0.
+// MemorySize returns the size in bytes of a pod's volume in memory: the pod's limit, else what all pods together may
+// have, and never more than the volume's own limit. allocatable is the node's memory for pods, 0 if it is unknown; the
+// result is 0 if there is no bound at all.
 func MemorySize(pod *corev1.Pod, limit *resource.Quantity, allocatable int64) int64 {
 	size, own := allocatable, int64(0)
 	if limit != nil {
@@ -22,8 +22,8 @@ func MemorySize(pod *corev1.Pod, limit *resource.Quantity, allocatable int64) in
 	return size
 }
 
-// memoryLimit is the limit of memory of a pod's cgroup, in bytes; 0 for none: it has none itself, nor has each of its
-// containers.
+// memoryLimit returns the memory limit of a pod's cgroup in bytes; 0 for none: neither the pod has one, nor has each of
+// its containers.
 func memoryLimit(pod *corev1.Pod) int64 {
 	if r := pod.Spec.Resources; r == nil || r.Limits.Memory().IsZero() {
 		for i := range pod.Spec.Containers {

@@ -14,8 +14,8 @@ func MountedAt(dir string) (bool, error) {
 	return slices.Contains(points, dir), err
 }
 
-// RemoveMount unmounts everything at and beneath dir, then removes dir itself, which must be empty then: what is in it
-// is somebody's data.
+// RemoveMount unmounts everything at and below dir, then removes dir itself, which must be empty then: anything that is
+// still in it is somebody's data.
 func RemoveMount(dir string) error {
 	if err := unmountBeneath(dir); err != nil {
 		return err

@@ -9,14 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Owner is the pod's fsGroup: volumes belong to that group, which may read them and, where they are writable, write
-// them.
+// Owner is the pod's fsGroup: volumes belong to that group, which may read them, and write them where they are
+// writable.
 type Owner struct {
 	Group    *int64
 	Writable bool
 }
 
-// OwnerOf is the owner of a pod's volumes that only the kubelet writes.
+// OwnerOf returns the owner of a pod's volumes that only the kubelet writes.
 func OwnerOf(pod *corev1.Pod) Owner {
 	if sc := pod.Spec.SecurityContext; sc != nil {
 		return Owner{Group: sc.FSGroup}
@@ -24,7 +24,7 @@ func OwnerOf(pod *corev1.Pod) Owner {
 	return Owner{}
 }
 
-// Mode is what a file with the given permissions ends up with.
+// Mode returns the permissions of a file that is to have m: the group must be able to read it in any case.
 func (o Owner) Mode(m int32) fs.FileMode {
 	mode := fs.FileMode(m) & fs.ModePerm
 	if o.Group == nil {
@@ -40,7 +40,7 @@ func (o Owner) mask() fs.FileMode {
 	return 0o440
 }
 
-// Apply gives a directory to the group: what is made in it inherits that.
+// Apply gives a directory to the group. The setgid bit makes new files in it inherit that.
 func (o Owner) Apply(root *os.Root, name string) error {
 	if o.Group == nil {
 		return nil
@@ -72,7 +72,7 @@ func (o Owner) ApplyFile(root *os.Root, name string, mode int32) error {
 	return nil
 }
 
-// ApplyTree applies the owner to a directory and all directories beneath it.
+// ApplyTree applies the owner to a directory and all directories below it.
 func (o Owner) ApplyTree(root *os.Root, name string) error {
 	return fs.WalkDir(root.FS(), name, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {

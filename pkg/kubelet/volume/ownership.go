@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SetOwnership gives a volume with data of its own, and all that is in it, to the pod's fsGroup, which may read it and
+// SetOwnership gives a volume that has data of its own, and everything in it, to the pod's fsGroup, which may read and
 // write it. With the policy OnRootMismatch it leaves a volume alone whose root has that group and its permissions.
-// Symbolic links get the group and lead nowhere else.
+// Symbolic links get the group themselves and are not followed.
 func SetOwnership(dir string, pod *corev1.Pod) error {
 	sc := pod.Spec.SecurityContext
 	if sc == nil || sc.FSGroup == nil {
@@ -33,7 +33,8 @@ func SetOwnership(dir string, pod *corev1.Pod) error {
 			return nil
 		}
 	}
-	// directories from the outermost on: the root last, so that an interrupted change is taken up again
+	// Directories come outermost first and are changed in reverse, the root last: it shows that the change is complete,
+	// so an interrupted one starts over.
 	var later []string
 	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -58,13 +59,13 @@ func SetOwnership(dir string, pod *corev1.Pod) error {
 	return nil
 }
 
-// has reports whether a directory belongs to the group already, with what that may do.
+// has reports whether a directory already belongs to the group, with its permissions.
 func (o Owner) has(info fs.FileInfo) bool {
 	want := o.mask() | 0o110
 	return groupOf(info) == *o.Group && info.Mode().Perm()&want == want && info.Mode()&fs.ModeSetgid != 0
 }
 
-// addFile gives a file to the group beside the permissions that it has.
+// addFile gives a file to the group, in addition to the permissions that it has.
 func (o Owner) addFile(root *os.Root, name string) error {
 	info, err := root.Lstat(name)
 	if err != nil {
@@ -76,7 +77,7 @@ func (o Owner) addFile(root *os.Root, name string) error {
 	return root.Chmod(name, info.Mode().Perm()|o.mask())
 }
 
-// groupOf is the group of a file; -1 where the system does not say.
+// groupOf returns the group of a file, -1 where the system does not report it.
 func groupOf(info fs.FileInfo) int64 {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int64(st.Gid)

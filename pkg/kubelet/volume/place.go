@@ -15,14 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The directories of a pod's directory that have to do with volumes; prefix is before a source's name beneath the first
-// two.
+// The directories in a pod's directory that belong to volumes; prefix comes before a source's name below the first two.
 const (
 	volumes  = "volumes"
 	notes    = "plugins"
 	subPaths = "volume-subpaths"
 	prefix   = "kubernetes.io~"
-	// The same as the first two, of volumes that are devices.
+	// The same as the first two, for volumes that are devices.
 	devices     = "volumeDevices"
 	deviceNotes = "pluginDevices"
 )
@@ -43,9 +42,9 @@ func (m *Manager) place(uid types.UID, podDir string, s Source, name string, dev
 	return at
 }
 
-// takeDown takes down all volumes of a pod: those of its spec, where it is known, and those that are on the disk, which
-// a kubelet before this one may have made. What a claim stands for is on the disk if anything was made of it. It goes
-// on after an error.
+// takeDown takes down all volumes of a pod: those in its spec, if that is known, and those on the disk, which an
+// earlier kubelet may have made. The volume behind a claim is found on the disk if anything was made for it. It goes on
+// after an error, so that one broken volume does not keep the others mounted.
 func (m *Manager) takeDown(ctx context.Context, uid types.UID, podDir string, pod *corev1.Pod) error {
 	var errs []error
 	for _, s := range m.cfg.Sources {
@@ -90,7 +89,8 @@ func (m *Manager) takeDownOne(ctx context.Context, s Source, at Place) error {
 	return nil
 }
 
-// reconstruct names the volumes of a source that have something in the given parts of the pod's directory, each once.
+// reconstruct returns the names of a source's volumes that have something in the given parts of the pod's directory,
+// each once.
 func (m *Manager) reconstruct(podDir string, s Source, parts ...string) ([]string, error) {
 	var names []string
 	for _, part := range parts {

@@ -13,7 +13,7 @@ import (
 )
 
 // WriteHosts writes the pod's hosts file, which containers see as /etc/hosts, and returns its path. The file keeps its
-// inode, for it is mounted into running containers.
+// inode, because it is mounted into running containers: a rename would leave them the old one.
 func (m *Manager) WriteHosts(uid types.UID, content []byte) (string, error) {
 	dir, err := m.PodDir(uid)
 	if err != nil {
@@ -33,7 +33,8 @@ func (m *Manager) WriteHosts(uid types.UID, content []byte) (string, error) {
 }
 
 // TerminationLog makes a new empty file that any user of the container may write its termination message to, and
-// returns its path: <pod>/containers/<container>/<8 hex digits>.
+// returns its path: <pod>/containers/<container>/<8 hex digits>. Each start has its own, so that no message is taken
+// for a later one.
 func (m *Manager) TerminationLog(uid types.UID, container string) (string, error) {
 	dir, err := m.PodDir(uid)
 	if err != nil {
@@ -63,8 +64,8 @@ func terminationLogs(podDir, container string) string {
 	return filepath.Join(podDir, "containers", container)
 }
 
-// IsTerminationLog reports whether path is one that Manager.TerminationLog returns for the container, below the
-// directory of all pods.
+// IsTerminationLog reports whether path is one that TerminationLog returns for the container. It guards the reading of
+// messages: any other path in the runtime's description could be a file of the node.
 func IsTerminationLog(podsDir string, uid types.UID, container, path string) bool {
 	return fileName(string(uid)) && fileName(container) &&
 		filepath.Dir(path) == terminationLogs(filepath.Join(podsDir, string(uid)), container)

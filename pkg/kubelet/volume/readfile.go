@@ -7,11 +7,11 @@ import (
 	"bonsai/pkg/kubelet/filetree"
 )
 
-// maxFile bounds a file that the kubelet reads of a volume.
+// maxFile bounds a file that the kubelet reads from a volume, in bytes: the pod chooses its size.
 const maxFile = 1 << 20
 
-// ReadFile returns the content of a regular file in a mounted volume, whose files are the pod's to replace. A missing
-// one is fs.ErrNotExist.
+// ReadFile returns the content of a regular file in a mounted volume. The pod may replace files at any time, so links
+// are not followed out of the volume. A missing file is fs.ErrNotExist.
 func (m Mounted) ReadFile(path string) ([]byte, error) {
 	file, err := filetree.OpenFileBelow(m.HostPath, path)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Changed tells the manager that something the pods refer to changed: Run brings their volumes up to date at once. It
-// never blocks; what does not fit into the queue waits for the next period.
+// Changed reports that something changed which the pods refer to: Run brings their volumes up to date at once. It never
+// blocks; what does not fit into the queue (256 pods) waits for the next period.
 func (m *Manager) Changed(uids []types.UID) {
 	for _, uid := range uids {
 		select {
@@ -25,8 +25,8 @@ func (m *Manager) Changed(uids []types.UID) {
 	}
 }
 
-// Update tells of a newer version of a pod: what its volumes show of the pod itself follows. A pod that is not mounted
-// is not remembered. It never blocks.
+// Update takes a newer version of a pod: volumes that show the pod itself (downward API) follow. A pod that is not
+// mounted is not remembered. It never blocks.
 func (m *Manager) Update(pod *corev1.Pod) {
 	m.mu.Lock()
 	p := m.pods[pod.UID]
@@ -39,8 +39,8 @@ func (m *Manager) Update(pod *corev1.Pod) {
 	}
 }
 
-// Run keeps the content of mounted volumes fresh (changed objects, tokens near their end) until ctx is done. Pods do
-// not wait for each other, so that one whose objects cannot be had holds up no other.
+// Run keeps the content of mounted volumes fresh (changed objects, tokens about to expire) until ctx is done. Each pod
+// has its own goroutine while it is refreshed, so that a pod whose objects cannot be read holds up no other.
 func (m *Manager) Run(ctx context.Context) error {
 	tick := time.NewTicker(m.cfg.Period)
 	defer tick.Stop()
@@ -78,8 +78,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 }
 
-// refreshes refreshes a pod until nothing more is due, then lets go of its turn. Its volumes are measured until run
-// ends.
+// refreshes refreshes a pod until nothing more is due, then gives up its turn. ctx ends with the pod's volumes; the
+// measurements use run, and end with the kubelet.
 func (m *Manager) refreshes(run, ctx context.Context, p *podVolumes) {
 	for {
 		if pod, mounted := m.refresh(ctx, p); pod != nil {
@@ -98,7 +98,7 @@ func (m *Manager) refreshes(run, ctx context.Context, p *podVolumes) {
 	}
 }
 
-// refresh mounts a pod again as it was last mounted, and returns that; nil if it is no more.
+// refresh mounts a pod again as it was last mounted, or its newer version, and returns that; nil if it is unmounted.
 func (m *Manager) refresh(ctx context.Context, p *podVolumes) (*corev1.Pod, map[string]Mounted) {
 	p.mu.Lock()
 	if p.pod == nil {
@@ -119,10 +119,10 @@ func (m *Manager) refresh(ctx context.Context, p *podVolumes) (*corev1.Pod, map[
 	return pod, mounted
 }
 
-// Cleanup removes the directories of pods that are gone, with every mount beneath them: what a kubelet that was killed
-// or a pod deleted meanwhile left behind. whenGone is asked for each directory at the moment of its removal: it does f
-// if the pod is gone, and keeps it from coming back until f is done. Cleanup goes on after an error and returns them
-// all.
+// Cleanup removes the directories of pods that are gone, with every mount below them: what a killed kubelet left
+// behind, or a pod that was deleted while no kubelet ran. whenGone is asked at the moment of each removal: it runs f if
+// the pod is gone, and keeps the pod from coming back until f is done. Cleanup goes on after an error and returns all
+// of them.
 func (m *Manager) Cleanup(ctx context.Context, whenGone func(uid types.UID, f func() error) error) error {
 	entries, err := os.ReadDir(m.cfg.PodsDir)
 	if err != nil {

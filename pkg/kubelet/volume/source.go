@@ -26,9 +26,9 @@ type Source interface {
 	Name() string
 	// Supports reports whether a volume is of this kind. It is of one kind only.
 	Supports(s Spec) bool
-	// Prepare gathers what the volume is made of. It may ask others and take its time until ctx ends, as nobody waits
-	// for it but this volume; it leaves the volume's Place alone. The error is shown to the user in the event
-	// FailedMount, or FailedMapVolume of devices.
+	// Prepare gathers what the volume is made of. It may ask others and take until ctx ends, because only this volume
+	// waits for it; it leaves the volume's Place alone. The error is shown to the user in the event FailedMount, or
+	// FailedMapVolume for devices.
 	Prepare(ctx context.Context, r Request) (Publish, error)
 }
 
@@ -41,30 +41,31 @@ type Remover interface {
 	TakeDown(ctx context.Context, at Place) error
 }
 
-// Publish makes a prepared volume, or brings it up to date, and tells what containers get of it. It is called at most
-// once, and not at all if the pod ends before; it works on the node only and asks nobody.
+// Publish makes a prepared volume, or brings it up to date, and returns what containers get. It is called at most once,
+// and not at all if the pod ends before. It works only on the node and asks nobody, because it runs under the pod's
+// lock.
 type Publish func() (Mounted, error)
 
 // Request asks for one volume of a pod.
 type Request struct {
 	Place
 	Spec
-	// Pod is not to be changed.
+	// Pod is read-only.
 	Pod *corev1.Pod
-	// Renew asks to replace what is near its end, as a token; otherwise what is still valid is good enough and nobody
-	// waits for a new one.
+	// Renew asks to replace what is about to expire, such as a token. Without it, anything that is still valid is good
+	// enough, and nobody waits for a new one.
 	Renew bool
 }
 
-// Place is where a volume of a pod is.
+// Place is where a volume of a pod is on the node.
 type Place struct {
 	PodUID types.UID
 	// Name is the volume's (Spec.VolumeName).
 	Name string
-	// Dir is the volume's own directory, <pod>/volumes/kubernetes.io~<source>/<name>, which containers see; Notes that
-	// of what the Source keeps about it, <pod>/plugins/kubernetes.io~<source>/<name>, which they do not. Their parents
-	// are there when Publish is called, they themselves are the Source's to make. Of a volume that is a device Dir,
-	// <pod>/volumeDevices/kubernetes.io~<source>/<name>, is a link to it.
+	// Dir is the volume's own directory, <pod>/volumes/kubernetes.io~<source>/<name>, which containers see. Notes is
+	// the directory for what the Source must remember about it, <pod>/plugins/kubernetes.io~<source>/<name>, which they
+	// do not see. Their parents exist when Publish is called; the Source makes the directories themselves. For a
+	// device, Dir is <pod>/volumeDevices/kubernetes.io~<source>/<name>, a link to it.
 	Dir, Notes string
 	// Device: containers get the volume as a block device.
 	Device bool
@@ -73,7 +74,7 @@ type Place struct {
 // Mounted is a volume that is ready to be mounted into containers.
 type Mounted struct {
 	HostPath string
-	// Device: HostPath is that of a block device.
+	// Device: HostPath is a block device.
 	Device bool
 	// ReadOnly volumes are mounted read-only whatever the container asks for: the kubelet owns their content, or the
 	// pod asked for it.
@@ -82,14 +83,14 @@ type Mounted struct {
 	Image *corev1.ImageVolumeSource
 }
 
-// MountOptioner is a Source that mounts file systems with the options that a PersistentVolume asks for. Others refuse
-// volumes that ask for any.
+// MountOptioner is a Source that honours the mount options of a PersistentVolume. The Manager refuses volumes of other
+// sources that ask for any.
 type MountOptioner interface {
 	Source
 	TakesMountOptions()
 }
 
-// Mapper is a Source that gives volumes as block devices, too. Others refuse them.
+// Mapper is a Source that can also give volumes as block devices. The Manager refuses block volumes of other sources.
 type Mapper interface {
 	Source
 	MapsDevices()
@@ -98,24 +99,24 @@ type Mapper interface {
 // Expander is a Source whose volumes can grow.
 type Expander interface {
 	Source
-	// Expands reports whether a volume that is published can grow by the Source's doing.
+	// Expands reports whether the Source can make a published volume grow.
 	Expands(s Spec) bool
-	// Expand makes a published volume as large as to at least, and tells how large it is then. Doing it again is fine.
-	// What the storage has refused is an *ExpandError.
+	// Expand makes a published volume at least as large as to, and returns its new size. It may be called again. A
+	// refusal of the storage is an *ExpandError.
 	Expand(ctx context.Context, r Request, to resource.Quantity) (resource.Quantity, error)
 }
 
-// Measurer is a Source that is asked itself how full its volumes are. Of others the file system is.
+// Measurer is a Source that is asked how full its volumes are. For other sources the file system is asked.
 type Measurer interface {
 	Source
-	// Measure tells how full a published volume is, without the claim; false if that is not known.
+	// Measure returns how full a published volume is, without the claim; false if that is unknown.
 	Measure(ctx context.Context, at Place, s Spec) (Usage, bool)
 }
 
-// ExpandError is the storage's word that a volume has not grown.
+// ExpandError is a refusal of the storage to make a volume grow.
 type ExpandError struct {
 	Err error
-	// Infeasible: it never will to this size.
+	// Infeasible: it will never have this size, so nobody should try again.
 	Infeasible bool
 }
 
@@ -125,7 +126,7 @@ func (e *ExpandError) Error() string { return e.Err.Error() }
 // Unwrap gives the cause.
 func (e *ExpandError) Unwrap() error { return e.Err }
 
-// Grower brings volumes of claims to the size that they have got.
+// Grower makes volumes of claims as large as the claims have become.
 type Grower interface {
 	// Grow is called when a volume was published, before its pod starts or, with Renew, while it runs. An error keeps
 	// the pod from starting.
@@ -134,7 +135,7 @@ type Grower interface {
 	Forget(pv string)
 }
 
-// MapError is an error of a volume that is a block device. Users are told of it with an event of another reason.
+// MapError is an error of a volume that is a block device. Its event has another reason.
 type MapError struct{ Err error }
 
 // Error implements error.
@@ -143,9 +144,9 @@ func (e *MapError) Error() string { return e.Err.Error() }
 // Unwrap gives the cause.
 func (e *MapError) Unwrap() error { return e.Err }
 
-// StepError is an error of a step that is not the usual one, SetUp.
+// StepError is an error of another step than the usual one, SetUp.
 type StepError struct {
-	// Step is what users are told has failed, in upstream's words: "MountVolume.MountDevice failed".
+	// Step is the step that failed as users see it, in upstream's words: "MountVolume.MountDevice failed".
 	Step string
 	Err  error
 }
@@ -156,9 +157,8 @@ func (e *StepError) Error() string { return e.Err.Error() }
 // Unwrap gives the cause.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// PendingError is a volume that is not attached to the node yet. That is the usual course of a pod's first mount: the
-// controller that attaches volumes tells users of its errors, and they need hear of the waiting only when it takes
-// long.
+// PendingError is a volume that is not attached to the node yet. That is the usual course of a pod's first mount. The
+// controller that attaches volumes reports its own errors, so users hear about the waiting only if it takes long.
 type PendingError struct {
 	// Volume is the pod's name for it.
 	Volume string
@@ -171,7 +171,7 @@ func (e *PendingError) Error() string { return e.Err.Error() }
 // Unwrap gives the cause.
 func (e *PendingError) Unwrap() error { return e.Err }
 
-// LimitError tells that a volume cannot be attached because the node can have no more of its kind.
+// LimitError is the error of a volume that cannot be attached because the node is at its limit for this kind.
 type LimitError struct{ Err error }
 
 // Error implements error.

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Spec is what is to be mounted for a volume of a pod. It is not to be changed.
+// Spec is what is to be mounted for a volume of a pod. It is read-only.
 type Spec struct {
 	// Volume is the one of the pod's spec.
 	Volume *corev1.Volume
@@ -18,8 +18,8 @@ type Spec struct {
 	ReadOnly bool
 }
 
-// VolumeName is what the volume is called on the node and in messages: the PersistentVolume's name, or else the
-// volume's in the pod.
+// VolumeName returns the volume's name on the node and in messages: that of the PersistentVolume, or else the one in
+// the pod.
 func (s Spec) VolumeName() string {
 	if s.PV != nil {
 		return s.PV.Name
@@ -32,7 +32,7 @@ func (s Spec) Block() bool {
 	return s.PV != nil && s.PV.Spec.VolumeMode != nil && *s.PV.Spec.VolumeMode == corev1.PersistentVolumeBlock
 }
 
-// MountOptions are what the file system is to be mounted with beside what its kind needs.
+// MountOptions returns the options that the PersistentVolume asks for, in addition to those that its kind needs.
 func (s Spec) MountOptions() []string {
 	if s.PV == nil {
 		return nil
@@ -40,10 +40,10 @@ func (s Spec) MountOptions() []string {
 	return s.PV.Spec.MountOptions
 }
 
-// Claims finds what claims stand for.
+// Claims finds the volumes of claims.
 type Claims interface {
-	// Resolve returns the PersistentVolume that a volume's claim is bound to. The pod may use both, and the volume may
-	// be used on this node. It asks the API server. The error is shown to the user as it is.
+	// Resolve returns the PersistentVolume that a volume's claim is bound to. It checks that the pod may use both, and
+	// that the volume may be used on this node. It asks the API server. The error is shown to the user as it is.
 	Resolve(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (Spec, error)
 }
 

@@ -13,11 +13,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SubPath makes a part of a volume mountable: it resolves subPath (after expansion of a subPathExpr) beneath the
-// volume, without following any link out of it, makes a directory if nothing is there, and binds what it found to a
-// place of the kubelet's own, so that nobody can exchange it between check and use. index is the mount's place among
-// the container's. The bind mount goes with Unmount; calling SubPath again binds again, as a restarted container
-// expects.
+// SubPath makes a part of a volume mountable. It resolves subPath (after the expansion of a subPathExpr) below the
+// volume without following any link out of it, makes a directory if nothing is there, and binds what it found to a
+// place of the kubelet's own, so that nobody can exchange it between the check and the mount. index is the position
+// among the container's mounts. Unmount removes the bind mount; calling SubPath again binds again, as a restarted
+// container expects.
 func (m *Manager) SubPath(pod *corev1.Pod, container string, index int, volume string, from Mounted,
 	subPath string) (string, error) {
 	if filepath.IsAbs(subPath) {
@@ -106,7 +106,8 @@ func openBeneath(volume, subPath string) (int, error) {
 	}
 }
 
-// bind mounts what fd refers to at target, in place of what was there.
+// bind mounts what fd refers to at target and replaces what was mounted there. It goes through /proc/self/fd: the path
+// may lead elsewhere by now, the descriptor cannot.
 func bind(fd int, target string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {

@@ -15,8 +15,8 @@ import (
 	"bonsai/pkg/kubelet/filetree"
 )
 
-// RemoveTree unmounts everything beneath path, then removes it. It removes nothing while anything is still mounted
-// there: removing through a bind mount would delete what the pod only borrowed. With ctx it ends early, with an error.
+// RemoveTree unmounts everything below path, then removes it. It removes nothing while anything is still mounted there:
+// removing through a bind mount would delete what the pod only borrowed. It ends early with ctx, and returns an error.
 func RemoveTree(ctx context.Context, path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -42,8 +42,8 @@ func RemoveTree(ctx context.Context, path string) error {
 	return nil
 }
 
-// remove removes a file, or a directory with all that is in it as far as that goes. Unlike [os.RemoveAll] it holds few
-// directories open at once, however deep they are.
+// remove removes a file, or as much as possible of a directory and everything in it. Unlike [os.RemoveAll] it holds few
+// directories open at once, however deep they are: a pod chooses the depth.
 func remove(ctx context.Context, path string) error {
 	root, err := filetree.Open(path)
 	if err == nil {
@@ -63,7 +63,7 @@ func remove(ctx context.Context, path string) error {
 	return err
 }
 
-// remover removes what it is told of.
+// remover removes what the walk visits.
 type remover struct {
 	err error // the first
 }
@@ -93,7 +93,8 @@ func (r *remover) note(name string, err error) {
 	}
 }
 
-// unmount unmounts the mount points in their order. A mount that is busy is detached.
+// unmount unmounts the mount points in their order. A busy mount is detached: it disappears from the tree now, and from
+// the kernel when its last user is gone.
 func unmount(points []string) error {
 	for _, p := range points {
 		err := unix.Unmount(p, unix.UMOUNT_NOFOLLOW)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Usage is how full a claim's volume is. Of a device the capacity is known alone.
+// Usage is how full a claim's volume is. For a device only the capacity is known.
 type Usage struct {
 	Volume                         string // its name in the pod
 	Claim                          *corev1.PersistentVolumeClaim
@@ -19,9 +19,9 @@ type Usage struct {
 	Inodes, InodesFree, InodesUsed uint64
 }
 
-// measure begins to look how full the pod's claims are. It may take as long as their storage, which for one that hangs
-// is for ever, and cannot be broken off: nobody waits for it. A volume is looked at once at a time; until that is over,
-// what was known of it stays.
+// measure starts measurements of how full the pod's claims are. One may take as long as its storage does, which is for
+// ever if that hangs, and statfs cannot be interrupted: so nobody waits for it. Each volume is measured once at a time;
+// until that is over, the previous figures stay.
 func (m *Manager) measure(ctx context.Context, p *podVolumes, pod *corev1.Pod, mounted map[string]Mounted) {
 	p.mu.Lock()
 	specs := maps.Clone(p.resolved)
@@ -46,7 +46,7 @@ func (m *Manager) measure(ctx context.Context, p *podVolumes, pod *corev1.Pod, m
 	}
 }
 
-// measureOne looks how full one volume is, and lets go of its turn.
+// measureOne measures one volume and gives up its turn.
 func (m *Manager) measureOne(ctx context.Context, p *podVolumes, pod *corev1.Pod, name string, s Spec, at Mounted) {
 	begun := time.Now()
 	u, by := m.usage(ctx, pod, s, at)
@@ -68,7 +68,7 @@ func (m *Manager) measureOne(ctx context.Context, p *podVolumes, pod *corev1.Pod
 	p.usage[name] = u
 }
 
-// usage is how full one volume is, and who says so: statfs or its source, "" if nobody can.
+// usage returns how full one volume is, and who said so: statfs or its source, "" if nobody can.
 func (m *Manager) usage(ctx context.Context, pod *corev1.Pod, s Spec, at Mounted) (u Usage, by string) {
 	if asked, is := m.source(s).(Measurer); is {
 		dir, err := m.PodDir(pod.UID)
@@ -90,7 +90,8 @@ func (m *Manager) usage(ctx context.Context, pod *corev1.Pod, s Spec, at Mounted
 		Inodes: st.Files, InodesFree: st.Ffree, InodesUsed: st.Files - st.Ffree}, "statfs"
 }
 
-// Usage is how full the claims of the node's pods were when they were last looked at, within Period; each claim once.
+// Usage returns how full the claims of the node's pods were at the last measurement, at most Period ago; each claim
+// once.
 func (m *Manager) Usage() []Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,7 +109,7 @@ func (m *Manager) Usage() []Usage {
 	return out
 }
 
-// PodUsage is how full the claims of one pod were when they were last looked at.
+// PodUsage returns how full the claims of one pod were at the last measurement.
 func (m *Manager) PodUsage(uid types.UID) []Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -118,7 +119,7 @@ func (m *Manager) PodUsage(uid types.UID) []Usage {
 	return nil
 }
 
-// count notes how many volumes of each kind a pod is to have, and has, when a pass is over.
+// count records, after a pass, how many volumes of each kind the pod should have, and has.
 func (m *Manager) count(w *pass, mounted map[string]Mounted) {
 	desired, actual := map[string]int{}, map[string]int{}
 	for name, kind := range w.kinds {
@@ -132,7 +133,7 @@ func (m *Manager) count(w *pass, mounted map[string]Mounted) {
 	w.desired, w.actual = desired, actual
 }
 
-// Count is how many volumes of each source's name the node's pods are to have, and have.
+// Count returns how many volumes of each source the node's pods should have, and have, by the source's name.
 func (m *Manager) Count() (desired, actual map[string]int) {
 	desired, actual = map[string]int{}, map[string]int{}
 	m.mu.Lock()

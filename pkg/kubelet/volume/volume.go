@@ -1,7 +1,7 @@
-// Package volume keeps a pod's volumes on the node: it asks the Source of each volume's kind (source.go, one package
-// per kind or family below this one) to make it, to bring its content up to date while the pod runs, and to take it
-// down. A volume lives in <pods>/<uid>/volumes/kubernetes.io~<source>/<name>. The package also resolves subPaths
-// beneath their volume and keeps the few files a pod has outside its volumes (etc-hosts, termination logs).
+// Package volume keeps a pod's volumes on the node. It asks the Source of each volume's kind (source.go; one package
+// per kind or family below this one) to make it, to keep its content up to date while the pod runs, and to take it
+// down. A volume lives in <pods>/<uid>/volumes/kubernetes.io~<source>/<name>. The package also resolves subPaths below
+// their volume and keeps the few files that a pod has outside its volumes (etc-hosts, termination logs).
 //
 // The contract with applications: https://kubernetes.io/docs/concepts/storage/volumes/.
 package volume
@@ -20,16 +20,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Metrics are told of work on volumes; source is the name of a volume's source.
+// Metrics receives work on volumes; source is the name of a volume's source.
 type Metrics interface {
-	// VolumeWork is about one try: volume_mount, volume_unmount, map_volume or unmap_volume.
+	// VolumeWork receives one try: volume_mount, volume_unmount, map_volume or unmap_volume.
 	VolumeWork(source, operation string, took time.Duration, err error)
-	// VolumeThere is about a volume of files that a pod has for the first time, since its volumes were first asked for.
+	// VolumeThere receives the time from the first request for a pod's volumes until the pod had this one, a volume of
+	// files, for the first time.
 	VolumeThere(source string, took time.Duration)
-	// VolumeMeasured is about finding out how full a volume is, by statfs or by asking its source.
+	// VolumeMeasured receives how long it took to find out how full a volume is, by statfs or by asking its source.
 	VolumeMeasured(by string, took time.Duration)
-	// VolumesSwept is about one search for what pods that are gone have left: of how many it was removed, and could not
-	// be.
+	// VolumesSwept receives the result of one search for what pods that are gone have left: from how many it was
+	// removed, and from how many it could not be.
 	VolumesSwept(removed, failed int)
 }
 
@@ -39,19 +40,19 @@ type Config struct {
 	PodsDir string
 	// Sources are the kinds of volumes, each of a name of its own.
 	Sources []Source
-	// Claims finds what claims stand for.
+	// Claims finds the PersistentVolumes of claims.
 	Claims Claims
-	// Growth brings claims to the size that they have got.
+	// Growth makes the file systems of claims as large as their volumes have become.
 	Growth Grower
-	// Period is how often Run looks whether a volume's content is out of date, beside being told; 1 minute by default.
+	// Period is how often Run checks all volumes for outdated content, besides Changed and Update; 1 minute by default.
 	Period  time.Duration
 	Metrics Metrics
 	Log     *slog.Logger
 }
 
 // Manager makes and removes volumes. Its methods are safe for concurrent use. Work on the files of one pod is done one
-// after the other; what goes into them is asked for without any lock, so that a slow API server holds up neither a
-// pod's end nor its restarts.
+// after the other, under podVolumes.mu. Content is fetched without any lock, so that a slow API server delays neither a
+// pod's end nor its restarts. Manager.mu is the inner lock: it may be taken under podVolumes.mu, never the reverse.
 type Manager struct {
 	cfg   Config
 	stale chan types.UID
@@ -62,44 +63,44 @@ type Manager struct {
 	users map[string]map[types.UID]bool
 }
 
-// podVolumes is what the manager remembers of a pod. mu serializes the work on its files and is never held while the
+// podVolumes is what the manager remembers about a pod. mu serializes the work on its files and is never held while the
 // API server is asked.
 type podVolumes struct {
 	mu  sync.Mutex
 	pod *corev1.Pod // as last mounted; nil: unmounted
-	// passes counts the times that the pod's volumes were prepared. published is, by volume, what came of the last one:
-	// one that began earlier and ends later must not overwrite it.
+	// passes counts the times that the pod's volumes were prepared. published has, by volume, the result of the latest
+	// one: a pass that began earlier and ends later must not overwrite it.
 	passes    uint64
 	published map[string]published
-	// asked is when the pod's volumes were first to be there, there those that have been.
+	// asked is when the pod's volumes were first requested; there has those that have been made since.
 	asked time.Time
 	there map[string]bool
-	// resolved is what the claims of the pod's volumes stand for, by volume. That does not change while the pod lives,
-	// and may not be read any more: a claim may be gone before the last pod that uses it.
+	// resolved has the volumes that the pod's claims are bound to, by the volume's name. A binding does not change
+	// while the pod lives, and the API may no longer show it: a claim may be gone before the last pod that uses it.
 	resolved map[string]Spec
 
-	// The rest is guarded by Manager.mu. newer is a version of the pod to be mounted next, nil if there is none.
+	// The rest is guarded by Manager.mu. newer is a newer version of the pod that is to be mounted next, nil without
+	// one.
 	newer *corev1.Pod
-	// cancel ends the refresh in progress, nil if there is none: there is one at a time. again: another one is due
-	// after it.
+	// cancel ends the refresh in progress, nil without one: there is one at a time. again: another one is due after it.
 	cancel context.CancelFunc
 	again  bool
-	// usage is how full its claims were when they were last looked at, by volume; measuring cancels the looks in
-	// progress, one of a volume at a time.
+	// usage is how full its claims were at the last measurement, by volume; measuring cancels the measurements in
+	// progress, at most one for each volume.
 	usage     map[string]Usage
 	measuring map[string]context.CancelFunc
-	// desired and actual are how many volumes of each kind it is to have, and has, as of the last pass.
+	// desired and actual are the numbers of volumes of each kind that the pod should have, and had after the last pass.
 	desired, actual map[string]int
 }
 
-// published is what came of the publishing of a volume.
+// published is the result of publishing a volume.
 type published struct {
 	pass    uint64
 	mounted Mounted
 	err     error
 }
 
-// errUnmounted tells that a pod's volumes were removed while their content was asked for.
+// errUnmounted is the error of a pass whose pod's volumes were removed meanwhile.
 var errUnmounted = errors.New("the pod's volumes are removed")
 
 // New checks the configuration and makes the directory of pods.
@@ -133,9 +134,9 @@ func (m *Manager) PodDir(uid types.UID) (string, error) {
 	return filepath.Join(m.cfg.PodsDir, string(uid)), nil
 }
 
-// Mount makes all volumes of the pod and brings their content up to date; calling it again is cheap and changes only
-// what its sources changed. The error joins those of all volumes that failed, each in the words of the event,
-// FailedMount or FailedMapVolume (MapError).
+// Mount makes all volumes of the pod and brings their content up to date. Calling it again is cheap and changes only
+// what the sources have changed. Volumes do not wait for each other's errors. The error joins those of all volumes that
+// failed, each with the text of its event, FailedMount or FailedMapVolume (MapError).
 func (m *Manager) Mount(ctx context.Context, pod *corev1.Pod) (map[string]Mounted, error) {
 	p := m.entry(pod.UID, true)
 	p.mu.Lock()
@@ -147,7 +148,7 @@ func (m *Manager) Mount(ctx context.Context, pod *corev1.Pod) (map[string]Mounte
 	return m.mount(ctx, p, pod, false)
 }
 
-// mount brings the volumes of a pod up to date; renew says whether what is near its end is replaced, too.
+// mount brings the volumes of a pod up to date; renew also replaces what is about to expire.
 func (m *Manager) mount(ctx context.Context, p *podVolumes, pod *corev1.Pod, renew bool) (map[string]Mounted, error) {
 	dir, err := m.PodDir(pod.UID)
 	if err != nil {
@@ -189,7 +190,7 @@ type pass struct {
 	kinds map[string]string
 }
 
-// change works on the pod's files, unless they are to be gone.
+// change runs f, which works on the pod's files, unless the pod's volumes are being removed.
 func (w *pass) change(f func() error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -224,7 +225,7 @@ func (m *Manager) one(ctx context.Context, w *pass, v *corev1.Volume) (Mounted, 
 	return got, nil
 }
 
-// arrived notes that a volume is there, and tells how long that took if it is the first time.
+// arrived records that a volume has been made, and returns how long that took if it is the first time.
 func (w *pass) arrived(name string) (took time.Duration, first bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -238,7 +239,7 @@ func (w *pass) arrived(name string) (took time.Duration, first bool) {
 	return time.Since(w.asked), true
 }
 
-// failure tells users of an error.
+// failure gives an error the text of its event: the step that failed and the volume.
 func failure(spec Spec, err error) error {
 	step := "MountVolume.SetUp failed"
 	if spec.Block() {
@@ -254,7 +255,7 @@ func failure(spec Spec, err error) error {
 	return err
 }
 
-// make makes one volume whose source's part is known.
+// make makes one volume. Checks that need no source come first: the name becomes a path, so it must not lead elsewhere.
 func (m *Manager) make(ctx context.Context, w *pass, spec Spec) (Mounted, error) {
 	if !fileName(spec.VolumeName()) {
 		return Mounted{}, fmt.Errorf("volume name %q is no file name", spec.VolumeName())
@@ -331,9 +332,10 @@ func (m *Manager) source(spec Spec) Source {
 	return nil
 }
 
-// Unmount removes the pod's volumes with their content; its etc-hosts and termination logs stay until Remove. The pod's
-// containers must be gone. Unmounting twice is fine. It waits for no answer of the API server: what is being asked for
-// is given up.
+// Unmount removes the pod's volumes with their content; etc-hosts and termination logs stay until Remove. The pod's
+// containers must be gone. It may be called again. It cancels what waits for the API server or for storage, so it does
+// not wait for them. subPaths go first, because they are bind mounts of parts of volumes; what no source knows goes
+// last.
 func (m *Manager) Unmount(ctx context.Context, uid types.UID) error {
 	p := m.entry(uid, true)
 	m.mu.Lock()
@@ -385,7 +387,7 @@ func (m *Manager) Remove(ctx context.Context, uid types.UID) error {
 	return RemoveTree(ctx, dir)
 }
 
-// entry returns the pod's record, made if wanted.
+// entry returns the pod's record, nil if there is none and create is false.
 func (m *Manager) entry(uid types.UID, create bool) *podVolumes {
 	m.mu.Lock()
 	defer m.mu.Unlock()
