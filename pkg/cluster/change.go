@@ -9,21 +9,15 @@ import (
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/start"
 	"bonsai/pkg/cluster/supervise"
 )
 
-// changeFrom has the supervisor of the running cluster old go on with c, of which canBecome holds, or changes nothing.
+// changeFrom makes the supervisor of the running cluster old continue with c (plan.Config.CanBecome), or changes
+// nothing.
 func changeFrom(ctx context.Context, c plan.Config, home machine.Home, old plan.Config) error {
-	if err := preflight(ctx, c); err != nil {
+	if err := start.CheckChange(ctx, c, home); err != nil {
 		return err
-	}
-	m, err := survey(c, home)
-	if err != nil {
-		return err
-	}
-	// Whether a port is free shows when the supervisor takes it: it has some of them itself.
-	if claims := m.Claimed(c); len(claims) > 0 {
-		return plan.DescribeClaims(claims)
 	}
 	supervisor := c.Layout().Socket("supervisor")
 	if err := errors.Join(datadir.Save(c), supervise.Reload(ctx, supervisor)); err != nil {

@@ -11,7 +11,7 @@ import (
 
 // Clusters returns the clusters of this machine, running or stopped (machine.Home.Clusters), with those that only the
 // user's kubeconfig names. If the kubeconfig cannot be read, these are missing: whoever needs it says what is wrong
-// with it (survey, PrintList).
+// with it (start.Before, PrintList).
 func Clusters(home machine.Home) ([]plan.Config, error) {
 	contexts, err := kubeconfig.Owners()
 	if err != nil {
@@ -27,17 +27,4 @@ func Find(home machine.Home, name string) (string, error) {
 		return "", err
 	}
 	return home.Find(name, all)
-}
-
-// survey finds everything on this machine that the cluster could collide with. It changes nothing.
-func survey(c plan.Config, home machine.Home) (plan.Machine, error) {
-	all, err := Clusters(home)
-	if err != nil {
-		return plan.Machine{}, err
-	}
-	contexts, err := kubeconfig.Owners()
-	if err != nil {
-		return plan.Machine{}, err
-	}
-	return machine.Survey(c, all, contexts)
 }

@@ -15,6 +15,7 @@ import (
 	"bonsai/pkg/cluster/network"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/snapshot"
+	"bonsai/pkg/cluster/start"
 	"bonsai/pkg/cluster/steps"
 	"bonsai/pkg/cluster/teardown"
 )
@@ -89,6 +90,6 @@ func Stop(ctx context.Context, dataDir string, out io.Writer) error {
 	defer lock.Close()
 	p := steps.NewPrinter(out)
 	return p.Run("Stop the processes", func() error {
-		return errors.Join(endEarlierLife(ctx, c), host.IgnoreMissing(os.RemoveAll(c.Layout().Run())))
+		return errors.Join(start.CleanUp(ctx, c), host.IgnoreMissing(os.RemoveAll(c.Layout().Run())))
 	})
 }

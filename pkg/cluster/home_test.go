@@ -16,6 +16,7 @@ import (
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/start"
 )
 
 // TestHome: clusters are found in their usual places and by the user's kubeconfig; a name leads to the one that has it.
@@ -64,7 +65,7 @@ func TestHome(t *testing.T) {
 		}
 	}
 	second := saved("far", filepath.Join(root, "second"))
-	m, err := survey(second, home)
+	m, err := start.Survey(second, home)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func TestHome(t *testing.T) {
 		!strings.Contains(out.String(), "a context of the cluster in it stays") {
 		t.Errorf("down: %t, %v\n%s", found, err, &out)
 	}
-	if _, err := survey(second, home); err == nil {
+	if _, err := start.Survey(second, home); err == nil {
 		t.Error("a cluster starts whose context cannot be written")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"bonsai/pkg/cluster/join"
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/start"
 	"bonsai/pkg/cluster/status"
 	"bonsai/pkg/cluster/steps"
 	"bonsai/pkg/cluster/supervisor"
@@ -35,20 +36,20 @@ func Join(ctx context.Context, home machine.Home, c plan.Config, o join.Options,
 		return c, err
 	}
 	defer lock.Close()
-	start := newStart(c, out)
-	found, err := steps.Value(ctx, start, "Ask the cluster who it is", request.Discover)
+	s := newStart(c, out)
+	found, err := steps.Value(ctx, s, "Ask the cluster who it is", request.Discover)
 	if err != nil {
 		return c, err
 	}
-	c, err = steps.Value(ctx, start, "Ask what a node must know", func(ctx context.Context) (plan.Config, error) {
+	c, err = steps.Value(ctx, s, "Ask what a node must know", func(ctx context.Context) (plan.Config, error) {
 		return found.Complete(ctx, c, request)
 	})
 	if err != nil {
 		return c, err
 	}
-	start = start.Of(c.NodeNames())
-	err = start.Take(ctx,
-		steps.New("Check the machine", func(ctx context.Context) error { return checkJoining(ctx, c, home) }),
+	s = s.Of(c.NodeNames())
+	err = s.Take(ctx,
+		steps.New("Check the machine", func(ctx context.Context) error { return start.CheckJoining(ctx, c, home) }),
 		steps.New("Make the configuration", func(context.Context) error {
 			return errors.Join(datadir.Save(c), os.MkdirAll(c.Layout().Run(), 0o700),
 				found.WriteCredentials(c, request))
@@ -56,7 +57,7 @@ func Join(ctx context.Context, home machine.Home, c plan.Config, o join.Options,
 	if err != nil {
 		return c, err
 	}
-	return c, startJoined(ctx, start, c, self)
+	return c, startJoined(ctx, s, c, self)
 }
 
 // startAgain starts the node of a machine that has joined; started is false if it was Ready already.
@@ -72,39 +73,23 @@ func startAgain(ctx context.Context, c plan.Config, home machine.Home, self stri
 			return false, err
 		}
 	}
-	start := newStart(c, out)
+	s := newStart(c, out)
 	if running(ctx, c) {
 		if status.AllReady(ctx, c) {
 			return false, nil
 		}
-		return true, start.Run("Wait for the node", func() error { return join.Wait(ctx, c) })
+		return true, s.Run("Wait for the node", func() error { return join.Wait(ctx, c) })
 	}
-	if _, err := prepareStart(ctx, start, c, home); err != nil {
+	if _, err := start.Before(ctx, s, c, home); err != nil {
 		return true, err
 	}
-	return true, startJoined(ctx, start, c, self)
+	return true, startJoined(ctx, s, c, self)
 }
 
-func startJoined(ctx context.Context, start steps.Start, c plan.Config, self string) error {
-	return start.Take(ctx,
+func startJoined(ctx context.Context, s steps.Start, c plan.Config, self string) error {
+	return s.Take(ctx,
 		steps.New("Start the node", func(ctx context.Context) error { return supervisor.Launch(ctx, c, self) }),
 		steps.New("Wait for the node", func(ctx context.Context) error { return join.Wait(ctx, c) }))
-}
-
-// checkJoining checks what a node needs of this machine, all of it before anything is made.
-func checkJoining(ctx context.Context, c plan.Config, home machine.Home) error {
-	if err := preflight(ctx, c); err != nil {
-		return err
-	}
-	m, err := survey(c, home)
-	if err != nil {
-		return err
-	}
-	m.Contexts = nil // it writes none
-	if claims := m.Collisions(c); len(claims) > 0 {
-		return plan.DescribeClaims(claims)
-	}
-	return nil
 }
 
 // LoadJoinable returns the cluster in dataDir for commands about its tokens. It must run, and other machines must be

@@ -15,6 +15,7 @@ import (
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/start"
 	"bonsai/pkg/cluster/steps"
 	"bonsai/pkg/cluster/supervise"
 	"bonsai/pkg/cluster/teardown"
@@ -33,17 +34,17 @@ func AddNode(ctx context.Context, dataDir string, labels map[string]string, out 
 		node := plan.Node{Number: plan.FreeNumber(c.Nodes), Labels: labels}
 		c.Nodes = append(slices.Clone(c.Nodes), node)
 		slices.SortFunc(c.Nodes, func(a, b plan.Node) int { return a.Number - b.Number })
-		if err := preflight(ctx, c); err != nil {
+		if err := start.Check(ctx, c); err != nil {
 			return err
 		}
-		start := newStart(c, out)
-		err := start.Take(ctx,
+		s := newStart(c, out)
+		err := s.Take(ctx,
 			steps.New("Start node "+node.Name(), func(ctx context.Context) error {
-				return errors.Join(prepare(c), supervise.Reload(ctx, c.Layout().Socket("supervisor")))
+				return errors.Join(start.Write(c), supervise.Reload(ctx, c.Layout().Socket("supervisor")))
 			}),
-			steps.New("Wait for the nodes", func(ctx context.Context) error { return waitForNodes(ctx, c) }))
+			steps.New("Wait for the nodes", func(ctx context.Context) error { return start.WaitNodes(ctx, c) }))
 		if err != nil { // no half a node: the cluster is as it was
-			err = errors.Join(err, dropNode(context.WithoutCancel(ctx), start, c, node.Name()))
+			err = errors.Join(err, dropNode(context.WithoutCancel(ctx), s, c, node.Name()))
 		}
 		return err
 	})
@@ -75,9 +76,9 @@ func mayRemove(c plan.Config, name string) error {
 }
 
 // dropNode stops a node of the running cluster, and removes it with all it has.
-func dropNode(ctx context.Context, start steps.Start, c plan.Config, name string) error {
+func dropNode(ctx context.Context, s steps.Start, c plan.Config, name string) error {
 	c.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), func(n plan.Node) bool { return n.Name() == name })
-	return start.Of(c.NodeNames()).Take(ctx,
+	return s.Of(c.NodeNames()).Take(ctx,
 		steps.New("Stop node "+name, func(ctx context.Context) error {
 			return errors.Join(datadir.Save(c), supervise.Reload(ctx, c.Layout().Socket("supervisor")))
 		}),
@@ -102,12 +103,4 @@ func changeNodes(ctx context.Context, dataDir string, change func(plan.Config) e
 		return notRunning(c)
 	}
 	return change(c)
-}
-
-// waitForNodes returns when the nodes are Ready and have their labels and taints.
-func waitForNodes(ctx context.Context, c plan.Config) error {
-	if err := client.WaitNodes(ctx, c); err != nil {
-		return err
-	}
-	return client.DescribeNodes(ctx, c)
 }

@@ -18,6 +18,7 @@ import (
 	"bonsai/pkg/cluster/network"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/plantest"
+	"bonsai/pkg/cluster/start"
 )
 
 // TestOwners: of two clusters, the second sees what the first has, names it, and removes nothing of it; the first
@@ -74,7 +75,7 @@ func TestOwners(t *testing.T) {
 		t.Fatalf("%v\n%s", err, state())
 	}
 	planned := func(c plan.Config) (plan.Config, error) {
-		m, err := survey(c, machine.Home(t.TempDir()))
+		m, err := start.Survey(c, machine.Home(t.TempDir()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +106,7 @@ func TestOwners(t *testing.T) {
 			t.Errorf("no %q in: %v", want, err)
 		}
 	}
-	if err := endEarlierLife(ctx, second); err != nil {
+	if err := start.CleanUp(ctx, second); err != nil {
 		t.Error(err)
 	}
 	if after := state(); after != before {

@@ -10,16 +10,14 @@ import (
 	"path/filepath"
 	"time"
 
-	"bonsai/pkg/cluster/addon"
 	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/datadir"
-	"bonsai/pkg/cluster/dns"
 	"bonsai/pkg/cluster/host"
-	"bonsai/pkg/cluster/join"
 	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/snapshot"
+	"bonsai/pkg/cluster/start"
 	"bonsai/pkg/cluster/steps"
 	"bonsai/pkg/cluster/supervisor"
 	"bonsai/pkg/cluster/systemd"
@@ -47,8 +45,8 @@ func Serve(ctx context.Context, home machine.Home, c plan.Config, self string, p
 	if err := snapshot.Finish(c.DataDir); err != nil {
 		return err
 	}
-	start := newStart(c, out)
-	if c, err = prepareStart(ctx, start, c, home); err != nil {
+	s := newStart(c, out)
+	if c, err = start.Before(ctx, s, c, home); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(c.Layout().Log(supervisor.LogName)), 0o700); err != nil {
@@ -67,7 +65,7 @@ func Serve(ctx context.Context, home machine.Home, c plan.Config, self string, p
 	followed := make(chan struct{})
 	go func() {
 		defer close(followed)
-		if err := follow(ctx, c, start, patience, out, n, log, func() { lock.Close() }); err != nil {
+		if err := follow(ctx, c, s, patience, out, n, log, func() { lock.Close() }); err != nil {
 			fail(err)
 		}
 	}()
@@ -82,7 +80,7 @@ func Serve(ctx context.Context, home machine.Home, c plan.Config, self string, p
 
 // follow takes the steps that follow the supervisor's start, which it waits for before it calls begun. It returns an
 // error if the API server does not become ready.
-func follow(ctx context.Context, c plan.Config, start steps.Start, patience time.Duration, out io.Writer,
+func follow(ctx context.Context, c plan.Config, s steps.Start, patience time.Duration, out io.Writer,
 	n systemd.Notifier,
 	log *slog.Logger,
 	begun func()) error {
@@ -96,7 +94,7 @@ func follow(ctx context.Context, c plan.Config, start steps.Start, patience time
 	begun()
 	if c.Joined == nil {
 		tell(n, log, systemd.Status("waits for the API server"))
-		if err := start.Take(waiting, steps.New("Wait for the API server", func(ctx context.Context) error {
+		if err := s.Take(waiting, steps.New("Wait for the API server", func(ctx context.Context) error {
 			return client.WaitReady(ctx, c)
 		})); err != nil {
 			return ignoreEnd(ctx, err)
@@ -108,7 +106,7 @@ func follow(ctx context.Context, c plan.Config, start steps.Start, patience time
 			now.Addons = c.Addons
 			c = now
 		}
-		err := start.Of(c.NodeNames()).Take(ctx, stepsAfter(c)...)
+		err := s.Of(c.NodeNames()).Take(ctx, start.After(c)...)
 		if err == nil && c.Joined == nil {
 			err = kubeconfig.Export(ctx, c, out)
 		}
@@ -137,25 +135,4 @@ func tell(n systemd.Notifier, log *slog.Logger, assignments ...string) {
 	if err := n.Notify(assignments...); err != nil {
 		log.Warn("systemd is not told", "err", err)
 	}
-}
-
-// stepsAfter are the steps of a cluster whose API server is ready.
-func stepsAfter(c plan.Config) []steps.Step {
-	if c.Joined != nil {
-		return []steps.Step{steps.New("Wait for the node", func(ctx context.Context) error {
-			return join.Wait(ctx, c)
-		})}
-	}
-	all := []steps.Step{
-		steps.New("Install the add-ons", func(ctx context.Context) error {
-			return errors.Join(addon.Install(ctx, c), join.Publish(ctx, c))
-		}),
-		steps.New("Wait for the nodes", func(ctx context.Context) error { return waitForNodes(ctx, c) }),
-	}
-	if c.HasAddon(plan.DNSAddon) {
-		all = append(all, steps.New("Wait for the cluster's DNS", func(ctx context.Context) error {
-			return dns.Wait(ctx, c)
-		}))
-	}
-	return all
 }

@@ -15,6 +15,7 @@ import (
 	"bonsai/pkg/cluster/pause"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/snapshot"
+	"bonsai/pkg/cluster/start"
 	"bonsai/pkg/cluster/steps"
 	"bonsai/pkg/cluster/teardown"
 )
@@ -87,7 +88,7 @@ func RestoreSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (
 					return err
 				}
 			}
-			return errors.Join(teardown.Kill(ctx, c.Mark()), endEarlierLife(ctx, c))
+			return errors.Join(teardown.Kill(ctx, c.Mark()), start.CleanUp(ctx, c))
 		}),
 		steps.New("Copy the snapshot", func(ctx context.Context) error { return snapshot.Restore(ctx, from, dataDir) }),
 		steps.New("Put it in place", func(context.Context) error { return snapshot.Finish(dataDir) }),

@@ -17,10 +17,12 @@ import (
 	"bonsai/pkg/cluster/network"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/snapshot"
+	"bonsai/pkg/cluster/start"
 	"bonsai/pkg/cluster/status"
 	"bonsai/pkg/cluster/steps"
 	"bonsai/pkg/cluster/supervise"
 	"bonsai/pkg/cluster/supervisor"
+	"bonsai/pkg/cluster/systemd"
 )
 
 // Up starts the cluster, or the same cluster again, and returns when every node is Ready and the cluster's DNS answers.
@@ -56,21 +58,21 @@ func Up(ctx context.Context, home machine.Home, c plan.Config, self string, out 
 	if err != nil {
 		return c, false, err
 	}
-	start := newStart(c, out)
+	s := newStart(c, out)
 	var begin func(context.Context) (plan.Config, error) // what this start does before it waits for the API server
 	switch standing := alive && network.Stands(c); {
 	case !standing:
 		if err := checkNotServed(c, ""); err != nil {
 			return c, false, err
 		}
-		begin = func(ctx context.Context) (plan.Config, error) { return launch(ctx, start, c, home, self) }
+		begin = func(ctx context.Context) (plan.Config, error) { return launch(ctx, s, c, home, self) }
 	case !reflect.DeepEqual(c, old):
 		if err := signalManagers(c, syscall.SIGCONT); err != nil {
 			return c, false, err
 		}
 		fmt.Fprintf(out, "Changing the cluster in %s while it runs: %s.\n", c.DataDir, plan.Difference(old, c))
 		begin = func(ctx context.Context) (plan.Config, error) {
-			return c, start.Take(ctx, steps.New("Change the settings", func(ctx context.Context) error {
+			return c, s.Take(ctx, steps.New("Change the settings", func(ctx context.Context) error {
 				return changeFrom(ctx, c, home, old)
 			}))
 		}
@@ -91,7 +93,7 @@ func Up(ctx context.Context, home machine.Home, c plan.Config, self string, out 
 	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	go start.WatchSpace(ctx, fail)
+	go s.WatchSpace(ctx, fail)
 	if c, err = begin(ctx); err != nil {
 		return c, true, err
 	}
@@ -104,7 +106,7 @@ func Up(ctx context.Context, home machine.Home, c plan.Config, self string, out 
 			return loadOnNodes(ctx, c, images)
 		}))
 	}
-	if err := start.Take(ctx, append(wait, stepsAfter(c)...)...); err != nil {
+	if err := s.Take(ctx, append(wait, start.After(c)...)...); err != nil {
 		return c, true, err
 	}
 	if err := addon.PrintLeft(c, old, out); err != nil {
@@ -120,13 +122,13 @@ func newStart(c plan.Config, out io.Writer) steps.Start {
 
 // launch prepares the machine and starts a supervisor in the background. It returns the cluster with everything that c
 // leaves open.
-func launch(ctx context.Context, start steps.Start, c plan.Config, home machine.Home, self string) (plan.Config,
+func launch(ctx context.Context, s steps.Start, c plan.Config, home machine.Home, self string) (plan.Config,
 	error) {
-	c, err := prepareStart(ctx, start, c, home)
+	c, err := start.Before(ctx, s, c, home)
 	if err != nil {
 		return c, err
 	}
-	return c, start.Take(ctx, steps.New("Start etcd, the control plane and the nodes", func(ctx context.Context) error {
+	return c, s.Take(ctx, steps.New("Start etcd, the control plane and the nodes", func(ctx context.Context) error {
 		return supervisor.Launch(ctx, c, self)
 	}))
 }
@@ -152,3 +154,11 @@ func compareWithRunning(ctx context.Context, c plan.Config) (wanted, old plan.Co
 
 // running reports whether the cluster's supervisor answers.
 func running(ctx context.Context, c plan.Config) bool { return supervisor.IsRunning(ctx, c.Layout()) }
+
+// checkNotServed refuses to replace a supervisor that a service manager runs (systemd.CheckNotServed).
+func checkNotServed(c plan.Config, again string) error {
+	if !datadir.IsLocked(c.Layout().Lock()) {
+		return nil
+	}
+	return systemd.CheckNotServed(c.Layout(), again)
+}

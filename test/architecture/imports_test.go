@@ -143,6 +143,7 @@ var shared = map[string]string{
 	"wiring bonsai/pkg/kubelet/executor":   "carries out a pod's plan with the types and pure functions of the parts beside it; what acts comes to it as interfaces",
 	"wiring bonsai/pkg/kubelet/podsyncer":  "does a pod's rounds with the types and pure functions of the parts beside it; what acts comes to it as interfaces",
 
+	"wiring bonsai/pkg/cluster/start":         "the steps of a start, which call all parts of a cluster",
 	"wiring bonsai/pkg/cluster/supervisor":    "the process that keeps a cluster's parts running",
 	"wiring bonsai/pkg/cluster/containerized": "a cluster of containers, from the same parts as one of processes",
 

@@ -1,0 +1,80 @@
+package start
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+
+	"bonsai/pkg/cluster/addon"
+	"bonsai/pkg/cluster/client"
+	"bonsai/pkg/cluster/datadir"
+	"bonsai/pkg/cluster/dns"
+	"bonsai/pkg/cluster/join"
+	"bonsai/pkg/cluster/machine"
+	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/steps"
+)
+
+// Before takes the steps before a supervisor starts. It returns the cluster with everything that c leaves open.
+func Before(ctx context.Context, s steps.Start, c plan.Config, home machine.Home) (plan.Config, error) {
+	if c.Joined != nil {
+		return c, s.Take(ctx, cleanUp(c),
+			steps.New("Check the machine", func(ctx context.Context) error {
+				return CheckJoining(ctx, c, home)
+			}),
+			steps.New("Make the configuration", func(context.Context) error {
+				return errors.Join(datadir.Save(c), os.MkdirAll(c.Layout().Run(), 0o700))
+			}))
+	}
+	full, err := steps.Value(ctx, s, "Check the machine", func(ctx context.Context) (plan.Config, error) {
+		return Plan(ctx, c, home)
+	})
+	if err != nil {
+		return c, err
+	}
+	return full, s.Take(ctx, cleanUp(full),
+		steps.New("Make certificates and configuration", func(context.Context) error {
+			return Write(full)
+		}))
+}
+
+// cleanUp returns the step that ends and removes everything that an earlier life of the cluster left on the host. A
+// lost data directory may have left something, too: so a first start takes the step as well, under a name that speaks
+// of no last run.
+func cleanUp(c plan.Config) steps.Step {
+	name := "Clean up after the last run"
+	if _, err := os.Stat(c.Layout().Config()); errors.Is(err, fs.ErrNotExist) {
+		name = "Prepare the machine"
+	}
+	return steps.New(name, func(ctx context.Context) error { return CleanUp(ctx, c) })
+}
+
+// After are the steps of a cluster whose API server is ready.
+func After(c plan.Config) []steps.Step {
+	if c.Joined != nil {
+		return []steps.Step{steps.New("Wait for the node", func(ctx context.Context) error {
+			return join.Wait(ctx, c)
+		})}
+	}
+	all := []steps.Step{
+		steps.New("Install the add-ons", func(ctx context.Context) error {
+			return errors.Join(addon.Install(ctx, c), join.Publish(ctx, c))
+		}),
+		steps.New("Wait for the nodes", func(ctx context.Context) error { return WaitNodes(ctx, c) }),
+	}
+	if c.HasAddon(plan.DNSAddon) {
+		all = append(all, steps.New("Wait for the cluster's DNS", func(ctx context.Context) error {
+			return dns.Wait(ctx, c)
+		}))
+	}
+	return all
+}
+
+// WaitNodes returns when the nodes are Ready and have their labels and taints.
+func WaitNodes(ctx context.Context, c plan.Config) error {
+	if err := client.WaitNodes(ctx, c); err != nil {
+		return err
+	}
+	return client.DescribeNodes(ctx, c)
+}

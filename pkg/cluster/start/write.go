@@ -1,0 +1,28 @@
+package start
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"bonsai/pkg/cluster/controlplane"
+	"bonsai/pkg/cluster/datadir"
+	"bonsai/pkg/cluster/kubeconfig"
+	"bonsai/pkg/cluster/pki"
+	"bonsai/pkg/cluster/plan"
+)
+
+// Write makes the files that the processes read.
+func Write(c plan.Config) error {
+	// The configuration is first: by it down knows a cluster's directory, however soon a start is broken off.
+	if err := errors.Join(datadir.Save(c), os.MkdirAll(c.Layout().Run(), 0o700)); err != nil {
+		return err
+	}
+	if err := controlplane.WriteCloudConfig(c); err != nil {
+		return err
+	}
+	if err := pki.Make(c, time.Now()); err != nil {
+		return err
+	}
+	return kubeconfig.WriteAll(c)
+}
