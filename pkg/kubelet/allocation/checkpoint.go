@@ -64,7 +64,7 @@ func (c *Checkpoint) Save(uid types.UID, a runtime.Allocation) error {
 	return nil
 }
 
-// Remove forgets a pod; one of which nothing was saved is fine.
+// Remove forgets a pod; a pod without a saved allocation is no error.
 func (c *Checkpoint) Remove(uid types.UID) error {
 	if err := c.root.Remove(name(uid)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("forget what pod %s has: %w", uid, err)
@@ -72,7 +72,7 @@ func (c *Checkpoint) Remove(uid types.UID) error {
 	return nil
 }
 
-// Saved are the pods of which something was saved.
+// Saved returns the pods that have a saved allocation.
 func (c *Checkpoint) Saved() ([]types.UID, error) {
 	entries, err := fs.ReadDir(c.root.FS(), ".")
 	if err != nil {

@@ -98,7 +98,7 @@ func New(cfg Config) (*Collector, error) {
 // Describe implements prometheus.Collector: what there is depends on what runs.
 func (c *Collector) Describe(chan<- *prometheus.Desc) {}
 
-// owner is what a cgroup's labels say of it.
+// owner has the labels that say whose cgroup it is.
 type owner struct{ container, image, name, namespace, pod string }
 
 // Collect implements prometheus.Collector.
@@ -167,7 +167,7 @@ func (c *Collector) machine(ch chan<- prometheus.Metric) {
 	gauge(ch, "machine_scrape_error", "1 if there was an error while getting machine metrics, 0 otherwise.", 0)
 }
 
-// series is one metric of a group: its value, and the labels it has beside the common ones, name after name.
+// series is one metric of a group: its value, and its labels besides the common ones, name after name.
 type series struct {
 	name, help string
 	kind       prometheus.ValueType

@@ -2,8 +2,8 @@ package cadvisor
 
 import "strings"
 
-// Topology counts what /proc/cpuinfo lists: logical cores, physical ones and sockets. Machines that do not tell of
-// sockets have one.
+// Topology counts what /proc/cpuinfo lists: logical cores, physical ones and sockets. Machines that list no sockets
+// have one.
 func Topology(cpuinfo string) (cores, physical, sockets int) {
 	seenSockets, seenCores := map[string]bool{}, map[string]bool{}
 	socket := ""

@@ -28,8 +28,8 @@ import (
 
 // BootstrapConfig is what Bootstrap needs.
 type BootstrapConfig struct {
-	// Kubeconfig is the file that is written; Connection is that of the bootstrap kubeconfig, of which the cluster is
-	// taken.
+	// Kubeconfig is the file that is written. Connection is that of the bootstrap kubeconfig; the cluster is taken from
+	// it.
 	Kubeconfig string
 	Connection *rest.Config
 	Requests   Requests

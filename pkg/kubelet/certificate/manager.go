@@ -51,7 +51,7 @@ type Config struct {
 	Requests func() (Requests, error)
 	// First is used while the store has nothing that is valid; nil: there is none.
 	First *tls.Certificate
-	// Renewed is told that there is a new certificate; nil: nobody is.
+	// Renewed, if set, is called when there is a new certificate.
 	Renewed func()
 	Metrics *Metrics
 	Now     func() time.Time

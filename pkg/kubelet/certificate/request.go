@@ -83,8 +83,7 @@ func await(ctx context.Context, c Requests, name string, uid types.UID, log *slo
 	}
 }
 
-// decision is the end of one request. It is told of the request from one goroutine; what was decided may be read once
-// made is closed.
+// decision is the end of one request. One goroutine feeds it; the result may be read once made is closed.
 type decision struct {
 	uid         types.UID
 	made        chan struct{}

@@ -12,7 +12,7 @@ import (
 // API watches the pods bound to one node.
 type API struct {
 	informer cache.SharedInformer
-	// synced reports whether the handler was told of the whole first list; nil before Run.
+	// synced reports whether the handler has received the whole first list; nil before Run.
 	synced atomic.Pointer[cache.InformerSynced]
 }
 
@@ -67,8 +67,8 @@ func call(obj any, f func(*corev1.Pod)) {
 	}
 }
 
-// Synced reports whether the handler was told of all pods of the first list: not before may a pod count as unknown.
-// That the list has arrived says less, for the handler is called after it.
+// Synced reports whether the handler has received all pods of the first list; before that, no pod may count as unknown.
+// The informer's own HasSynced is too early, because handlers run after it.
 func (a *API) Synced() bool {
 	synced := a.synced.Load()
 	return synced != nil && (*synced)()

@@ -4,8 +4,8 @@ package config
 
 import corev1 "k8s.io/api/core/v1"
 
-// Handler is told of every pod that is new, changed or gone. A source's calls come one after another. (An alias, so
-// that who hears of pods need not know their sources.)
+// Handler receives every pod that is new, changed or gone. A source's calls come one after another. (It is an alias, so
+// that receivers need not import the sources.)
 type Handler = interface {
 	Update(pod *corev1.Pod)
 	Remove(pod *corev1.Pod)

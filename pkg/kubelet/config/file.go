@@ -40,8 +40,8 @@ func (f *Files) Synced() bool { return f.synced.Load() }
 // Tried reports whether the manifests were looked for once, though they may not have been readable.
 func (f *Files) Tried() bool { return f.tried.Load() }
 
-// Left tells, before Run, which static pods an earlier life of the kubelet has left in the runtime: those that the
-// first read does not find are removed with it, before a pod of the same name is told of.
+// Left receives, before Run, the static pods that an earlier kubelet has left in the runtime. Those that the first read
+// does not find are passed on as removed, before a pod of the same name is added.
 func (f *Files) Left(pods map[types.UID]*corev1.Pod) { f.left = pods }
 
 // Run reads until ctx ends.

@@ -50,19 +50,20 @@ type Config struct {
 	ImageEndpoint string
 	// Timeout bounds every call but pulls, streams and calls with a timeout of their own. Default 2 min.
 	Timeout time.Duration
-	// SystemdCgroups tells that cgroup parents are systemd slices.
+	// SystemdCgroups: cgroup parents are systemd slices.
 	SystemdCgroups bool
 	Containers
 	// TerminationLog reports whether path is a file that the kubelet made for the termination message of a container;
 	// no other is read. nil: none is.
 	TerminationLog func(uid types.UID, container, path string) bool
-	// Observe, if set, is told how each call but streams went; operation is its name as metrics have it (operation).
+	// Observe, if set, receives the result of each call except streams; operation is its name in metrics (see
+	// operation).
 	Observe func(operation string, took time.Duration, err error)
 }
 
 // Containers is what the node makes of all its containers.
 type Containers struct {
-	// CgroupV2 tells that the node has the unified hierarchy.
+	// CgroupV2: the node has the unified hierarchy.
 	CgroupV2 bool
 	// SeccompDefault gives containers that say nothing the runtime's seccomp profile, instead of none.
 	SeccompDefault bool
@@ -134,9 +135,9 @@ func dial(endpoint string, observe func(operation string, took time.Duration, er
 	return conn, nil
 }
 
-// reconnect says how soon a socket at which nobody listens is tried again: a runtime that starts beside the kubelet, or
-// again, is there in a tenth of a second, and gRPC's own second would be most of a node's start. The pauses grow to
-// three seconds while it stays away.
+// reconnect returns how soon a socket without a listener is tried again. A runtime that starts beside the kubelet, or
+// again, is ready within a tenth of a second, and gRPC's own first pause of a second would be most of a node's start.
+// The pauses grow to three seconds while the runtime stays away.
 func reconnect() grpc.ConnectParams {
 	pauses := backoff.DefaultConfig
 	pauses.BaseDelay, pauses.MaxDelay = 20*time.Millisecond, 3*time.Second

@@ -53,7 +53,7 @@ func (c *Client) SetCPUs(ctx context.Context, id, cpus string) error {
 	return nil
 }
 
-// startPatience is how long a start goes on that nobody waits for any more. A usual one takes a tenth of a second.
+// startPatience is how long a start may go on after its caller has gone. A usual start takes a tenth of a second.
 const startPatience = 10 * time.Second
 
 // StartContainer starts a made container. A start that has begun is not cut off when ctx ends, as it does with the
@@ -139,7 +139,7 @@ func (c *Client) ReopenContainerLog(ctx context.Context, id string) error {
 	return nil
 }
 
-// containerConfig is the container as the runtime is told of it.
+// containerConfig returns the runtime's description of a container.
 func containerConfig(q runtime.ContainerRequest, node Containers) *runtimeapi.ContainerConfig {
 	ct, o := q.Container, q.Options
 	cfg := &runtimeapi.ContainerConfig{

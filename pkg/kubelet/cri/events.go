@@ -12,7 +12,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// ErrNoEvents tells that the runtime has no container events (containerd before 1.7).
+// ErrNoEvents: the runtime has no container events (containerd before 1.7).
 var ErrNoEvents = errors.New("the container runtime has no container events")
 
 // Events calls changed with the uid of each pod one of whose containers was created, started, stopped or deleted, until

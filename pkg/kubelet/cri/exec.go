@@ -12,7 +12,7 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// execTimeoutError tells that a command did not end in its time.
+// execTimeoutError is the error of a command that did not end in its time. Its text is upstream's.
 type execTimeoutError struct{ after time.Duration }
 
 // Error names the time that was allowed.
@@ -77,5 +77,5 @@ func (c *Client) PortForward(ctx context.Context, sandboxID string, ports []int3
 	return r.Url, nil
 }
 
-// Timeout tells that this is a matter of time.
+// Timeout lets the prober tell a slow command from a failed call.
 func (e execTimeoutError) Timeout() bool { return true }

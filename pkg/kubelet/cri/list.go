@@ -168,8 +168,7 @@ func stateOf(s *runtimeapi.ContainerStatus) runtime.State {
 	return state(s.State)
 }
 
-// startCut reports whether the container's start ended before its process ran, because nobody waited for the answer any
-// more.
+// startCut reports whether the container's start ended before its process ran because its caller had gone.
 func startCut(s *runtimeapi.ContainerStatus) bool {
 	return s.Reason == "StartError" && strings.Contains(s.Message, "failed to create containerd task") &&
 		strings.Contains(s.Message, context.Canceled.Error())

@@ -49,7 +49,7 @@ func (m *memory) container(listed runtime.Container) (runtime.Container, bool) {
 	return c, ok && c.State == listed.State && (c.State == runtime.StateRunning || c.State == runtime.StateExited)
 }
 
-// reads is told to keepContainer: details that were read before others were changed are not kept.
+// reads returns a number for keepContainer: details that were read before others were changed are not kept.
 func (m *memory) reads() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -124,8 +124,9 @@ func updated(r *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxContainerRe
 		MemoryLimitInBytes: r.MemoryLimitInBytes, MemorySwapLimitInBytes: r.MemorySwapLimitInBytes}
 }
 
-// told is what the runtime says of a container's cgroup, in thousandths of a CPU and in bytes; nil if it does not say.
-// Where shares and quotas are above their least values, they give the very amounts that they were made of.
+// told returns what the runtime reports about a container's cgroup, in thousandths of a CPU and in bytes; nil if it
+// does not report it. Above their least values, shares and quotas convert back to the exact amounts that they were made
+// from.
 func told(r *runtimeapi.LinuxContainerResources) *runtime.ContainerResources {
 	if r == nil {
 		return nil

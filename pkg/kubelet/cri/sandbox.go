@@ -52,7 +52,7 @@ func (c *Client) RemoveSandbox(ctx context.Context, id string) error {
 	return nil
 }
 
-// sandboxConfig is the pod as the runtime is told of it.
+// sandboxConfig returns the runtime's description of a pod.
 func sandboxConfig(pod *corev1.Pod, o runtime.SandboxOptions) *runtimeapi.PodSandboxConfig {
 	cfg := &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID),

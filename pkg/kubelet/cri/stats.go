@@ -9,8 +9,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// WritableLayers are what containers have written beside their volumes, by container id, as the runtime measured them
-// last. Containers that were not measured yet are left out.
+// WritableLayers returns what containers have written outside their volumes, by container id, at the runtime's last
+// measurement. Containers that were not measured yet are left out.
 func (c *Client) WritableLayers(ctx context.Context) (map[string]runtime.DiskUse, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()

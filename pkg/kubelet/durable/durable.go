@@ -18,8 +18,8 @@ func Write(path string, data []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// Replace writes a file by way of next, a name beside it that nobody reads: after a crash, of the machine too, there is
-// the old content or the new.
+// Replace writes a file by way of next, a name next to it that is not read: after a crash, even of the machine, there
+// is the old content or the new one.
 func Replace(next, path string, data []byte) error {
 	if err := Write(next, data); err != nil {
 		return err

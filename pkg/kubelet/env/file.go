@@ -45,9 +45,9 @@ func (b *builder) fileKey(ref *corev1.FileKeySelector) (string, bool, error) {
 	return value, true, nil
 }
 
-// parseFile reads an env file: lines KEY='value', whose values go on to the closing quote, over several lines too, and
-// mean what they say. Of a key that comes again the last value counts, as in a shell. Errors name the line and none of
-// its text, which may be confidential. The syntax:
+// parseFile reads an env file: lines KEY='value'. A value goes on to the closing quote, over several lines too, and is
+// literal. If a key comes again, its last value counts, as in a shell. Errors name the line but not its text, which may
+// be confidential. The syntax:
 // https://kubernetes.io/docs/tasks/inject-data-application/define-environment-variable-via-file/#env-file-syntax.
 func parseFile(text string) (map[string]string, error) {
 	vars := map[string]string{}

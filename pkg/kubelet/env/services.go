@@ -12,7 +12,7 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Services caches what variables tell of Services.
+// Services caches the Services that variables describe.
 type Services struct{ informer cache.SharedIndexInformer }
 
 // NewServices returns a cache of all Services, which services lists and watches; it begins with Run.
@@ -40,7 +40,7 @@ func (s *Services) Run(ctx context.Context) error {
 }
 
 // For returns the Services that a pod's environment may describe: those of its namespace and default/kubernetes. It
-// waits until all have been read once; but static pods do not, for the API server may be one of them, and are told of
+// waits until all have been read once. Static pods do not wait, because the API server may be one of them; they get
 // what is known.
 func (s *Services) For(ctx context.Context, pod *corev1.Pod) ([]*corev1.Service, error) {
 	if !runtime.IsStatic(pod) && !s.informer.HasSynced() && !cache.WaitForCacheSync(ctx.Done(), s.informer.HasSynced) {

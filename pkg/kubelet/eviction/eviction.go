@@ -1,6 +1,6 @@
-// Package eviction keeps the node from running out of memory, disk, inodes and processes: it observes what is left, has
-// it decided what follows (package pressure), frees what nobody uses, and ends pods, one after the other, until enough
-// is left again (https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/).
+// Package eviction keeps the node from running out of memory, disk, inodes and processes. It observes what is left,
+// lets package pressure decide what follows, frees what is unused, and ends pods, one after the other, until enough is
+// left again (https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/).
 package eviction
 
 import (
@@ -30,9 +30,9 @@ const (
 type Node interface {
 	// Observe is what is left of the node's means, and where what lies on its disks.
 	Observe(ctx context.Context) (pressure.Observations, Disks, error)
-	// Reclaim are the steps that free what nobody uses of what the signal is about, the one that costs least first.
+	// Reclaim returns the steps that free unused things that the signal is about, the cheapest first.
 	Reclaim(signal pressure.Signal, d Disks) []func(context.Context) error
-	// Use is what these pods have of what the signal is about. Pods of which it is not known are left out.
+	// Use returns how much these pods use of what the signal is about. Pods whose use is unknown are left out.
 	Use(ctx context.Context, pods []*corev1.Pod, signal pressure.Signal, d Disks) ([]pressure.Candidate, error)
 }
 
@@ -46,13 +46,13 @@ type Disks struct {
 type Config struct {
 	Policy pressure.Policy
 	Node   Node
-	// Ready tells that all pods of the node are known that can be: before that the wrong one might be chosen.
+	// Ready reports whether all pods of the node are known: before that, the wrong one might be chosen.
 	Ready func() bool
 	// Pods are those whose containers may run.
 	Pods func() []*corev1.Pod
 	// Evict ends a pod. It tells false if the pod is being ended already or has ended.
 	Evict func(uid types.UID, why runtime.Ending) bool
-	// Evicted is told, of each eviction, for which signal it was and how old the observations were that led to it.
+	// Evicted receives, for each eviction, its signal and the age of the observations that led to it.
 	Evicted func(signal pressure.Signal, age time.Duration)
 	// Gone reports whether an evicted pod has given back all that it had: its containers have ended, and its volumes
 	// are off the disk.
@@ -60,7 +60,7 @@ type Config struct {
 	// Conditions are the node's conditions, which the Manager writes. Changed is called when they have changed.
 	Conditions *Conditions
 	Changed    func()
-	// Reclaiming tells that it is tried to have back some of a resource.
+	// Reclaiming reports that some of a resource is about to be freed.
 	Reclaiming func(corev1.ResourceName)
 	Now        func() time.Time
 	Log        *slog.Logger

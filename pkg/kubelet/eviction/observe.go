@@ -55,8 +55,8 @@ func (o Observer) memory(seen pressure.Observations) error {
 	return nil
 }
 
-// disks are the file systems of the kubelet and of the runtime. That of the images is told of, too, if it is the same:
-// it has thresholds of its own.
+// disks observes the file systems of the kubelet and of the runtime. That of the images has thresholds of its own, so
+// it is reported even if it is the same.
 func (o Observer) disks(ctx context.Context, seen pressure.Observations) (d Disks, err error) {
 	node, err := device(o.Dir, seen, pressure.NodeFsAvailable, pressure.NodeFsInodesFree)
 	if err != nil {

@@ -13,18 +13,18 @@ import (
 
 const (
 	directory = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	// kept is how many directories of the way down are held open, beside the one where the walk is.
+	// kept is how many directories on the way down are held open, in addition to the present one.
 	kept = 64
 	// batch is how many names are read at once.
 	batch = 1024
 )
 
-// Visitor is told of what is in a tree. Directories come as descriptors, which it does not keep.
+// Visitor receives what is in a tree. Directories come as descriptors, which it must not keep.
 type Visitor interface {
-	// Entry is told of each name in dir, before any directory in it is gone into, and says whether it is to be.
+	// Entry receives each name in dir, before any directory in it is entered, and reports whether to enter this one.
 	Entry(dir int, name string) bool
-	// Leave is told of each directory that Entry has chosen, once all in it was told of. err is why it could not be
-	// gone into: it is a mount point, say. It is told of none that was moved away meanwhile.
+	// Leave receives each directory that Entry has chosen, after everything in it. err is why it could not be entered,
+	// for example because it is a mount point. Directories that were moved away meanwhile are not reported.
 	Leave(dir int, name string, err error)
 }
 
@@ -74,8 +74,8 @@ type visit struct {
 
 func (v *visit) fd() int { return int(v.dir.Fd()) }
 
-// enter goes into a directory and tells of what is in it. What cannot be read of it is left out: it went away, or its
-// disk is broken.
+// enter goes into a directory and reports its entries. What cannot be read is left out: it went away, or its disk is
+// broken.
 func (w *walk) enter(dir *os.File, name string) {
 	v := &visit{dir: dir, name: name}
 	v.dev, v.ino, _ = identity(v.fd())

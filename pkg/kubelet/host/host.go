@@ -202,8 +202,7 @@ func waitsWithoutLog(pod *corev1.Pod, container string, previous bool) error {
 	return nil
 }
 
-// previous is the container before the present one: the one that the pod's status tells of as the last that ended, else
-// what the runtime has.
+// previous returns the container before the present one: the last ended one in the pod's status, else the runtime's.
 func previous(pod *corev1.Pod, rt *runtime.PodStatus, container string) (*runtime.Container, error) {
 	if id, err := runtime.ParseContainerID(lastEnded(pod, container)); err == nil {
 		for i := range rt.Containers {

@@ -102,8 +102,8 @@ func count(units map[unit][]dead) (n int) {
 	return n
 }
 
-// removable lists the dead containers of a pod that nothing needs any more: all of a pod that has ended, else those of
-// which there is a newer one.
+// removable returns the dead containers of a pod that nothing needs any more: all of them if the pod has ended, else
+// those that have a newer successor.
 func removable(p *runtime.PodStatus, ended bool) []runtime.Container {
 	newest := map[string]bool{}
 	var out []runtime.Container

@@ -1,4 +1,4 @@
-// Package housekeeping removes from the node what nobody uses any more: task by task, in periods.
+// Package housekeeping removes from the node what is no longer used: task by task, in periods.
 package housekeeping
 
 import (

@@ -51,8 +51,8 @@ func (v Verification) Check() error {
 // Check is what came of a look at whether a pod may use an image that is present, in the words of upstream's metric.
 type Check string
 
-// What may come of it: nobody has to show anything, the pod has a credential that is known to be good, it must pull the
-// image to show that it may, or it could not be found out.
+// The results of a check: the pod needs no credential, it has one that is known to be good, it must pull the image to
+// show that it may have it, or the check failed.
 const (
 	checkAllowed Check = "credentialPolicyAllowed"
 	checkFound   Check = "credentialRecordFound"

@@ -115,9 +115,9 @@ func (c *Collector) collect(ctx context.Context, need int64) (freed int64, err e
 	return freed, errors.Join(errs...)
 }
 
-// used are the ids of the images that containers or image volumes use. A name of which the runtime cannot tell, as one
-// that could be several images', is none that it could mount: whoever writes it into a pod must not keep all images on
-// the node.
+// used returns the ids of the images that containers or image volumes use. Names that are ambiguous to the runtime are
+// ignored: the runtime could not mount them, and otherwise a user could write such a name into a pod and so keep all
+// images on the node.
 func (c *Collector) used(ctx context.Context) (map[string]bool, error) {
 	pods, err := c.Node.Pods(ctx)
 	if err != nil {

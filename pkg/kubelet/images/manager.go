@@ -29,7 +29,7 @@ type Service interface {
 	Pull(ctx context.Context, name string, auth *runtime.Auth, pod *corev1.Pod) (string, error)
 }
 
-// Event tells of a step, in upstream's words. kind is Normal or Warning.
+// Event reports a step, in upstream's words. kind is Normal or Warning.
 type Event func(kind, reason, message string)
 
 // Reasons of a waiting container whose image is not there.
@@ -59,23 +59,23 @@ type Config struct {
 	MaxParallel int
 	// Providers are asked for credentials after the pod's secrets; nil: there are none.
 	Providers Providers
-	// Records remember what images were pulled with, and Verification says who must show that he may have one that is
-	// present; nil: nobody.
+	// Records remember what images were pulled with, and Verification says which pods must show that they may have an
+	// image that is present; nil: none must.
 	Records      *Records
 	Verification Verification
 	// Account reads a pod's service account; it is required with Records.
 	Account func(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error)
-	// Pulled is told how long the pull of an image of so many bytes took; nil: nobody is.
+	// Pulled, if set, receives how long the pull of an image of so many bytes took.
 	Pulled func(size uint64, took time.Duration)
-	// Ensured is told of each image that was asked for, and Checked what came of each look at whether a pod may use one
-	// that is present; nil: nobody is.
+	// Ensured, if set, receives each image that was asked for; Checked, if set, receives the result of each check
+	// whether a pod may use an image that is present.
 	Ensured func(Request)
 	Checked func(Check)
 	Now     func() time.Time
 	Log     *slog.Logger
 }
 
-// Providers find credentials beside the pod's own secrets.
+// Providers find credentials in addition to the pod's own secrets.
 type Providers interface {
 	// Credentials are those for an image, in the order in which they are tried. What fails is left out.
 	Credentials(ctx context.Context, pod *corev1.Pod, image string) []Credential

@@ -29,8 +29,8 @@ type Records struct {
 	pulling map[string]int // pulls under way, by name
 }
 
-// maxCredentials bounds the secrets, and the accounts, that are remembered for one image name. Who is forgotten has the
-// image pulled again.
+// maxCredentials bounds the secrets, and the accounts, that are remembered for one image name. A pod whose credential
+// was dropped pulls the image again.
 const maxCredentials = 100
 
 // OpenRecords makes the directories below dir, which is image_manager of the kubelet's.
@@ -95,7 +95,7 @@ func (r *Records) Add(name, id string, with *Credential) error {
 func (r *Records) addLocked(name, id string, with *Credential) error {
 	rec, err := r.get(id)
 	if err != nil {
-		rec = nil // what cannot be read is written anew
+		rec = nil // a record that cannot be read is replaced
 	}
 	if rec == nil {
 		rec = &kubeletconfig.ImagePulledRecord{
@@ -219,7 +219,7 @@ func replace(path string, record any) error {
 	return nil
 }
 
-// credentialHash identifies what a credential says, not where it is from.
+// credentialHash identifies the content of a credential, not its origin.
 func credentialHash(c *Credential) string {
 	text, err := json.Marshal(
 		map[string]string{"username": c.Auth.Username, "password": c.Auth.Password,

@@ -73,8 +73,8 @@ func Match(key, ref string) bool {
 	return err == nil && len(fit) == 1
 }
 
-// credentials returns those of the secrets' credentials that fit the image. Unreadable secrets are an error beside the
-// rest.
+// credentials returns those credentials in the secrets that fit the image. Unreadable secrets are an error; the others
+// are returned with it.
 func credentials(ref string, secrets []corev1.Secret) ([]Credential, error) {
 	var all []Keyed
 	var errs []error

@@ -80,7 +80,7 @@ func (c *Client) CreateCSINode(ctx context.Context, n *storagev1.CSINode) (*stor
 	return storage.CSINodes(c.api).Create(ctx, n)
 }
 
-// UpdateCSINode replaces a CSINode of which n is the newest state and returns what was stored.
+// UpdateCSINode replaces a CSINode, whose newest state is n, and returns what was stored.
 func (c *Client) UpdateCSINode(ctx context.Context, n *storagev1.CSINode) (*storagev1.CSINode, error) {
 	return storage.CSINodes(c.api).Update(ctx, n)
 }
@@ -121,7 +121,7 @@ func (c *Client) CreateLease(ctx context.Context, l *coordinationv1.Lease) (*coo
 	return c.leases.Create(ctx, l)
 }
 
-// UpdateLease replaces a Lease of which l is the newest state and returns what was stored.
+// UpdateLease replaces a Lease, whose newest state is l, and returns what was stored.
 func (c *Client) UpdateLease(ctx context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	return c.leases.Update(ctx, l)
 }

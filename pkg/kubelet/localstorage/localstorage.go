@@ -18,12 +18,12 @@ import (
 
 // Usage is what a pod has on the node's disk.
 type Usage struct {
-	// Layers are what its containers have written beside their volumes, Logs their logs, by container; Volumes are the
+	// Layers are what its containers have written outside their volumes, Logs their logs, by container; Volumes are the
 	// emptyDirs on disk, by name.
 	Layers, Logs, Volumes map[string]runtime.DiskUse
 }
 
-// Container is what a container has beside volumes.
+// Container returns what a container uses apart from volumes.
 func (u Usage) Container(name string) runtime.DiskUse { return u.Layers[name].Plus(u.Logs[name]) }
 
 // Sum adds up what parts of a Usage hold.

@@ -43,7 +43,7 @@ func (r *Recent) Usage(ctx context.Context, pods []*corev1.Pod) (map[types.UID]U
 	known := make(map[types.UID]Usage, len(pods))
 	err := r.each(ctx, pods, func(p *corev1.Pod, u Usage) { known[p.UID] = u })
 	ended := r.now()
-	pause := rest * ended.Sub(begun) // also after an error, so that nobody keeps the disk busy by asking and leaving
+	pause := rest * ended.Sub(begun) // also after an error: clients that ask and leave must not keep the disk busy
 	if err == nil {
 		r.known, pause = known, max(recentFor, pause)
 	}

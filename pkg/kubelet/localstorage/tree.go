@@ -50,7 +50,7 @@ func (s *sum) Entry(dir int, name string) bool {
 	return st.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 
-// Leave implements filetree.Visitor. A directory that cannot be gone into went away, or nobody may look.
+// Leave implements filetree.Visitor. A directory that cannot be entered has disappeared, or is not readable.
 func (*sum) Leave(int, string, error) {}
 
 func (s *sum) count(st *unix.Stat_t) {

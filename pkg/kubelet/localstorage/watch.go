@@ -26,7 +26,7 @@ const (
 // Runtime is the container runtime.
 type Runtime interface {
 	Pods(ctx context.Context) ([]*runtime.PodStatus, error)
-	// WritableLayers are what containers have written beside their volumes, by container id.
+	// WritableLayers returns what containers have written outside their volumes, by container id.
 	WritableLayers(ctx context.Context) (map[string]runtime.DiskUse, error)
 }
 
@@ -38,9 +38,9 @@ type Config struct {
 	// LogDir is the directory of a pod's logs, which has one for each container; EmptyDir that of one of its emptyDirs.
 	LogDir   func(pod *corev1.Pod) string
 	EmptyDir func(pod *corev1.Pod, volume string) (string, error)
-	// Exceeded tells of a pod that must go, as long as it is there.
+	// Exceeded receives a pod that must go, again and again as long as it exists.
 	Exceeded func(uid types.UID, why runtime.Ending)
-	// Measured is told how long it took to find out what an emptyDir holds.
+	// Measured receives how long it took to measure an emptyDir.
 	Measured func(took time.Duration)
 	Log      *slog.Logger
 }

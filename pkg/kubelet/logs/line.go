@@ -1,5 +1,6 @@
 // Package logs reads and keeps the log files of containers: it parses the CRI log format, serves what `kubectl logs`
-// asks for (following a file across its rotation), rotates files that grow too large and removes those nobody needs.
+// asks for (following a file across its rotation), rotates files that grow too large and removes those that are not
+// needed.
 //
 // The format: https://github.com/kubernetes/design-proposals-archive/blob/main/node/kubelet-cri-logging.md.
 package logs

@@ -62,8 +62,8 @@ const (
 	pollWait   = 100 * time.Millisecond // where changes are not told
 )
 
-// Read writes the log at path to stdout and stderr as the options say. With Follow it goes on until running tells that
-// the container has ended and all its output is read, or ctx is done (which is no error).
+// Read writes the log at path to stdout and stderr as the options say. With Follow it goes on until running reports
+// that the container has ended and all its output is read, or ctx is done (which is no error).
 func Read(ctx context.Context, path string, o Options, running func(context.Context) (bool, error), stdout,
 	stderr io.Writer) error {
 	if o.Limit < 0 {
@@ -234,7 +234,7 @@ func (r *reader) reopen() error {
 	return nil
 }
 
-// watchDir tells of changes in a directory. Where the kernel has no watch left the reader looks more often.
+// watchDir returns the changes in a directory. If the kernel has no watch left, the reader looks more often instead.
 func watchDir(dir string) (<-chan fsnotify.Event, time.Duration, func()) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {

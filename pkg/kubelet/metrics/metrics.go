@@ -48,7 +48,7 @@ type Metrics struct {
 	*volumes
 }
 
-// New registers at r. With nil the metrics are counted, and nobody sees them.
+// New registers at r. With nil the metrics are counted in a registry that is not served.
 func New(r prometheus.Registerer) *Metrics {
 	if r == nil {
 		r = prometheus.NewRegistry()
@@ -136,7 +136,7 @@ func (m *Metrics) Relisted(begun time.Time, took time.Duration, pods []*runtime.
 		return
 	}
 	m.seen.Set(float64(begun.Unix()))
-	// Every state is told, also that of no container: a state that no container is in any more must not keep its last
+	// Every state is set, even one without containers: a state that no container is in any more must not keep its last
 	// figure.
 	ready, states := 0, map[runtime.State]int{runtime.StateCreated: 0, runtime.StateRunning: 0, runtime.StateExited: 0,
 		runtime.StateUnknown: 0}

@@ -30,7 +30,7 @@ func newStartup(r prometheus.Registerer) *startup {
 	}
 }
 
-// Began takes when the machine and the kubelet started; it comes before the other steps, each of which comes once.
+// Began records when the machine and the kubelet started. It comes before the other steps; each of these comes once.
 func (m *startup) Began(machine, kubelet time.Time) {
 	m.machine, m.began = machine, kubelet
 	m.before.Set(kubelet.Sub(machine).Seconds())

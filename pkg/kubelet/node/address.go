@@ -9,8 +9,8 @@ import (
 )
 
 // findAddresses returns the node's addresses: the given ones, or that of the interface with the default route; then the
-// host name. 0.0.0.0 and :: alone say of which family that is. An external cloud provider tells the addresses that are
-// not given.
+// host name. A lone 0.0.0.0 or :: chooses the family of that address. An external cloud provider sets the addresses
+// that are not given.
 func findAddresses(ips []net.IP, hostname string, external bool) ([]corev1.NodeAddress, error) {
 	name := corev1.NodeAddress{Type: corev1.NodeHostName, Address: hostname}
 	if len(ips) == 0 && external {

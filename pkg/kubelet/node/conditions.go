@@ -83,7 +83,7 @@ func notReady(h runtime.Health, err, relistErr, down error) string {
 	return strings.Join(why, "")
 }
 
-// networkNotReady is what the node and its pods say of a runtime without a network.
+// networkNotReady returns the message about a runtime without a network, for the node and its pods.
 func networkNotReady(h runtime.Health) string {
 	return fmt.Sprintf("container runtime network not ready: NetworkReady=false reason:%s message:%s", h.NetworkReason,
 		h.NetworkMessage)

@@ -74,14 +74,12 @@ type Config struct {
 	// NoRegister: somebody else makes the Node (--register-node=false).
 	NoRegister bool
 	Runtime    Runtime
-	// Down is why the node is not ready although its parts are, nil if it is; a nil function never tells of anything.
+	// Down, if set, returns why the node is not ready although its parts are, nil if it is ready.
 	Down func() error
-	// Relisted tells what is wrong with the lists of the runtime's pods at that time, nil if nothing; a nil function
-	// asks nobody.
+	// Relisted, if set, returns what is wrong with the lists of the runtime's pods at that time, nil if nothing is.
 	Relisted func(now time.Time) error
 	Machine  Machine
-	// Changed is notified when something changed that the status depends on: the status is computed at once. nil:
-	// nobody else notifies.
+	// Changed, if set, is notified when something changed that the status depends on: the status is computed at once.
 	Changed notify.Signal
 	// Pressure tells which resources of the node are short; nil: none ever is.
 	Pressure func() Pressure
@@ -89,14 +87,14 @@ type Config struct {
 	Images func(ctx context.Context) ([]corev1.ContainerImage, error)
 	// MaxImages is how many of them the Node shows, the largest; negative: all.
 	MaxImages int
-	// Devices are the resources of device plug-ins, of which there may be 0; nil reports none.
+	// Devices, if set, returns the resources of device plug-ins; an amount may be 0.
 	Devices func() (capacity, allocatable corev1.ResourceList)
 	// VolumesInUse are the attached volumes that are mounted or about to be; with an error the Node shows those of
 	// before, too. nil reports none.
 	VolumesInUse func() ([]corev1.UniqueVolumeName, error)
-	// Startup is told of the node's first steps; nil: nobody is.
+	// Startup, if set, receives the node's first steps.
 	Startup Startup
-	// Observed is told whenever a newer Node was seen in the API; nil: nobody is.
+	// Observed, if set, is called whenever a newer Node was seen in the API.
 	Observed func()
 	// Resources says how much of the machine pods may have.
 	Resources Resources
@@ -119,7 +117,7 @@ type Node struct {
 	checked    atomic.Pointer[checked]
 
 	mu sync.Mutex
-	// news is closed when object is replaced; nil while nobody waits for that.
+	// news is closed when object is replaced; nil while no goroutine waits for that.
 	news     chan struct{}
 	images   []corev1.ContainerImage
 	imagesAt time.Time
@@ -166,8 +164,8 @@ func (n *Node) Addresses() []corev1.NodeAddress {
 	return n.addresses
 }
 
-// HostIPs are the node's internal addresses, the primary one first: status.hostIPs of its pods. A cloud provider's, if
-// there is one, come from the API; before it tells of any there may be none.
+// HostIPs returns the node's internal addresses, the primary one first: status.hostIPs of its pods. With a cloud
+// provider they come from the API, and there may be none until it has set them.
 func (n *Node) HostIPs() []string {
 	from := n.addresses
 	if n.cfg.ExternalCloud {

@@ -173,7 +173,7 @@ func runtimeHandlers(h runtime.Health) []corev1.NodeRuntimeHandler {
 	return out
 }
 
-// runtimeFeatures are those of the runtime that no handler changes, nil if it tells of none.
+// runtimeFeatures returns the runtime's features that do not depend on a handler, nil if it reports none.
 func runtimeFeatures(h runtime.Health) *corev1.NodeFeatures {
 	if h.SupplementalGroupsPolicy == nil {
 		return nil

@@ -135,7 +135,7 @@ func (c *Cache) dropLocked(r ref, uid types.UID) {
 	}
 }
 
-// ConfigMap returns the ConfigMap as last seen, read only; apierrors.IsNotFound tells that there is none.
+// ConfigMap returns the ConfigMap as last seen, read-only; the error is apierrors.IsNotFound if there is none.
 func (c *Cache) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
 	obj, err := c.get(ctx, ref{configMap, namespace, name})
 	if err != nil {
@@ -144,7 +144,7 @@ func (c *Cache) ConfigMap(ctx context.Context, namespace, name string) (*corev1.
 	return obj.(*corev1.ConfigMap), nil
 }
 
-// Secret returns the Secret as last seen, read only; apierrors.IsNotFound tells that there is none.
+// Secret returns the Secret as last seen, read-only; the error is apierrors.IsNotFound if there is none.
 func (c *Cache) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	obj, err := c.get(ctx, ref{secret, namespace, name})
 	if err != nil {

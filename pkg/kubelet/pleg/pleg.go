@@ -26,7 +26,7 @@ type Runtime interface {
 // Config is what a Generator needs.
 type Config struct {
 	Runtime Runtime
-	// Observe is called with how each list went; nil: nobody is. It must not block for long.
+	// Observe, if set, is called with the result of each list. It must not block for long.
 	Observe func(begun time.Time, took time.Duration, pods []*runtime.PodStatus, err error)
 	// Unsupported is the error that Runtime.Events gives where there are none.
 	Unsupported error
@@ -40,7 +40,7 @@ type Generator struct {
 	cfg    Config
 	events atomic.Bool
 	last   map[types.UID]record
-	// broken tells that the events broke off: what they would have told in the meantime is looked for at once.
+	// broken is notified when the stream of events breaks: what it would have shown is looked for at once.
 	broken notify.Signal
 	// relisted is the time of the last good relist, in nanoseconds.
 	relisted atomic.Int64

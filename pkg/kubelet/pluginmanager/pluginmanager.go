@@ -1,6 +1,6 @@
-// Package pluginmanager finds the plug-ins of a node and hands them to who works with those of their type: each puts a
-// socket into the directory of registrations, at which it says what it is. It is told whether it was taken. One whose
-// socket goes is gone.
+// Package pluginmanager finds the plug-ins of a node and hands them to the handler of their type. Each plug-in puts a
+// socket into the directory of registrations and describes itself there; it learns whether it was accepted. A plug-in
+// whose socket disappears is gone.
 //
 // The protocol: https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/ and
 // k8s.io/kubelet/pkg/apis/pluginregistration.
@@ -42,14 +42,14 @@ type Manager struct {
 	Log    *slog.Logger
 }
 
-// rest is how often the directory is looked at although the system tells of no change: what it tells may be lost, and
-// ends when the directory is made again.
+// rest is how often the directory is read even without a notification from the system: notifications may be lost, and
+// they end when the directory is made again.
 const rest = 10 * time.Second
 
 // callTimeout bounds one question to a plug-in.
 const callTimeout = 10 * time.Second
 
-// maxPlugins bounds the sockets that are looked at, maxAnswer the bytes of what one says of itself.
+// maxPlugins bounds the sockets that are looked at, maxAnswer the bytes of a plug-in's description.
 const (
 	maxPlugins = 256
 	maxAnswer  = 64 << 10

@@ -40,7 +40,7 @@ type Target struct {
 	Started time.Time
 	// PodIP is the pod's primary address, the node's own for pods of the host network.
 	PodIP string
-	// StartupDone tells that the startup probe, if there is one, has succeeded.
+	// StartupDone is set if the startup probe has succeeded, or there is none.
 	StartupDone bool
 	// Ready is the container's readiness as last reported at the API server.
 	Ready bool
@@ -194,7 +194,7 @@ func (m *Manager) Remove(uid types.UID) {
 	delete(m.pods, uid)
 }
 
-// Result returns what the probe of that kind last said of the container.
+// Result returns the last result of the container's probe of that kind.
 func (m *Manager) Result(id string, kind Kind) runtime.ProbeResult {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -234,7 +234,7 @@ func period(p *corev1.Probe) time.Duration {
 	return time.Duration(max(p.PeriodSeconds, 1)) * time.Second
 }
 
-// TargetsOf lists the running containers of a pod by name, with what the pod's status says of them. ip is the pod's
+// TargetsOf returns the running containers of a pod by name, with their state in the pod's status. ip is the pod's
 // primary address.
 func TargetsOf(pod *corev1.Pod, st *runtime.PodStatus, ip string) map[string]Target {
 	out := map[string]Target{}

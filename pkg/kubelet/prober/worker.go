@@ -38,10 +38,10 @@ type worker struct {
 	hold bool
 }
 
-// firstEarly is the first wait for a container that was not ready when it was asked for the first time. Each next one
-// is twice as long, until it is the probe's period: most servers listen a fraction of a second after their start, and
-// periods have whole seconds. Nothing is counted or told of a failure in between, which the period alone would not have
-// seen.
+// firstEarly is the first wait for a container whose first readiness probe failed. Each next wait is twice as long,
+// until it is the probe's period: most servers listen a fraction of a second after their start, and periods are whole
+// seconds. Failures in between are neither counted nor reported, because probes at the period alone would not have seen
+// them.
 const firstEarly = 250 * time.Millisecond
 
 // run probes until ctx ends: once in each period, and a container that is not known to be ready whenever its pod is

@@ -7,8 +7,8 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Resources are what a pod as a whole, and its containers that run before and beside each other, request and may have.
-// They are read-only.
+// Resources are the requests and limits of a pod as a whole and of its containers, except ephemeral ones. They are
+// read-only.
 type Resources struct {
 	// Pod is nil for a pod that says nothing as a whole.
 	Pod *corev1.ResourceRequirements `json:"pod,omitempty"`
@@ -97,7 +97,7 @@ type Allocation struct {
 	PodActuated *corev1.ResourceRequirements `json:"podActuated,omitempty"`
 }
 
-// Resizing is what is to be said of a pod's resize.
+// Resizing is the state of a pod's resize, for its status and events.
 type Resizing struct {
 	Allocation
 	// Reason (Deferred, Infeasible) and Message tell why the pod does not have what its spec asks for by now; empty

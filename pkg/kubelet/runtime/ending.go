@@ -9,9 +9,9 @@ import (
 // ReasonEvicted is the reason of a pod that had to go because it, or the node, used too much of something.
 const ReasonEvicted = "Evicted"
 
-// Ending is why and how the node ends a pod that nobody else ends.
+// Ending is why and how the node ends a pod on its own account.
 type Ending struct {
-	// Reason and Message are those of the pod's status; the message is told of its condition DisruptionTarget, too.
+	// Reason and Message are those of the pod's status; the condition DisruptionTarget has the message, too.
 	Reason, Message string
 	// Signal is what metrics of evictions count it by; "": it is none.
 	Signal string

@@ -34,7 +34,7 @@ type DNS struct {
 	Options  []string
 }
 
-// SandboxOptions is what a sandbox needs beside the pod's spec.
+// SandboxOptions is what a sandbox needs in addition to the pod's spec.
 type SandboxOptions struct {
 	Attempt      uint32
 	Hostname     string
@@ -51,7 +51,7 @@ type IDRange struct{ First, Length uint32 }
 // OwnUsers reports whether a pod asks for users of its own.
 func OwnUsers(pod *corev1.Pod) bool { return pod.Spec.HostUsers != nil && !*pod.Spec.HostUsers }
 
-// ContainerOptions is what a container needs beside the pod's spec.
+// ContainerOptions is what a container needs in addition to the pod's spec.
 type ContainerOptions struct {
 	// Attempt is the restart count.
 	Attempt int
@@ -62,8 +62,8 @@ type ContainerOptions struct {
 	Command []string
 	Args    []string
 	Mounts  []Mount
-	// Devices are the node's that the container may use, CDIDevices the full names of others, of which the runtime
-	// finds a description by the Container Device Interface. Annotations are for the runtime.
+	// Devices are devices of the node that the container may use. CDIDevices are full names of further ones, which the
+	// runtime resolves by the Container Device Interface. Annotations are for the runtime.
 	Devices     []Device
 	CDIDevices  []string
 	Annotations map[string]string
@@ -141,8 +141,8 @@ type Handler struct {
 // Version is the runtime's name and version.
 type Version struct{ Name, Version, APIVersion string }
 
-// Filesystems are the directories under which the runtime keeps images and what containers write beside their volumes,
-// and what it has there. They may be the same.
+// Filesystems are the directories where the runtime keeps images and writable layers, and what it uses there. They may
+// be the same.
 type Filesystems struct {
 	Images, Containers       string
 	ImagesUse, ContainersUse DiskUse

@@ -1,5 +1,6 @@
-// Package runtime is the kubelet's vocabulary for what the container runtime knows and is told: types only, no
-// behaviour beyond look-ups. The children of pkg/kubelet share it so that none of them needs to import another.
+// Package runtime is the kubelet's vocabulary for the state of the container runtime and for requests to it: types
+// only, no behaviour beyond look-ups. The children of pkg/kubelet share it so that none of them needs to import
+// another.
 package runtime
 
 import (
@@ -69,7 +70,7 @@ type Sandbox struct {
 	// Attempt counts the sandboxes of a pod from 0.
 	Attempt uint32
 	Ready   bool
-	// HostNetwork tells that the sandbox shares the node's network namespace; it has no IPs of its own then.
+	// HostNetwork: the sandbox shares the node's network namespace; it has no IPs of its own then.
 	HostNetwork bool
 	// Handler is which of the runtime's handlers made it; "" is the default one.
 	Handler   string
@@ -86,7 +87,7 @@ type Container struct {
 	// Attempt is the restart count.
 	Attempt int
 	State   State
-	// Stuck: it was made and never ran, and the runtime does not remove it for now. The next one is made beside it.
+	// Stuck: it was made and never ran, and the runtime does not remove it for now. Its successor is made next to it.
 	Stuck     bool
 	Hash      string
 	ImageID   string

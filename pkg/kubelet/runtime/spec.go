@@ -18,7 +18,7 @@ const (
 	Ephemeral
 )
 
-// ProbeResult is what a probe says of a container.
+// ProbeResult is the result of a container's probe.
 type ProbeResult int
 
 // The results of probes. ProbeUnknown is what one says before its first run.

@@ -59,8 +59,8 @@ func (s *Server) authorized(next http.Handler) http.Handler {
 // under reports whether path is p or lies below it.
 func under(path, p string) bool { return path == p || strings.HasPrefix(path, p+"/") }
 
-// subresources are those of the node that give access to a path: any one suffices. Read-only paths have one of their
-// own beside "proxy", which stands for everything, exec included.
+// subresources returns the subresources of the node that give access to a path: any one suffices. Read-only paths have
+// one of their own besides "proxy", which stands for everything, exec included.
 func subresources(path string) []string {
 	switch {
 	case under(path, "/stats"):

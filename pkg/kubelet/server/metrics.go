@@ -55,7 +55,7 @@ func (m *series) swap(labels string, c *statsapi.SwapStats) {
 	}
 }
 
-// swapLimit is what is used and what is left together; who is bound to nothing has nothing left to tell of.
+// swapLimit writes the sum of used and available swap; without a limit there is nothing to write.
 func (m *series) swapLimit(labels string, c *statsapi.SwapStats) {
 	if c != nil && c.SwapUsageBytes != nil && c.SwapAvailableBytes != nil {
 		m.add(labels, float64(*c.SwapUsageBytes+*c.SwapAvailableBytes), c.Time.UnixMilli())

@@ -62,7 +62,7 @@ type Config struct {
 	// Address is where to listen, 0.0.0.0:10250 by default.
 	Address  string
 	NodeName string
-	// Certificate is asked for at each handshake; nil: there is none yet, and nobody is served.
+	// Certificate is called at each handshake; nil: there is none yet, and the handshake fails.
 	Certificate func() *tls.Certificate
 	// TLS says which versions, cipher suites and curves are spoken; nil: from TLS 1.2 on, Go's choice.
 	TLS *tls.Config

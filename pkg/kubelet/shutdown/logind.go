@@ -59,7 +59,7 @@ func (l logind) Delay(ctx context.Context) (time.Duration, error) {
 	return time.Duration(min(us, math.MaxInt64/1000)) * time.Microsecond, nil
 }
 
-// Extend implements Machine: an addition to logind's configuration, which it is told to read.
+// Extend implements Machine: it adds to logind's configuration and makes logind read it.
 func (l logind) Extend(ctx context.Context, to time.Duration) error {
 	if err := os.MkdirAll(l.dir, 0o755); err != nil {
 		return fmt.Errorf("make the directory of logind's configuration: %w", err)

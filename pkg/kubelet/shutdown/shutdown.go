@@ -1,7 +1,7 @@
-// Package shutdown ends the node's pods in order before the machine goes down: it holds systemd's logind up, by a delay
+// Package shutdown ends the node's pods in order before the machine goes down: it delays systemd's logind, by an
 // inhibitor, for as long as they need
-// (https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#graceful-node-shutdown). Who gets how long
-// is decided by pure functions (periods.go); logind is behind an interface (logind.go).
+// (https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#graceful-node-shutdown). Pure functions
+// decide which pods get how long (periods.go); logind is behind an interface (logind.go).
 package shutdown
 
 import (
@@ -20,15 +20,15 @@ import (
 // Lock holds the shutdown up until it is released.
 type Lock interface{ Release() error }
 
-// Machine tells of its shutdown.
+// Machine is the machine's shutdown.
 type Machine interface {
 	// Delay is how long it lets itself be held up.
 	Delay(ctx context.Context) (time.Duration, error)
 	// Extend has it let itself be held up that long.
 	Extend(ctx context.Context, to time.Duration) error
 	Inhibit(ctx context.Context) (Lock, error)
-	// Watch tells each time that the shutdown is about to be (true) or was called off (false); it is closed when no
-	// more can be told.
+	// Watch sends true when the shutdown is about to begin, and false when it was called off; the channel is closed
+	// when no more can come.
 	Watch(ctx context.Context) (<-chan bool, error)
 }
 
@@ -108,7 +108,7 @@ func (m *Manager) watch(ctx context.Context) (err error) {
 			err = errors.Join(err, lock.Release())
 		}
 	}()
-	// it was called off while nobody was there to tell: who is shutting down lets nobody hold that up
+	// A machine that is shutting down grants no inhibitor: so this shutdown was called off while no watch was open.
 	if m.cfg.State.down.CompareAndSwap(true, false) {
 		m.cfg.Changed()
 	}

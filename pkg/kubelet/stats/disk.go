@@ -12,7 +12,7 @@ import (
 
 // Disk is what a pod has on disks.
 type Disk struct {
-	// Layers are what its containers wrote beside their volumes, Logs their logs, by container; EmptyDirs are those on
+	// Layers are what its containers wrote outside their volumes, Logs their logs, by container; EmptyDirs are those on
 	// the node's disk, by volume.
 	Layers, Logs, EmptyDirs map[string]runtime.DiskUse
 	// Claims are its claims that were measured, by volume.

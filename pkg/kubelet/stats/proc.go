@@ -12,7 +12,7 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// nodeReading is what /proc says of the whole machine.
+// nodeReading is the content of /proc about the whole machine.
 type nodeReading struct {
 	cpu        uint64 // nanoseconds
 	memory     Usage
@@ -58,7 +58,7 @@ func readNode(root string) (nodeReading, error) {
 	return n, nil
 }
 
-// processes is how many processes there are and may be; nil if it cannot be told.
+// processes returns how many processes there are and may be; nil if that is unknown.
 func processes(root string, now time.Time) *statsapi.RlimitStats {
 	limit, err := os.ReadFile(filepath.Join(root, "proc/sys/kernel/pid_max"))
 	if err != nil {
@@ -175,7 +175,7 @@ func interfaces(dev string) []Interface {
 	return out
 }
 
-// Node is what /proc says of the whole machine; root is where it is found.
+// Node returns the use of the whole machine from /proc below root.
 func Node(root string) (Usage, []Interface, error) {
 	n, err := readNode(root)
 	return n.memory.withCPU(n.cpu), n.interfaces, err
@@ -196,7 +196,7 @@ func defaultInterface(route string) string {
 	return ""
 }
 
-// network is what the summary says of interfaces, and of the primary one.
+// network returns the summary of interfaces, and of the primary one.
 func network(list []Interface, primary string, now time.Time) *statsapi.NetworkStats {
 	out := &statsapi.NetworkStats{Time: metav1.NewTime(now)}
 	for i := range list {

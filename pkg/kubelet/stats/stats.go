@@ -142,8 +142,8 @@ func (c *Collector) Summary(ctx context.Context, onlyCPUAndMemory bool) (*statsa
 	return sum, nil
 }
 
-// runtimeDisks are the file systems of images and of what containers write, each with what the runtime has on it; nil
-// where it cannot be told.
+// runtimeDisks returns the file systems of images and of writable layers, each with the part that the runtime uses; nil
+// where that is unknown.
 func (c *Collector) runtimeDisks(ctx context.Context, onlyCPUAndMemory bool) (images, layers *statsapi.FsStats) {
 	if onlyCPUAndMemory || c.cfg.Filesystems == nil {
 		return nil, nil

@@ -196,8 +196,8 @@ func (w *Writer) Set(uid types.UID, st corev1.PodStatus) {
 	w.enqueueLocked(e, uid)
 }
 
-// Shown is the pod with its newest status: what was set last, before that what its mirror says of a static pod, with
-// those conditions of its object that are not ours to say.
+// Shown returns the pod with its newest status: the one that was set last; before that, for a static pod, its mirror's.
+// Conditions of other writers come from the pod's object.
 func (w *Writer) Shown(pod *corev1.Pod) *corev1.Pod {
 	p := *pod
 	w.mu.Lock()
@@ -300,8 +300,8 @@ func (w *Writer) write(ctx context.Context, uid types.UID) error {
 // is deleted without it.
 const refusals = 6
 
-// refused reports whether the API server, or a webhook, takes no such status: it will not later on, and nobody could
-// ever delete the pod.
+// refused reports whether the API server, or a webhook, rejects such a status, and will do so again. A deleted pod is
+// then deleted without its last status: otherwise it could never be.
 func refused(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsRequestEntityTooLargeError(err)

@@ -48,7 +48,7 @@ func (l *Loop) Listed(pods []*runtime.PodStatus) {
 	}
 }
 
-// remains is what can be told of a pod that only the runtime knows.
+// remains returns a pod that only the runtime knows, as far as it can be reconstructed.
 func remains(p *runtime.PodStatus) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace, UID: p.UID,
 		Annotations: p.Annotations},

@@ -12,7 +12,7 @@ import (
 	"bonsai/pkg/trace"
 )
 
-// apiSource takes what the API server says of pods.
+// apiSource handles the pods of the API server.
 type apiSource struct {
 	*Loop
 	// ctx is the source's own, for the records of steps.
@@ -65,7 +65,7 @@ func (s apiSource) Remove(pod *corev1.Pod) {
 	}
 }
 
-// staticSource takes what the manifests say of static pods.
+// staticSource handles the static pods.
 type staticSource struct{ *Loop }
 
 // Update implements Handler.

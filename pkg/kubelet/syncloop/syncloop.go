@@ -1,6 +1,6 @@
-// Package syncloop hands the pods that the sources tell of to their workers, and whoever else must know of a pod hears
-// of it first. It says from when on which pods are known: what ran before the kubelet began, before any source speaks;
-// that all sources have told of all their pods; and then, which pods of the runtime no source knows. These are ended.
+// Package syncloop hands the pods of the sources to their workers; other parts that must know a pod get it before its
+// worker does. It orders the start: first the pods that the runtime already has, before any source; then the moment
+// when all sources have named all their pods; and then the pods of the runtime that no source has. Those are ended.
 package syncloop
 
 import (
@@ -18,25 +18,25 @@ import (
 // patience is how long static pods wait for the statuses that their mirrors tell.
 const patience = time.Second
 
-// Handler is what a source tells of pods: each that is new, changed or gone, one after the other.
+// Handler receives each pod of a source that is new, changed or gone, one after the other.
 type Handler = interface {
 	Update(pod *corev1.Pod)
 	Remove(pod *corev1.Pod)
 }
 
-// Source tells of pods.
+// Source is a source of pods.
 type Source interface {
-	// Run tells of pods until ctx ends.
+	// Run passes pods to the handler until ctx ends.
 	Run(ctx context.Context, h Handler) error
-	// Synced reports whether all pods that the source had at its begin were told of.
+	// Synced reports whether the handler has received all pods that the source had at its begin.
 	Synced() bool
 }
 
-// StaticSource tells of the node's static pods.
+// StaticSource is the source of the node's static pods.
 type StaticSource interface {
 	Source
-	// Left tells, before Run, which static pods an earlier life of the kubelet has left in the runtime: those that are
-	// not there any more are told of as removed.
+	// Left receives, before Run, the static pods that an earlier kubelet has left in the runtime. Those that no longer
+	// exist are passed on as removed.
 	Left(pods map[types.UID]*corev1.Pod)
 	// Tried reports whether the source has looked for its pods once, though it may not have been able to read them:
 	// then it is not synced.
@@ -45,12 +45,12 @@ type StaticSource interface {
 
 // Pods knows the pods and the mirrors.
 type Pods interface {
-	// Update returns what was told of the pod before, nil if it is new.
+	// Update returns the previous version of the pod, nil if it is new.
 	Update(pod *corev1.Pod) (before *corev1.Pod)
 	Remove(pod *corev1.Pod)
 	UpdateMirror(mirror *corev1.Pod)
 	RemoveMirror(mirror *corev1.Pod)
-	// Known reports whether a source tells of the pod.
+	// Known reports whether a source has the pod.
 	Known(uid types.UID) bool
 }
 
@@ -65,12 +65,12 @@ type Workers interface {
 
 // Admission gives pods their places on the node.
 type Admission interface {
-	// Ran tells of a pod that the runtime had before the kubelet began.
+	// Ran records a pod that the runtime had before the kubelet began.
 	Ran(uid types.UID)
 	Add(pod *corev1.Pod)
 	Update(pod *corev1.Pod)
 	Withdraw(uid types.UID)
-	// Open tells that all pods and the Node are known.
+	// Open reports that all pods and the Node are known.
 	Open()
 }
 
@@ -97,7 +97,7 @@ type Config struct {
 	Volumes   Volumes
 	// Own reports whether the kubelet itself writes conditions of that type.
 	Own func(corev1.PodConditionType) bool
-	// Orphaned is told of each pod in the runtime that no source knows.
+	// Orphaned counts a pod in the runtime that no source has.
 	Orphaned func()
 	// Registered is closed when the Node is known.
 	Registered <-chan struct{}
@@ -111,7 +111,8 @@ type Loop struct {
 	listed chan struct{}
 	// left are the static pods that it had, by uid; read only once listed is closed.
 	left map[types.UID]*corev1.Pod
-	// mu is locked while a source tells of a pod, and while it is looked which pods no source knows.
+	// mu is held while a source passes a pod on, and during the search for pods that no source has: otherwise a pod
+	// that is just arriving could be taken for an orphan.
 	mu sync.Mutex
 }
 
@@ -158,13 +159,13 @@ func (l *Loop) open(ctx context.Context) {
 	}
 }
 
-// Spoken reports whether all sources have told once of all pods that they can. Static pods that cannot be read keep
-// nobody waiting, but may run: whoever takes away what is of no pod asks Synced.
+// Spoken reports whether all sources have named all pods that they could read. Static pods that cannot be read do not
+// hold up the others, but they may be running: code that removes what belongs to no pod must ask Synced.
 func (l *Loop) Spoken() bool {
 	return l.cfg.API.Synced() && (l.cfg.Static == nil || l.cfg.Static.Tried())
 }
 
-// Synced reports whether all sources have told of all their pods once.
+// Synced reports whether all sources have named all their pods.
 func (l *Loop) Synced() bool {
 	return l.cfg.API.Synced() && (l.cfg.Static == nil || l.cfg.Static.Synced())
 }

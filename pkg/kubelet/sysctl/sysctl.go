@@ -30,8 +30,8 @@ type Allowed struct {
 	prefixes []string
 }
 
-// New allows the safe parameters and those named, of which one that ends in "*" stands for all that begin so. It
-// refuses those that are the whole machine's.
+// New allows the safe parameters and the given ones; a name that ends in "*" stands for all that begin so. It refuses
+// parameters of the whole machine.
 func New(unsafe []string) (*Allowed, error) {
 	a := &Allowed{names: safe()}
 	var errs []error

@@ -26,7 +26,7 @@ const (
 	deviceNotes = "pluginDevices"
 )
 
-// Dir is the directory of the volume called name that the source makes for the pod whose own directory is podDir.
+// Dir returns the directory of the volume called name that the source makes for a pod with the directory podDir.
 func Dir(podDir, source, name string) string {
 	return filepath.Join(podDir, volumes, prefix+source, name)
 }

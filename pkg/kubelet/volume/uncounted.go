@@ -2,7 +2,7 @@ package volume
 
 import "time"
 
-// uncounted is where nobody counts.
+// uncounted is the Metrics of a Manager without any.
 type uncounted struct{}
 
 var _ Metrics = uncounted{}

@@ -228,8 +228,8 @@ func (m *Manager) wholeCores(of cpuset.CPUSet) cpuset.CPUSet {
 	return out
 }
 
-// reusable are the CPUs of init containers that have ended when c runs, and that no container beside it has; m is
-// locked.
+// reusable returns the CPUs of init containers that have ended when c runs and that no container has that runs at the
+// same time. The caller holds mu.
 func (m *Manager) reusable(pod *corev1.Pod, c *corev1.Container) cpuset.CPUSet {
 	out := cpuset.New()
 	for i := range pod.Spec.InitContainers {

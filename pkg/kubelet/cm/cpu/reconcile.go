@@ -37,8 +37,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 }
 
-// reconcile gives running containers their CPUs where has, by container id, tells that they have others; it returns
-// what they have then.
+// reconcile gives running containers their CPUs if has, by container id, shows other ones; it returns what they have
+// then.
 func (m *Manager) reconcile(ctx context.Context, has map[string]string) map[string]string {
 	now := map[string]string{}
 	for _, pod := range m.cfg.Pods() {

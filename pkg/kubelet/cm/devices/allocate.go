@@ -134,8 +134,8 @@ func (m *Manager) taken(resource string) map[string]bool {
 	return out
 }
 
-// reusable are the healthy devices of init containers that have ended when c runs, and that no container beside c has;
-// m is locked.
+// reusable returns the healthy devices of init containers that have ended when c runs and that no container has that
+// runs at the same time. The caller holds mu.
 func (m *Manager) reusable(pod *corev1.Pod, c *corev1.Container, resource string) map[string]bool {
 	out, healthy := map[string]bool{}, m.resources[resource].healthy()
 	before := func(list []corev1.Container, inits bool) bool {

@@ -101,8 +101,8 @@ func (a *allocation) entry() (podDevicesEntry, error) {
 	return e, nil
 }
 
-// load reads who had what. The resources of that time are known with their devices, of which none can be had before
-// their plug-in is there.
+// load reads which pods had which devices. The resources of that time are known with their devices, but none can be
+// given before its plug-in is back.
 func (m *Manager) load() error {
 	data, err := m.file.Read()
 	if err != nil || data == nil {

@@ -34,8 +34,8 @@ const (
 	// callTimeout bounds a question, allocateTimeout an Allocate; PreStartContainer has upstream's bound.
 	callTimeout     = 10 * time.Second
 	allocateTimeout = time.Minute
-	// keepGone is how long a resource is shown with the number of its devices, of which none can be had, when its
-	// plug-in is gone.
+	// keepGone is how long a resource is shown after its plug-in is gone: with its capacity, and none of it
+	// allocatable.
 	keepGone = 5 * time.Minute
 )
 

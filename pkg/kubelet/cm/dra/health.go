@@ -14,21 +14,21 @@ import (
 
 var _ cm.Reporter = (*Manager)(nil)
 
-// What a driver says of a device holds for staleAfter, unless it says for how long. maxHealth bounds the devices of one
-// message.
+// A driver's statement about a device holds for staleAfter, unless it says for how long. maxHealth bounds the devices
+// of one message.
 const (
 	staleAfter = 30 * time.Second
 	maxHealth  = 16384
 )
 
-// health is what a driver said of a device.
+// health is a driver's statement about a device.
 type health struct {
 	status  corev1.ResourceHealthStatus
 	message string
 	until   time.Time
 }
 
-// watchHealth follows what a driver says of its devices' health, if it does, until it ends.
+// watchHealth follows the health of a driver's devices, if the driver reports it, until the stream ends.
 func (m *Manager) watchHealth(ctx context.Context, d *driver) {
 	stream, err := healthapi.NewDRAResourceHealthClient(d.conn).NodeWatchResources(ctx,
 		&healthapi.NodeWatchResourcesRequest{})

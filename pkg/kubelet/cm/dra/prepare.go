@@ -256,7 +256,7 @@ func (m *Manager) unprepare(ctx context.Context, uid types.UID, claims []*claim)
 			continue // tried again
 		}
 		delete(c.pods, uid)
-		if len(c.pods) == 0 { // else a pod waits for the turn, and prepares it anew
+		if len(c.pods) == 0 { // else a pod waits for its turn, and prepares it again
 			delete(m.claims, c.uid)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A driver that is gone for wipeAfter takes its ResourceSlices with it: nobody else says that its devices are not there
-// any more. It is looked for such drivers every lookEvery.
+// After a driver has been gone for wipeAfter, its ResourceSlices are deleted: nothing else would show that its devices
+// are gone. Such drivers are looked for every lookEvery.
 const (
 	wipeAfter = 30 * time.Second
 	lookEvery = 10 * time.Second

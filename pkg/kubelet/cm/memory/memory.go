@@ -56,7 +56,7 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Manager knows who has memory of which NUMA nodes. It is safe for concurrent use.
+// Manager knows which containers have memory of which NUMA nodes. It is safe for concurrent use.
 type Manager struct {
 	cfg   Config
 	file  cm.StateFile

@@ -10,15 +10,15 @@ import (
 	"bonsai/pkg/kubelet/cm"
 )
 
-// The types of what is known of NUMA nodes, as the file memory_manager_state has them. Sizes are bytes. Their names are
-// part of the file's format, through its checksum: they stay as Kubernetes has them, exported although nobody imports
+// The state of NUMA nodes as the file memory_manager_state has it. Sizes are bytes. The names of the types are part of
+// the file's format, through its checksum: they stay as Kubernetes has them, exported although no other package uses
 // them.
 type (
 	// NUMANodeMap are the machine's nodes, by number.
 	NUMANodeMap map[int]*NUMANodeState
 	// NUMANodeState is one node.
 	NUMANodeState struct {
-		// NumberOfAssignments counts the blocks of which a part is here.
+		// NumberOfAssignments counts the blocks that have a part here.
 		NumberOfAssignments int `json:"numberOfAssignments"`
 		// MemoryMap has the node's memory, and its huge pages by their size.
 		MemoryMap map[corev1.ResourceName]*MemoryTable `json:"memoryMap"`
@@ -28,8 +28,8 @@ type (
 	// MemoryTable is one kind of memory of a node.
 	MemoryTable struct {
 		TotalMemSize uint64 `json:"total"`
-		// SystemReserved is kept from containers; Allocatable is what they may have, of which Reserved is given and
-		// Free is not.
+		// SystemReserved is kept from containers. Allocatable is what they may have: the sum of Reserved, which is
+		// given, and Free.
 		SystemReserved uint64 `json:"systemReserved"`
 		Allocatable    uint64 `json:"allocatable"`
 		Reserved       uint64 `json:"reserved"`

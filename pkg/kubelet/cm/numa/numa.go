@@ -17,8 +17,8 @@ import (
 	"bonsai/pkg/kubelet/cm"
 )
 
-// Read reads the machine below root, "/" for the one that this runs on. count is how many CPUs there are where the
-// system does not tell: each is a core of its own then. What the system does not tell of a CPU is 0.
+// Read reads the machine below root, "/" for the present one. count is the number of CPUs if the system does not list
+// them: each is then a core of its own. What the system does not report about a CPU is 0.
 func Read(root string, count int) (cm.Machine, error) {
 	dir := filepath.Join(root, "sys/devices/system")
 	online, err := set(filepath.Join(dir, "cpu/online"))
@@ -86,7 +86,7 @@ func readNodes(dir string) (of map[int]int, distances map[int]map[int]int, err e
 	return of, distances, nil
 }
 
-// line is what a file says, "" if it is not there.
+// line returns the content of a file, "" if it does not exist.
 func line(path string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {

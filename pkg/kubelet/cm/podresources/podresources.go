@@ -94,7 +94,7 @@ func (s *Server) GetAllocatableResources(context.Context,
 	return s.Resources.Holdings(), nil
 }
 
-// of is what a pod's containers have, those that run beside each other.
+// of returns what those containers of a pod have that run at the same time.
 func (s *Server) of(pod *corev1.Pod) *podresourcesapi.PodResources {
 	out := &podresourcesapi.PodResources{Name: pod.Name, Namespace: pod.Namespace}
 	for i := range pod.Spec.InitContainers {

@@ -43,9 +43,9 @@ func (r Ranges) check() error {
 // subIDsTimeout bounds the asking for subordinate ids.
 const subIDsTimeout = 10 * time.Second
 
-// NodeRanges are those of a node for so many pods: all that the user kubelet has as subordinate ids, if there is that
-// user and the program getsubids (of shadow-utils), which tells of them; else those after the first 65,536 ids, which
-// are taken to be the node's own.
+// NodeRanges returns a node's ranges for so many pods. If there is a user kubelet and the program getsubids (of
+// shadow-utils), they are that user's subordinate ids; otherwise they begin after the first 65,536 ids, which are
+// assumed to be the node's own.
 func NodeRanges(ctx context.Context, length int64, pods int) (Ranges, error) {
 	if length <= 0 || length > math.MaxUint32 {
 		return Ranges{}, fmt.Errorf("userNamespaces.idsPerPod %d is not a positive multiple of %d", length,
@@ -73,7 +73,7 @@ func NodeRanges(ctx context.Context, length int64, pods int) (Ranges, error) {
 	return subordinate(said[0], said[1], r)
 }
 
-// subordinate reads what getsubids says of users and of groups, "0: kubelet 65536 7208960" each.
+// subordinate parses the output of getsubids for users and for groups, "0: kubelet 65536 7208960" each.
 func subordinate(users, groups string, want Ranges) (Ranges, error) {
 	first, length, err := subIDs(users)
 	if err != nil {

@@ -63,7 +63,7 @@ func requested(pod *corev1.Pod, name corev1.ResourceName) int64 {
 	return q.Value()
 }
 
-// Message is what an evicted pod is told, in upstream's words.
+// Message returns the message of an evicted pod, in upstream's words.
 func Message(c Candidate, t Threshold, seen Observations) string {
 	name := t.Signal.Resource()
 	var b strings.Builder

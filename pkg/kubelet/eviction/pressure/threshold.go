@@ -44,13 +44,12 @@ func (t Threshold) hard() bool { return t.Grace == 0 }
 // Settings are thresholds as the kubelet's configuration has them, by signal.
 type Settings struct {
 	Hard, Soft, SoftGrace, MinReclaim map[string]string
-	// PodsLimited tells that all pods together have a limit of memory: the hard threshold of memory holds below it,
-	// too.
+	// PodsLimited is set if all pods together have a memory limit: the hard threshold of memory applies below it, too.
 	PodsLimited bool
 }
 
-// DefaultHard are the hard thresholds of a kubelet that is given none, and those that are merged into what it is given
-// if it is told so.
+// DefaultHard returns the hard thresholds of a kubelet that configures none. They are also merged into configured ones
+// if the configuration asks for that.
 func DefaultHard() map[string]string {
 	return map[string]string{string(MemoryAvailable): "100Mi", string(NodeFsAvailable): "10%",
 		string(NodeFsInodesFree): "5%",

@@ -15,8 +15,8 @@ import (
 	credentialv1 "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
 )
 
-// What a program may take: runTimeout in all, maxAnswer bytes on its standard output, of which it is told in a log how
-// much of its standard error fits in maxComplaint.
+// The limits of a program: runTimeout in all, maxAnswer bytes on its standard output, and maxComplaint bytes of its
+// standard error that go to the log.
 const (
 	runTimeout   = time.Minute
 	maxAnswer    = 1 << 20
@@ -43,7 +43,7 @@ func execute(ctx context.Context, path string, p *kubeletconfig.CredentialProvid
 	for _, v := range p.Env {
 		cmd.Env = append(cmd.Env, v.Name+"="+v.Value)
 	}
-	// What the program started ends with it, and holds nobody up that keeps its output open.
+	// The program's children end with it, and one that keeps its output open does not delay the pull.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
@@ -71,7 +71,7 @@ func execute(ctx context.Context, path string, p *kubeletconfig.CredentialProvid
 	return nil, fmt.Errorf("credential provider plugin did not return a valid cacheKeyType: %q", answer.CacheKeyType)
 }
 
-// bounded keeps the first bytes of what is written; the rest is lost, and full is told of it.
+// bounded keeps the first bytes of what is written. The rest is lost, and full is called.
 type bounded struct {
 	buf  bytes.Buffer
 	most int

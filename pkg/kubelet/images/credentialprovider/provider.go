@@ -106,7 +106,7 @@ type caller struct {
 	key string
 }
 
-// ask returns what a provider says of an image, which it may have said before.
+// ask returns a provider's answer for an image, from the cache if it still holds.
 func (a *Providers) ask(ctx context.Context, p *provider, pod *corev1.Pod, image string) ([]images.Keyed, error) {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {

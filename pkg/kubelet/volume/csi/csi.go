@@ -1,6 +1,6 @@
 // Package csi gives pods volumes that drivers of the Container Storage Interface mount: PersistentVolumes, staged once
-// on the node and published for each pod, and volumes that live as long as their pod. What must be known to take a
-// volume down is kept beside it, so that a kubelet that was restarted, or has never seen the pod, can do it.
+// on the node and published for each pod, and volumes that live as long as their pod. The record that is needed to take
+// a volume down is on the disk next to it, so that a kubelet that was restarted, or has never seen the pod, can do it.
 //
 // The contract: https://github.com/container-storage-interface/spec/blob/master/spec.md and
 // https://kubernetes-csi.github.io/docs/.
@@ -102,7 +102,7 @@ func (s *Source) target(at volume.Place) string {
 	return filepath.Join(at.Dir, "mount")
 }
 
-// volumeDevices is the directory of what are devices, beside those of drivers.
+// volumeDevices is the directory of block devices, next to those of drivers.
 const volumeDevices = "volumeDevices"
 
 // recordDir is where the record of a pod's volume is; the place of a device is a link.
@@ -113,7 +113,7 @@ func recordDir(at volume.Place) string {
 	return at.Dir
 }
 
-// stagingTarget is where the driver stages a volume of which the record is.
+// stagingTarget returns where the driver stages the volume that the record describes.
 func (s *Source) stagingTarget(rec *record) string {
 	if rec.Device {
 		return filepath.Join(s.cfg.Records.Dir, volumeDevices, "staging", rec.SpecName)
@@ -127,7 +127,7 @@ func (s *Source) stagingDir(id volumeID) string {
 	return filepath.Join(s.cfg.Records.Dir, id.driver, hex.EncodeToString(sum[:]))
 }
 
-// publish stages the volume, if its driver does that and nobody has yet, and publishes it for the pod.
+// publish stages the volume, if its driver does that and it is not staged yet, and publishes it for the pod.
 func (s *Source) publish(ctx context.Context, r volume.Request, w *work) error {
 	defer s.locks.Hold(w.id)()
 	at := s.target(r.Place)
@@ -181,9 +181,9 @@ func (s *Source) publish(ctx context.Context, r volume.Request, w *work) error {
 	return nil
 }
 
-// showInUse has the Node show an attached volume, of which the record is written, before the driver touches it. The
-// controller detaches what no pod needs and no Node shows: without it, a pod that is gone soon would have its volume
-// detached while it is still mounted.
+// showInUse waits until the Node shows an attached volume, whose record is written, before the driver touches it. The
+// controller detaches volumes that no pod needs and no Node shows. Without this, a pod that soon disappears would have
+// its volume detached while it is still mounted.
 func (s *Source) showInUse(ctx context.Context, w *work) error {
 	if w.attachment == "" {
 		return nil
@@ -209,7 +209,7 @@ func (s *Source) done(at volume.Place) (bool, error) {
 	return volume.MountedAt(s.target(at))
 }
 
-// stage stages a volume, of which rec says what it is. Its lock is held.
+// stage stages the volume that rec describes. The caller holds its lock.
 func (s *Source) stage(ctx context.Context, w *work, rec *record, at string) error {
 	s.mu.Lock()
 	done := s.staged[w.id]
@@ -301,7 +301,8 @@ func (s *Source) TakeDown(ctx context.Context, at volume.Place) error {
 	return s.unstage(ctx, id)
 }
 
-// unstage takes down a staged volume that no pod uses any more. Its lock is held. Who uses it is on the disk.
+// unstage takes down a staged volume that no pod uses any more. The caller holds its lock. The records on the disk say
+// who uses it.
 func (s *Source) unstage(ctx context.Context, id volumeID) error {
 	dir := s.stagingDir(id)
 	rec, err := readRecord(dir)

@@ -20,7 +20,7 @@ import (
 // callTimeout bounds one call of a driver.
 const callTimeout = 2 * time.Minute
 
-// NodeInfo is what a driver says of the node.
+// NodeInfo is a driver's description of the node.
 type NodeInfo struct {
 	// ID is what the driver calls the node.
 	ID string
@@ -33,7 +33,7 @@ type NodeInfo struct {
 // Announcer tells the API server of the node's drivers.
 type Announcer interface {
 	Announce(ctx context.Context, driver string, info NodeInfo) error
-	// Limit tells of another NodeInfo.MaxVolumes of a driver that was announced.
+	// Limit announces a changed NodeInfo.MaxVolumes of a driver that was announced.
 	Limit(ctx context.Context, driver string, maxVolumes int64) error
 	Withdraw(ctx context.Context, driver string) error
 }

@@ -10,8 +10,8 @@ import (
 
 var _ volume.Measurer = (*Source)(nil)
 
-// Measure implements volume.Measurer. A driver that cannot tell (GET_VOLUME_STATS) is not asked, and nobody else is:
-// what a file system says whose other end is far away, or shared, is no word on the volume.
+// Measure implements volume.Measurer. Only a driver that can measure (GET_VOLUME_STATS) is asked, and nothing else: the
+// figures of a remote or shared file system are not those of the volume.
 func (s *Source) Measure(ctx context.Context, at volume.Place, v volume.Spec) (volume.Usage, bool) {
 	if v.PV == nil {
 		return volume.Usage{}, false
@@ -47,5 +47,5 @@ func (s *Source) Measure(ctx context.Context, at volume.Place, v volume.Spec) (v
 	return out, len(got.Usage) > 0
 }
 
-// amount is what a driver says, which is none below zero.
+// amount returns a driver's figure, with negative ones as 0.
 func amount(n int64) uint64 { return uint64(max(n, 0)) }

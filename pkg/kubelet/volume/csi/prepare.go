@@ -22,7 +22,7 @@ import (
 	"bonsai/pkg/kubelet/volume"
 )
 
-// work is all that a driver is told of one volume of a pod.
+// work is everything that a driver gets for one volume of a pod.
 type work struct {
 	id        volumeID
 	driver    *driver
@@ -41,8 +41,8 @@ type work struct {
 	ownership, republish bool
 }
 
-// Prepare implements volume.Source: it asks the API server for all that the driver is told, and waits for no attachment
-// but looks again later.
+// Prepare implements volume.Source. It asks the API server for everything that the driver gets. It does not wait for an
+// attachment; it is called again later.
 func (s *Source) Prepare(ctx context.Context, r volume.Request) (volume.Publish, error) {
 	mounted := volume.Mounted{HostPath: s.target(r.Place), ReadOnly: readOnly(r)}
 	if r.Block() {
@@ -111,7 +111,7 @@ func inlineHandle(r volume.Request) string {
 	return "csi-" + hex.EncodeToString(sum[:])
 }
 
-// about is what the cluster says of a driver: with no CSIDriver what is so by default.
+// about returns the cluster's description of a driver; without a CSIDriver, the defaults.
 func (s *Source) about(ctx context.Context, driver string) (*storagev1.CSIDriverSpec, error) {
 	d, err := s.cfg.Client.CSIDriver(ctx, driver)
 	if apierrors.IsNotFound(err) {
@@ -149,7 +149,7 @@ func AttachmentName(handle, driver, node string) string {
 	return "csi-" + hex.EncodeToString(sum[:])
 }
 
-// attached checks that a volume that must be is attached, and keeps what was said of it.
+// attached checks that a volume that needs an attachment has one, and keeps its metadata.
 func (s *Source) attached(ctx context.Context, about *storagev1.CSIDriverSpec, r volume.Request, w *work) error {
 	if w.lifecycle != persistent || !is(about.AttachRequired, true) {
 		return nil
@@ -179,8 +179,8 @@ func (s *Source) attached(ctx context.Context, about *storagev1.CSIDriverSpec, r
 	return pending(fmt.Errorf("volume %s is not attached yet", w.id.handle))
 }
 
-// attachError is why a volume is not attached. If the node can have no more of them, what it says of that is out of
-// date: no further pods are to be sent here for it.
+// attachError returns why a volume is not attached. If the node is at its limit, the limit in the CSINode is out of
+// date: it is corrected, so that no further pods are sent here for such a volume.
 func (s *Source) attachError(ctx context.Context, driver string, e *storagev1.VolumeError) error {
 	err := errors.New(e.Message)
 	if e.ErrorCode == nil || codes.Code(*e.ErrorCode) != codes.ResourceExhausted {
@@ -192,7 +192,7 @@ func (s *Source) attachError(ctx context.Context, driver string, e *storagev1.Vo
 	return &volume.LimitError{Err: err}
 }
 
-// secret reads a secret as drivers are told of it.
+// secret reads a secret in the form that drivers get.
 func (s *Source) secret(ctx context.Context, namespace, name string) (map[string]string, error) {
 	secret, err := s.cfg.Client.Secret(ctx, namespace, name)
 	if err != nil {
@@ -228,7 +228,7 @@ func (s *Source) secrets(ctx context.Context, r volume.Request, w *work) error {
 	return nil
 }
 
-// describe makes what the driver is told of the volume, and of the pod if it wants that.
+// describe fills in the volume's description for the driver, with the pod's if the driver wants that.
 func (s *Source) describe(ctx context.Context, about *storagev1.CSIDriverSpec, r volume.Request, w *work) error {
 	w.context = maps.Clone(w.attributes)
 	add := func(key, value string) {

@@ -11,8 +11,8 @@ import (
 	"bonsai/pkg/kubelet/durable"
 )
 
-// record is what must be known of a volume to take it down, kept as vol_data.json beside where it is mounted, as
-// Kubernetes' kubelet has it.
+// record is what is needed to take a volume down. It is kept as vol_data.json next to the mount point, in the format of
+// Kubernetes' kubelet.
 type record struct {
 	SpecName   string `json:"specVolID,omitempty"`
 	Handle     string `json:"volumeHandle"`

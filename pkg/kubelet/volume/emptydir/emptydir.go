@@ -35,7 +35,8 @@ func (Source) Name() string { return name }
 // Supports implements volume.Source.
 func (Source) Supports(s volume.Spec) bool { return s.Volume.EmptyDir != nil }
 
-// Path is where the emptyDir called volumeName of a pod is, whose own directory is podDir (volume.Manager.PodDir).
+// Path returns the directory of the emptyDir called volumeName of a pod with the directory podDir
+// (volume.Manager.PodDir).
 func Path(podDir, volumeName string) string { return volume.Dir(podDir, name, volumeName) }
 
 // Prepare implements volume.Source.

@@ -1,5 +1,5 @@
-// Package growth brings volumes to the size that their PersistentVolumes have got, and tells of it in the claims'
-// status. What makes the disk itself larger is the storage's own resizer; the node's part is the file system on it,
+// Package growth makes the file systems of volumes as large as their PersistentVolumes have become, and shows that in
+// the claims' status. The storage's own resizer makes the disk itself larger; the node's part is the file system on it,
 // before a pod starts or while pods use it.
 //
 // The rules: https://github.com/kubernetes/enhancements/tree/master/keps/sig-storage/1790-recover-resize-failure.
@@ -124,7 +124,7 @@ func (g *Grower) Forget(pv string) {
 	delete(g.sizes, pv)
 }
 
-// failed tells of what went wrong. What cannot be keeps no pod from starting with the volume as it is.
+// failed shows what went wrong. A volume that cannot grow does not keep a pod from starting with its present size.
 func (g *Grower) failed(ctx context.Context, r volume.Request, claim *corev1.PersistentVolumeClaim,
 	to resource.Quantity, err error) error {
 	g.event(r, corev1.EventTypeWarning, reasonFailed,

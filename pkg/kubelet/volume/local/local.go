@@ -114,8 +114,8 @@ func (s *Source) publishDevice(r volume.Request, path string) error {
 	return s.publish(r, global)
 }
 
-// mountDevice mounts a device. The volume says of which type its file system is to be; otherwise it is as it is, or
-// ext4.
+// mountDevice mounts a device. The volume may name its file system's type; otherwise the type is what is on the device,
+// or ext4 on an empty one.
 func (s *Source) mountDevice(r volume.Request, path, at string) error {
 	var fsType string
 	if t := r.PV.Spec.Local.FSType; t != nil {

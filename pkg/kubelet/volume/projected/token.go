@@ -51,8 +51,8 @@ func newTokenCache(api Tokens, now func() time.Time, log *slog.Logger) *tokenCac
 	return &tokenCache{api: api, now: now, log: log, tokens: map[tokenKey]heldToken{}}
 }
 
-// get returns a token bound to the pod. With renew, one that is due to be replaced is, as far as the API server can be
-// asked; without, one that is still valid is good enough, and nobody waits for the API server.
+// get returns a token bound to the pod. With renew it replaces one that is due, if the API server answers. Without
+// renew a token that is still valid is good enough, and the API server is not asked.
 func (c *tokenCache) get(ctx context.Context, pod *corev1.Pod, s *corev1.ServiceAccountTokenProjection,
 	renew bool) (string, error) {
 	life := int64(tokenDefaultLife / time.Second)

@@ -19,7 +19,7 @@ import (
 // Driver is a storage driver. Set its fields before Start.
 type Driver struct {
 	csi.UnimplementedNodeServer
-	// Capabilities are what it says that it can do; Info is what it says of the node, until SetInfo.
+	// Capabilities are what the driver claims to support; Info is its description of the node, until SetInfo.
 	Capabilities []csi.NodeServiceCapability_RPC_Type
 	Info         *csi.NodeGetInfoResponse
 	// Device is the path of the block device that each volume is that is to be one.
