@@ -8,20 +8,21 @@ import (
 	"strings"
 )
 
-// dnsAddon is the cluster's DNS among the optional add-ons.
+// DNSAddon is the add-on of the cluster's DNS.
 const DNSAddon = "coredns"
 
-// storageAddon is the default StorageClass.
+// storageAddon is the add-on of the default StorageClass.
 const storageAddon = "local-path"
 
-// optionalAddon is one that a cluster can be without.
+// OptionalAddon is an add-on that a cluster can do without.
 type OptionalAddon struct {
 	Name      string // its manifest's and, if it has one, its image's
 	ByDefault bool
 	HasImage  bool
 }
 
-// optionalAddons can be switched; the others give the components their rights.
+// OptionalAddons are the add-ons that a user can switch on and off. The others give the components their permissions,
+// and so every cluster has them.
 var OptionalAddons = [...]OptionalAddon{
 	{Name: DNSAddon, ByDefault: true, HasImage: true},
 	{Name: storageAddon, ByDefault: true},
@@ -30,8 +31,8 @@ var OptionalAddons = [...]OptionalAddon{
 	{Name: "traefik", HasImage: true},
 }
 
-// hasAddon reports whether the cluster gets an add-on: one that cannot be switched, or is on by what was said or by
-// default.
+// HasAddon reports whether the cluster has an add-on. The add-on for joining follows from the advertised address; an
+// add-on that is not optional is always on.
 func (c Config) HasAddon(name string) bool {
 	if name == joinAddon {
 		return c.IsJoinable()
@@ -43,7 +44,8 @@ func (c Config) HasAddon(name string) bool {
 	return i < 0 || OptionalAddons[i].ByDefault
 }
 
-// WithAddon returns c with an add-on switched on or off; an error if there is none of that name.
+// WithAddon returns c with an optional add-on switched on or off. AddonChoices keeps only what differs from the
+// default, so that a choice of the default equals no choice, and the maps of other copies of c do not change.
 func (c Config) WithAddon(name string, on bool) (Config, error) {
 	i := slices.IndexFunc(OptionalAddons[:], func(a OptionalAddon) bool { return a.Name == name })
 	if i < 0 {
@@ -66,7 +68,7 @@ func (c Config) WithAddon(name string, on bool) (Config, error) {
 	return c, nil
 }
 
-// ParseAddons reads add-ons as a user lists them: NAME or NAME=true to switch one on, NAME=false to switch it off.
+// ParseAddons reads add-ons as a user lists them: NAME or NAME=true switches one on, NAME=false off.
 func (c Config) ParseAddons(list []string) (Config, error) {
 	for _, text := range list {
 		name, value, given := strings.Cut(text, "=")

@@ -7,13 +7,13 @@ import (
 	"strconv"
 )
 
-// joinAddon is what those may do who join; a cluster has it if it is joinable.
+// joinAddon holds the permissions of bootstrap tokens and joined nodes. Only a joinable cluster has it.
 const joinAddon = "join"
 
-// joinable reports whether other machines can join the cluster.
+// IsJoinable reports whether other machines can join the cluster.
 func (c Config) IsJoinable() bool { return c.AdvertiseAddress.IsValid() }
 
-// checkAdvertised returns what is wrong with the address that is advertised.
+// checkAdvertised returns what is wrong with the advertised address.
 func checkAdvertised(c Config) error {
 	switch a := c.AdvertiseAddress; {
 	case !c.IsJoinable():
@@ -30,12 +30,12 @@ func checkAdvertised(c Config) error {
 	return nil
 }
 
-// advertised is the API server's port for other machines.
+// Advertised returns the mapping from the API server's port for other machines to that on the node network.
 func (c Config) Advertised() PortMapping {
 	return PortMapping{Address: c.AdvertiseAddress, HostPort: c.Ports.API, NodePort: c.Ports.API}
 }
 
-// advertisedServer is the API server's URL for other machines.
+// AdvertisedServer returns the API server's URL for other machines.
 func (c Config) AdvertisedServer() string {
 	return "https://" + net.JoinHostPort(c.AdvertiseAddress.String(), strconv.Itoa(c.Ports.API))
 }

@@ -1,8 +1,8 @@
 package plan
 
-// PodBridge is the bridge of the node's pods, which bonsai-network has the CNI plug-ins make.
+// PodBridge is the bridge of a node's pods. bonsai-network configures the CNI plug-ins to make it.
 const PodBridge = "cni0"
 
-// StepsFlag has a component log what it does for each object (package trace): in a cluster of one machine a story is
-// worth a record.
+// StepsFlag makes a component log its steps for each object (package trace). On one machine that costs little, and the
+// log then explains what happened.
 const StepsFlag = "--v=2"

@@ -12,68 +12,72 @@ import (
 	"strings"
 )
 
-// Config says what a cluster is. The zero value is not usable: see Default. A port or subnet that is zero is chosen
-// by Up.
+// Config describes a cluster: what its user chose, and the addresses and ports that were chosen for it. It is written
+// to cluster.json, whose fields are named as these; a field that is renamed keeps its JSON name, or old clusters lose
+// it.
+//
+// The zero value is not usable (Default). A port or subnet that is zero is still open: Machine.Plan chooses it.
 type Config struct {
-	// Name tells the clusters of a user apart: a DNS label of at most 20 characters.
+	// Name distinguishes the clusters of a user: a DNS label of at most 20 characters.
 	Name string
-	// DataDir holds everything the cluster writes: a path as ResolveDataDir returns it. BinDir holds the binaries
+	// DataDir holds everything that the cluster writes: a path as datadir.Resolve returns it. BinDir holds the programs
 	// and, in images/, the local images.
 	DataDir string
 	BinDir  string
 	// Nodes has 1 to 9 nodes, in the order of their numbers.
 	Nodes []Node
-	// ControlPlanes is how many there are: 1, or 3 of which one may fail.
+	// ControlPlanes is 1, or 3, which survive the loss of one.
 	ControlPlanes int
-	// Egress lets pods and nodes reach what the host reaches, masqueraded as the host.
+	// Egress lets pods and nodes reach whatever the host reaches, masqueraded as the host.
 	Egress bool
-	// Mirrors are the registries that nodes ask instead of those that images name.
+	// Mirrors are registries that nodes ask in place of those in the names of images.
 	Mirrors []Mirror `json:",omitempty"`
-	// OCIRuntime is the program that makes the containers of pods without a RuntimeClass (ociRuntimes), runc if it
-	// is empty.
+	// OCIRuntime is the program that makes the containers of pods without a RuntimeClass (OCIRuntimes); "" is
+	// DefaultOCIRuntime.
 	OCIRuntime string `json:",omitempty"`
-	// AdvertiseAddress is this machine's by which other machines reach the API server, to join as nodes (Join): none
-	// unless it is set.
+	// AdvertiseAddress is the address of this machine at which other machines reach the API server, to join as nodes.
+	// They cannot if it is not set.
 	AdvertiseAddress netip.Addr `json:",omitzero"`
-	// Joined is set where the cluster's control plane is on another machine, and this one is the only one of Nodes.
+	// Joined is set on a machine that has joined a cluster: the control plane is on another machine, and Nodes has this
+	// one alone.
 	Joined *Joined `json:",omitempty"`
-	// Ports are the control plane's on the host.
+	// Ports are the control plane's ports on the host.
 	Ports Ports
 	// PortMappings are the node ports that are published on the host.
 	PortMappings []PortMapping `json:",omitempty"`
-	// IPFamily is that of nodes, pods and Services. The networks of IPv6 follow from the following (NodeSubnets, …).
+	// IPFamily is the family of the addresses of nodes, pods and Services. The networks of IPv6 follow from those of
+	// IPv4 (Networks).
 	IPFamily IPFamily `json:",omitempty"`
-	// NodeSubnet holds the host at .1 and node i at .10+i. PodSubnet is cut into a /24 per node.
+	// NodeSubnet has the host at .1 and node i at .10+i. PodSubnet is cut into a /24 per node.
 	NodeSubnet, PodSubnet, ServiceSubnet netip.Prefix
-	// FeatureGates are passed to the components, and so are ComponentFlags, by component and flag without its
-	// dashes, after our own.
+	// FeatureGates are passed to the components. ComponentFlags are too, by component and by flag without its dashes;
+	// they come after our own flags.
 	FeatureGates   map[string]bool              `json:",omitempty"`
 	ComponentFlags map[string]map[string]string `json:",omitempty"`
-	// AddonChoices says which add-ons are on or off that by default are not (WithAddon).
+	// AddonChoices has the add-ons that are not as they are by default (WithAddon).
 	AddonChoices map[string]bool `json:",omitempty"`
-	// KubeconfigMode is the mode of the user's kubeconfig, in which the administrator's key is; 0: nobody but its
-	// owner may read it.
+	// KubeconfigMode is the mode of the user's kubeconfig, which has the administrator's key; 0: only its owner may
+	// read it.
 	KubeconfigMode fs.FileMode `json:",omitempty"`
 	// Containerized is set where control planes and nodes are containers that somebody else runs (package
 	// containerized).
 	Containerized bool `json:"Contained,omitempty"`
-	// Addons holds the manifests to install, "$NAME" standing for what the cluster fills in.
+	// Addons holds the manifests to install. "$NAME" in them stands for a value of the cluster.
 	Addons fs.FS `json:"-"`
 }
 
-// DefaultName is the name of the cluster that a user has who gives none.
+// DefaultName is the name of a cluster whose user gives none.
 const DefaultName = "bonsai"
 
-// Default returns the configuration of the cluster called DefaultName, of one node with its data in dataDir, as it
-// is when it is
-// alone on the machine.
+// Default returns the cluster DefaultName of one node with its data in dataDir, with the addresses and ports that it
+// has if it is alone on the machine.
 func Default(dataDir, binDir string) Config {
 	c := Config{Name: DefaultName, DataDir: dataDir, BinDir: binDir, Nodes: NodesUpTo(1), ControlPlanes: 1,
 		Egress: true}
 	return c.InSlot(0)
 }
 
-// Validate returns all that is wrong with the configuration, naming the flags.
+// Validate returns everything that is wrong with the configuration. Each error names the flag.
 func (c Config) Validate() error {
 	var errs []error
 	if err := CheckName(c.Name); err != nil {
@@ -86,7 +90,7 @@ func (c Config) Validate() error {
 	if err := checkNodes(len(c.Nodes)); err != nil {
 		errs = append(errs, fmt.Errorf("--nodes: %w", err))
 	}
-	if c.IsHighlyAvailable() && c.IPFamily == IPv6 { // they reach pods through the host, which forwards no IPv6
+	if c.IsHighlyAvailable() && c.IPFamily == IPv6 { // members reach pods through the host, which forwards no IPv6
 		errs = append(errs, errors.New("--control-planes: several need IPv4 (--ip-family ipv4 or dual)"))
 	}
 	if c.ControlPlanes != 1 && c.ControlPlanes != MaxControlPlanes {
@@ -95,7 +99,7 @@ func (c Config) Validate() error {
 	if !filepath.IsAbs(c.DataDir) || filepath.Clean(c.DataDir) == "/" {
 		errs = append(errs, fmt.Errorf("--data-dir: must be an absolute path below /, not %q", c.DataDir))
 	}
-	// They part and quote the options of an overlay file system (mount(8)), which images are.
+	// These separate and quote the options of an overlay file system (mount(8)), with which images are mounted.
 	if strings.ContainsAny(c.DataDir, ":,\\") {
 		errs = append(errs, fmt.Errorf("--data-dir: must have no colon, comma or backslash, not %q", c.DataDir))
 	}
@@ -114,7 +118,7 @@ func (c Config) Validate() error {
 	listening := c.Listening()
 	taken := map[bool][]netip.AddrPort{false: listening[:len(listening)-len(c.published(false))]} // by "is UDP"
 	named := map[bool][]netip.AddrPort{}
-	own := len(c.Mappings()) - len(c.PortMappings) // the first ones
+	own := len(c.Mappings()) - len(c.PortMappings) // the cluster's own mappings come first
 	for i, m := range c.Mappings() {
 		if err := m.Check(); err != nil {
 			errs = append(errs, fmt.Errorf("--port: %w", err))
@@ -151,9 +155,9 @@ func (c Config) Context() string {
 	return markPrefix + c.Name
 }
 
-// LocalServer is the API server's URL for clients on the host, which no address of a cluster that is gone stands in.
-// Of a containerized cluster
-// nothing of ours is on the host.
+// LocalServer returns the API server's URL for clients on the host. It is a loopback address: a client that still has
+// it when the cluster is gone finds a closed port, and not whatever has the cluster's address by then. The programs of
+// a containerized cluster are not on the host.
 func (c Config) LocalServer() string {
 	if c.Containerized || c.Joined != nil {
 		return c.Server()
@@ -161,7 +165,7 @@ func (c Config) LocalServer() string {
 	return "https://" + net.JoinHostPort(c.Networks().Loopback().String(), strconv.Itoa(c.Ports.API))
 }
 
-// Server is the API server's URL for nodes.
+// Server returns the API server's URL for nodes.
 func (c Config) Server() string {
 	if c.Joined != nil {
 		return "https://" + c.Joined.Server.String()

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// IPFamily says which families of addresses nodes, pods and Services have.
+// IPFamily is the family, or the families, of the addresses of nodes, pods and Services.
 type IPFamily string
 
-// The families. In a cluster of Dual the first address of everything is IPv4's.
+// The families. In a cluster of Dual the first address of everything is an IPv4 address.
 const (
 	IPv4 IPFamily = "" // so that the zero value is the default
 	IPv6 IPFamily = "ipv6"

@@ -1,6 +1,6 @@
 package plan
 
-// localImages are the archives in bin/images that the cluster's nodes serve themselves.
+// LocalImages returns the names of the archives in bin/images that the cluster's nodes serve themselves.
 func (c Config) LocalImages() []string {
 	names := []string{"pause"}
 	for _, a := range OptionalAddons {
@@ -11,5 +11,5 @@ func (c Config) LocalImages() []string {
 	return append(names, "busybox")
 }
 
-// DefaultImages are those that a cluster with the add-ons that it has by default needs.
+// DefaultImages returns the archives that a cluster with the default add-ons needs.
 func DefaultImages() []string { return Config{}.LocalImages() }

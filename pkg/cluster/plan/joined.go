@@ -5,20 +5,22 @@ import (
 	"net/netip"
 )
 
-// Joined says of a machine that it is one node of a cluster whose control plane is on another one. The node has the
-// machine's network, and
-// all else of its own as any node.
+// Joined describes a machine that is one node of a cluster whose control plane is on another machine. The node uses the
+// machine's network; everything else is its own, as for any node.
 type Joined struct {
 	Server  netip.AddrPort // the API server's, as the cluster advertises it
 	Address netip.Addr     // this machine's, by which the cluster reaches the node
 }
 
-// nodePorts are those of kubelet and kube-proxy that others reach.
+// nodePorts are the ports of kubelet and kube-proxy that others reach. The node has the machine's network, so they must
+// be free on the machine.
 var nodePorts = [...]uint16{10250, 10256}
 
+// BootstrapIdentity names the kubeconfig with which a node's kubelet asks for its first certificate.
 func BootstrapIdentity(node string) string { return "bootstrap-" + node }
 
-// identity is the name of the kubeconfig with which this machine's command asks the API server.
+// Identity names the kubeconfig with which this machine's command asks the API server: the administrator's, or on a
+// machine that has joined, the kubelet's.
 func (c Config) Identity() string {
 	if c.Joined != nil {
 		return "kubelet-" + c.Nodes[0].Name()
@@ -26,7 +28,8 @@ func (c Config) Identity() string {
 	return Administrator
 }
 
-// seenNodes selects the nodes that this machine's command may see: of a machine that has joined, its own.
+// SeenNodes returns the field selector of the nodes that this machine's command may see. A kubelet may read its own
+// Node alone, and the API server refuses a wider list.
 func SeenNodes(c Config) string {
 	if c.Joined == nil {
 		return ""
@@ -34,7 +37,7 @@ func SeenNodes(c Config) string {
 	return "metadata.name=" + c.Nodes[0].Name()
 }
 
-// seenPods adds to a selector of pods that they are on those nodes.
+// SeenPods returns what to add to a field selector of pods so that it selects those on SeenNodes.
 func SeenPods(c Config) string {
 	if c.Joined == nil {
 		return ""
@@ -42,7 +45,7 @@ func SeenPods(c Config) string {
 	return ",spec.nodeName=" + c.Nodes[0].Name()
 }
 
-// hasControlPlane says why not all can be done here, on a machine that has joined a cluster.
+// CheckControlPlane returns an error on a machine that has joined a cluster, for commands that need the control plane.
 func (c Config) CheckControlPlane() error {
 	if c.Joined != nil {
 		return fmt.Errorf("this machine is a node of the cluster at %s, whose control plane is there", c.Joined.Server)
@@ -50,5 +53,5 @@ func (c Config) CheckControlPlane() error {
 	return nil
 }
 
-// administrator is the identity of the cluster's user.
+// Administrator is the identity of the cluster's user.
 const Administrator = "admin"

@@ -2,45 +2,69 @@ package plan
 
 import "path/filepath"
 
-// layout is where things are below the data directory.
+// Layout is the data directory of a cluster. Its methods are the paths of what the cluster has below it.
 type Layout string
 
+// Layout returns the paths of the cluster.
 func (c Config) Layout() Layout { return Layout(c.DataDir) }
 
+// At returns a path below the data directory.
 func (l Layout) At(parts ...string) string {
 	return filepath.Join(append([]string{string(l)}, parts...)...)
 }
 
-func (l Layout) Config() string             { return l.At("cluster.json") }
-func (l Layout) CloudConfig() string        { return l.At("cloud.yaml") }
-func (l Layout) PKI(name string) string     { return l.At("pki", name) }
-func (l Layout) Kubeconfig(n string) string { return l.At("kubeconfig", n+".conf") }
-func (l Layout) Log(process string) string  { return l.At("logs", process+".log") }
-func (l Layout) Run() string                { return l.At("run") }
-func (l Layout) Socket(name string) string  { return l.At("run", name+".sock") }
-func (l Layout) Lock() string               { return l.At("run", "lock") }
+// Config is the file with the cluster's configuration. It is the first file of a new cluster: a directory with it is a
+// cluster's.
+func (l Layout) Config() string { return l.At("cluster.json") }
 
-// nodeLog and nodeSocket are in directories that a node sees, and of these only its own.
+// CloudConfig is the file with the networks of load balancers, for the controller manager.
+func (l Layout) CloudConfig() string { return l.At("cloud.yaml") }
+
+// PKI is the file of that name among the certificates and keys.
+func (l Layout) PKI(name string) string { return l.At("pki", name) }
+
+// Kubeconfig is the kubeconfig of an identity.
+func (l Layout) Kubeconfig(identity string) string { return l.At("kubeconfig", identity+".conf") }
+
+// Log is the log of a process on the host.
+func (l Layout) Log(process string) string { return l.At("logs", process+".log") }
+
+// Run is the directory of the files that mean something only while the cluster runs.
+func (l Layout) Run() string { return l.At("run") }
+
+// Socket is the control socket of a process on the host.
+func (l Layout) Socket(name string) string { return l.At("run", name+".sock") }
+
+// Lock is the file that the supervisor holds locked as long as it runs.
+func (l Layout) Lock() string { return l.At("run", "lock") }
+
+// NodeLog is the log of a process on a node. Like NodeSocket it is in a directory for that node alone, the only one of
+// its kind that the node sees.
 func (l Layout) NodeLog(node, process string) string { return l.At("logs", node, process+".log") }
-func (l Layout) NodeSocket(node string) string       { return l.At("run", node, "node.sock") }
 
-// etcd is where a control plane's etcd has its data.
+// NodeSocket is the control socket of a node's init.
+func (l Layout) NodeSocket(node string) string { return l.At("run", node, "node.sock") }
+
+// Etcd is the directory with the data of a control plane's etcd.
 func (l Layout) Etcd(m Member) string { return l.At("etcd", m.Name()) }
 
-// node is a node's own directory; parts below it: etc (configuration), lib and log (its /var/lib and /var/log).
+// Node is a node's own directory, or a path below it: etc (configuration), lib and log (its /var/lib and /var/log).
 func (l Layout) Node(name string, parts ...string) string {
 	return l.At(append([]string{"nodes", name}, parts...)...)
 }
 
-func (c Config) Bin(name string) string { return filepath.Join(c.BinDir, name) }
-func (c Config) Image(name string) string {
-	return filepath.Join(c.BinDir, "images", name+".tar")
-}
-
+// Snapshots is the directory of the cluster's snapshots.
 func (l Layout) Snapshots() string { return l.At("snapshots") }
 
+// Snapshot is the directory of one snapshot.
 func (l Layout) Snapshot(name string) string { return l.At("snapshots", name) }
 
-// Service is the file that is there while a service manager runs the supervisor. It holds the name of the systemd
-// unit, or nothing.
+// Service is the file that exists while a service manager runs the supervisor. It holds the name of the systemd unit,
+// or nothing.
 func (l Layout) Service() string { return l.At("run", "service") }
+
+// Bin returns the path of one of the cluster's programs.
+func (c Config) Bin(name string) string { return filepath.Join(c.BinDir, name) }
+
+// Image returns the path of the archive of a local image.
+func (c Config) Image(name string) string { return filepath.Join(c.BinDir, "images", name+".tar") }

@@ -6,29 +6,29 @@ import (
 	"strconv"
 )
 
-// member is one control plane: etcd, API server, controller manager and scheduler. The only one is in the host's
-// namespaces. Of several,
-// each has a host's name and a network namespace of its own on the node network, and the host has a balancer before
-// their API servers.
+// Member is one control plane: etcd, API server, controller manager and scheduler. A single one is in the host's
+// namespaces. If there are several, each has its own host name and its own network namespace on the node network, and
+// the host has a balancer before their API servers.
 type Member struct {
-	Number int // 1 to maxControlPlanes; 0 is the only one
+	Number int // 1 to MaxControlPlanes; 0 is a single one
 	Mark   string
-	// addresses are its host's on the node networks. Its API server listens at the first, everything else of it at
-	// local.
+	// Addresses are its host's on the node networks. Its API server listens at the first, everything else of it at
+	// Local.
 	Addresses []netip.Addr
 	Local     string
 }
 
+// Address is the first of Addresses, where the API server listens.
 func (m Member) Address() netip.Addr { return m.Addresses[0] }
 
-// maxControlPlanes is how many control planes a highly available cluster has: etcd serves on while one of three is
-// missing.
+// MaxControlPlanes is the number of control planes of a highly available cluster: three etcds still have a majority
+// while one is missing.
 const MaxControlPlanes = 3
 
-// highlyAvailable reports whether there are several control planes.
+// IsHighlyAvailable reports whether there are several control planes.
 func (c Config) IsHighlyAvailable() bool { return c.ControlPlanes > 1 }
 
-// members are the cluster's control planes.
+// Members returns the cluster's control planes, none on a machine that has joined.
 func (c Config) Members() []Member {
 	if c.Joined != nil {
 		return nil // they are on another machine
@@ -44,7 +44,7 @@ func (c Config) Members() []Member {
 	return all
 }
 
-// name is the host's name of one of several, and ends the names of what belongs to it; "" for the only one.
+// Name is the host name of one of several members, which also ends the names of its things; "" for a single one.
 func (m Member) Name() string {
 	if m.Number == 0 {
 		return ""
@@ -52,7 +52,7 @@ func (m Member) Name() string {
 	return "cp" + strconv.Itoa(m.Number)
 }
 
-// of is the name of the member's own thing: "etcd", or of one of several "etcd-cp1".
+// Of names a thing of the member: "etcd", or "etcd-cp1" if there are several.
 func (m Member) Of(thing string) string {
 	if m.Number == 0 {
 		return thing
@@ -60,19 +60,18 @@ func (m Member) Of(thing string) string {
 	return thing + "-" + m.Name()
 }
 
-// namespace is the name of the network namespace of one of several.
+// Namespace names the network namespace of one of several members.
 func (m Member) Namespace() string { return m.Mark + "-" + m.Name() }
 
-// networksDir has a mount for each network namespace that has a name (ip-netns(8)).
+// NetnsDir is where network namespaces with a name are mounted (ip-netns(8)).
 const NetnsDir = "/run/netns/"
 
-// hostNamespace is the name that the host's network namespace gets where there are several control planes.
+// HostNamespace is the name under which several control planes find the host's network namespace.
 func (c Config) HostNamespace() string { return c.Mark() + "-host" }
 
-// localNetworks are the network namespaces of this machine's control plane, by their files: the host's and those of
-// several members. Their API
-// servers connect to no address in them on behalf of pods, Services and APIServices; each would see those of its own
-// alone.
+// LocalNetworks returns the files of the network namespaces of this machine's control plane: the host's and those of
+// several members. Their API servers refuse connections to an address in any of them on behalf of pods, Services and
+// APIServices; without the list, each would recognize only the addresses of its own namespace.
 func (c Config) LocalNetworks() []string {
 	if !c.IsHighlyAvailable() {
 		return nil
@@ -84,7 +83,7 @@ func (c Config) LocalNetworks() []string {
 	return files
 }
 
-// ips are addresses at which something of the member is reached: its own, if it has one that the host has not, and
+// IPs returns the addresses at which a thing of the member is reached: its own, if the host does not have them too, and
 // others.
 func (m Member) IPs(others ...netip.Addr) []netip.Addr {
 	if m.Number == 0 {

@@ -13,11 +13,11 @@ import (
 // EveryRegistry is containerd's name for all registries that have no settings of their own.
 const EveryRegistry = "_default"
 
-// Mirror is a registry that is asked instead of another one.
+// Mirror is a registry that nodes ask in place of another one.
 type Mirror struct {
-	// Registry is the one that images name, as docker.io, or EveryRegistry.
+	// Registry is the one in the names of images, such as docker.io, or EveryRegistry.
 	Registry string
-	// URL is where the nodes reach the one that is asked.
+	// URL is where the nodes reach the mirror.
 	URL string
 }
 

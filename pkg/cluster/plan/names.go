@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
+// CheckNodeName returns what is wrong with the name of a node that joins.
 func CheckNodeName(name string) error {
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 		return fmt.Errorf("%q: %s", name, strings.Join(problems, "; "))
@@ -14,7 +15,8 @@ func CheckNodeName(name string) error {
 	return nil
 }
 
-// checkName returns what is wrong with a cluster's name.
+// CheckName returns what is wrong with the name of a cluster or a snapshot. It becomes a part of paths, so it has no
+// dots and no slashes.
 func CheckName(name string) error {
 	const longest = 20
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 || len(name) > longest {

@@ -10,9 +10,8 @@ import (
 // cluster has both families of addresses, IPv4 is always the first.
 type Networks struct {
 	Family IPFamily
-	// Node holds the host at .1 and node i at .10+i. Pod is cut into a /24 for each node. These three are of IPv4;
-	// those of
-	// IPv6 follow from them.
+	// Node has the host at .1 and node i at .10+i. Pod is cut into a /24 for each node. These three are IPv4; the
+	// networks of IPv6 follow from them.
 	Node, Pod, Service netip.Prefix
 }
 
@@ -21,9 +20,8 @@ func (c Config) Networks() Networks {
 	return Networks{Family: c.IPFamily, Node: c.NodeSubnet, Pod: c.PodSubnet, Service: c.ServiceSubnet}
 }
 
-// Four bytes of the networks of IPv6 are those of a network of IPv4, so two clusters share none of them either.
-// These are the two
-// bytes that tell nodes, pods and Services apart.
+// A network of IPv6 contains the four bytes of the IPv4 network that it follows from, so two clusters share no network
+// of IPv6 either. These are the two bytes that distinguish nodes, pods and Services.
 var (
 	nodes6    = [2]byte{0xb0, 0x5a}
 	pods6     = [2]byte{0xb0, 0x5b}
@@ -34,9 +32,10 @@ const (
 	// podMask6 is the size of a node's network of IPv6 pods. kube-controller-manager cuts at most 16 bits from the
 	// pods' /64.
 	podMask6 = 80
-	// services6Bits is the largest network of IPv6 Services that kube-apiserver takes.
+	// services6Bits is the size of the largest network of IPv6 Services that kube-apiserver accepts.
 	services6Bits = 108
-	balancerBits  = 112
+	// balancerBits is the size of the network of IPv6 load balancers.
+	balancerBits = 112
 )
 
 // Nodes returns the networks of nodes, one of each family.
@@ -74,9 +73,8 @@ func beside(four netip.Prefix, kind [2]byte, bits int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16(raw), bits)
 }
 
-// HostIPs returns the host's addresses on the node networks. The API server listens at the first one or, if there
-// are several API
-// servers, the balancer before them does.
+// HostIPs returns the host's addresses on the node networks. At the first one listens the API server or, if there are
+// several, the balancer before them.
 func (n Networks) HostIPs() []netip.Addr { return nthOfEach(n.Nodes(), 1) }
 
 // HostIP returns the first of HostIPs.
@@ -96,7 +94,8 @@ func (n Networks) RegistryAddress() string {
 	return netip.AddrPortFrom(n.RegistryIP(), registryPort).String()
 }
 
-// Loopback is where this machine's own clients reach the API server: an address of the family that it listens at.
+// Loopback is where this machine's own clients reach the API server: a loopback address of the family at which it
+// listens.
 func (n Networks) Loopback() netip.Addr {
 	if n.Family == IPv6 {
 		return netip.IPv6Loopback()
@@ -127,9 +126,8 @@ func lastPart(p netip.Prefix) netip.Prefix {
 	return netip.PrefixFrom(a, bits)
 }
 
-// MaskFlag returns the controller manager's flag for the size of a node's network of IPv6 pods, "" without IPv6. In
-// a cluster of both
-// families it has a name of its own.
+// MaskFlag returns the controller manager's flag for the size of a node's network of IPv6 pods, "" without IPv6. The
+// flag has another name in a cluster of both families.
 func (n Networks) MaskFlag() string {
 	switch n.Family {
 	case IPv6:
@@ -152,9 +150,8 @@ func (n Networks) IsOwn(a netip.Addr) bool {
 	return slices.ContainsFunc(n.All(), func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// Within reports whether p is a part of one of the cluster's networks. A wider route, such as a VPN's 10.0.0.0/8, is
-// no hindrance: the
-// cluster's own routes are more specific.
+// Within reports whether p is a part of one of the cluster's networks. A wider route, such as a VPN's 10.0.0.0/8, does
+// no harm: the cluster's own routes are more specific.
 func (n Networks) Within(p netip.Prefix) bool {
 	return slices.ContainsFunc(n.All(), func(own netip.Prefix) bool {
 		return own.IsValid() && own.Contains(p.Addr()) && p.Bits() >= own.Bits()
@@ -168,9 +165,8 @@ type subnet struct {
 	widest, narrowest int
 }
 
-// list returns the networks of IPv4: of nodes with room for the host and nine nodes, of pods with a /24 for each
-// node, and of
-// Services as kube-apiserver takes them, with room for the address of DNS.
+// list returns the networks of IPv4 with their limits: nodes with room for the host and nine nodes, pods with a /24 for
+// each node, and Services as kube-apiserver accepts them, with room for the address of DNS.
 func (n Networks) list() []subnet {
 	return []subnet{
 		{"nodeSubnet", n.Node, 8, 27},
@@ -201,7 +197,7 @@ func (n Networks) Check() []error {
 	return errs
 }
 
-// nth returns the address n after that of the network.
+// Nth returns the address n places after the beginning of a network.
 func Nth(p netip.Prefix, n int) netip.Addr {
 	a := p.Masked().Addr()
 	for range n {
@@ -219,7 +215,7 @@ func nthOfEach(networks []netip.Prefix, n int) []netip.Addr {
 	return out
 }
 
-// six returns the first of the networks that is one of IPv6.
+// FirstIPv6 returns the first network of IPv6 in a list.
 func FirstIPv6(networks []netip.Prefix) (netip.Prefix, bool) {
 	i := slices.IndexFunc(networks, func(p netip.Prefix) bool { return p.Addr().Is6() })
 	if i < 0 {

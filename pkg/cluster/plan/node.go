@@ -15,18 +15,19 @@ import (
 // Node is one node of a cluster.
 type Node struct {
 	Number int // 1 to 9, its name and address
-	// Hostname is the name of one that has joined; the others are called by their numbers.
+	// Hostname is the name of a node that has joined; the names of others follow from their numbers.
 	Hostname string            `json:",omitempty"`
 	Labels   map[string]string `json:",omitempty"`
-	// Taints are those that it has, beside others' that somebody else set, as key=value:effect.
+	// Taints are those of the configuration, as key=value:effect. A node may have more, which somebody else set.
 	Taints []string `json:",omitempty"`
 	Mounts []Mount  `json:",omitempty"`
 }
 
-// maxNodes is how many nodes a cluster may have: their numbers have one digit.
+// MaxNodes is the largest number of nodes. A node's number has one digit; the names of logs are parsed by that (package
+// logs).
 const MaxNodes = 9
 
-// nodesUpTo returns the nodes 1 to n, without labels, taints and mounts.
+// NodesUpTo returns the nodes 1 to n, without labels, taints and mounts.
 func NodesUpTo(n int) []Node {
 	var nodes []Node
 	for i := 1; i <= n; i++ {
@@ -35,7 +36,7 @@ func NodesUpTo(n int) []Node {
 	return nodes
 }
 
-// WithNodes returns c with n nodes: of those it has, the first ones stay as they are.
+// WithNodes returns c with n nodes. Its first nodes stay as they are; new ones get the lowest free numbers.
 func (c Config) WithNodes(n int) (Config, error) {
 	if err := checkNodes(n); err != nil {
 		return c, err
@@ -61,7 +62,7 @@ func checkNodes(n int) error {
 	return nil
 }
 
-// freeNumber is the lowest number that none of the nodes has.
+// FreeNumber returns the lowest number that none of the nodes has.
 func FreeNumber(nodes []Node) int {
 	for number := 1; ; number++ {
 		if !slices.ContainsFunc(nodes, func(n Node) bool { return n.Number == number }) {
@@ -70,7 +71,7 @@ func FreeNumber(nodes []Node) int {
 	}
 }
 
-// hasNode reports whether a node of that name is one of the cluster's.
+// HasNode reports whether the cluster has a node of that name.
 func (c Config) HasNode(name string) bool {
 	return slices.ContainsFunc(c.Nodes, func(n Node) bool { return n.Name() == name })
 }
@@ -78,6 +79,7 @@ func (c Config) HasNode(name string) bool {
 // Name is the node's name in the cluster.
 func (n Node) Name() string { return cmp.Or(n.Hostname, "n"+strconv.Itoa(n.Number)) }
 
+// NodeNames returns the names of the nodes in the order of their numbers.
 func (c Config) NodeNames() []string {
 	var names []string
 	for _, n := range c.Nodes {
@@ -86,7 +88,7 @@ func (c Config) NodeNames() []string {
 	return names
 }
 
-// nodePrefixes are the addresses of a node with their networks.
+// NodePrefixes returns the addresses of a node with the sizes of their networks.
 func (c Config) NodePrefixes(n Node) []netip.Prefix {
 	if c.Joined != nil {
 		return []netip.Prefix{netip.PrefixFrom(c.Joined.Address, 32)}
@@ -98,7 +100,7 @@ func (c Config) NodePrefixes(n Node) []netip.Prefix {
 	return out
 }
 
-// NodeIPs are the addresses of a node.
+// NodeIPs returns the addresses of a node.
 func (c Config) NodeIPs(n Node) []netip.Addr {
 	if c.Joined != nil {
 		return []netip.Addr{c.Joined.Address}
@@ -109,14 +111,17 @@ func (c Config) NodeIPs(n Node) []netip.Addr {
 // NodeIP is the first of NodeIPs.
 func (c Config) NodeIP(n Node) netip.Addr { return c.NodeIPs(n)[0] }
 
-// registered are the labels that the kubelet gives a new node: pods that ask for them find it from the first moment.
+// RegisteredLabels returns the labels that the kubelet gives a new node, so that pods which select them find the node
+// from the first moment. NodeRestriction refuses the others to a kubelet: the administrator sets these afterwards
+// (client.DescribeNodes).
 func (n Node) RegisteredLabels() map[string]string {
 	labels := maps.Clone(n.Labels)
 	maps.DeleteFunc(labels, func(key, _ string) bool { return !nodelabels.MayRegister(key) })
 	return labels
 }
 
-// checkJoinedLabels refuses labels that only the cluster's administrator may set, who is not on a machine that joins.
+// CheckJoinedLabels refuses labels that only the cluster's administrator may set: on a machine that joins there is no
+// administrator's kubeconfig.
 func CheckJoinedLabels(labels map[string]string) error {
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(labels)) {

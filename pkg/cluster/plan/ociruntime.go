@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// ociRuntimes are the programs that may make containers for a node's containerd. Each that the machine has is a
-// runtime handler of the name,
-// for RuntimeClasses.
+// OCIRuntimes are the programs that may make containers for a node's containerd. Each one that the machine has becomes
+// a runtime handler of its name, for RuntimeClasses.
 var OCIRuntimes = [...]string{DefaultOCIRuntime, "crun"}
 
-// defaultOCIRuntime makes the containers of pods without a RuntimeClass unless the configuration file says otherwise.
+// DefaultOCIRuntime makes the containers of pods without a RuntimeClass unless the configuration names another.
 const DefaultOCIRuntime = "runc"
 
 // CheckOCIRuntime returns what is wrong with the name of a runtime.

@@ -12,12 +12,12 @@ type PortMapping struct {
 	Address  netip.Addr // where it listens
 	HostPort int
 	NodePort int
-	// UDP is set for datagrams; else it is TCP's.
+	// UDP is set for datagrams; otherwise the port is TCP.
 	UDP bool `json:",omitempty"`
 }
 
-// ParsePortMapping reads [ADDRESS:]HOSTPORT:NODEPORT[/PROTOCOL]; the address is 127.0.0.1 and the protocol TCP if
-// they are left out.
+// ParsePortMapping reads [ADDRESS:]HOSTPORT:NODEPORT[/PROTOCOL]. The default address is 127.0.0.1, and the default
+// protocol TCP.
 func ParsePortMapping(text string) (PortMapping, error) {
 	m := PortMapping{Address: netip.MustParseAddr(Loopback)}
 	ports, protocol, said := strings.Cut(text, "/")
@@ -72,11 +72,13 @@ func (m PortMapping) Check() error {
 	return nil
 }
 
+// Listens returns the address and port on the host.
 func (m PortMapping) Listens() netip.AddrPort {
 	return netip.AddrPortFrom(m.Address, uint16(m.HostPort))
 }
 
-// overlap reports whether who listens at a leaves no room for who would at b.
+// overlap reports whether sockets cannot listen at both a and b. One at all addresses leaves no room for one at a
+// single address.
 func overlap(a, b netip.AddrPort) bool {
 	return a.Port() == b.Port() && (a.Addr() == b.Addr() || a.Addr().IsUnspecified() || b.Addr().IsUnspecified())
 }

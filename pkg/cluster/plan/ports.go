@@ -4,17 +4,17 @@ import (
 	"net/netip"
 )
 
-// loopback is where a control plane listens on its host, except for the API server. hostRules lead its port there, too.
+// Loopback is where a control plane listens on its host, except for the API server, whose port the host's packet rules
+// forward from there.
 const Loopback = "127.0.0.1"
 
-// onLoopback lists the ports that must be free there, the API server's first.
+// onLoopback lists the ports that must be free on loopback, the API server's first.
 func (p Ports) onLoopback() []int {
 	return []int{p.API, p.EtcdClient, p.EtcdPeer, p.ControllerManager, p.Scheduler}
 }
 
-// listening lists where on the host the cluster listens for TCP, as far as it is decided: the control plane, also
-// for other machines,
-// or on a machine that has joined the node, then the published ports.
+// Listening lists where on the host the cluster listens for TCP, as far as that is decided: the control plane, also for
+// other machines; on a machine that has joined, the node; then the published ports, which come last.
 func (c Config) Listening() []netip.AddrPort {
 	var all []netip.AddrPort
 	if c.Joined != nil {
@@ -48,9 +48,8 @@ func (c Config) published(udp bool) []netip.AddrPort {
 	return all
 }
 
-// Ports are the TCP ports of a control plane: the API server's on the host's address of the node network and, for
-// the user, on
-// loopback; the others on loopback.
+// Ports are the TCP ports of a control plane. The API server's is on the host's address of the node network and, for
+// the user, on loopback; the others are on loopback alone.
 type Ports struct {
 	API, EtcdClient, EtcdPeer, ControllerManager, Scheduler int
 }

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// withoutProxies returns an environment for the cluster's processes: as environ, but where it names a proxy for
-// HTTP, what the cluster's
-// processes say to each other, to pods and to Services does not go through it. Images are still pulled through it.
+// Environ returns the environment of the cluster's processes. If environ names a proxy for HTTP, the processes talk to
+// each other, to pods and to Services without it. They still pull images through it.
 func (c Config) Environ(environ []string) []string {
 	value := func(name string) string {
 		found := ""
@@ -29,7 +28,8 @@ func (c Config) Environ(environ []string) []string {
 	if c.Joined != nil {
 		direct = append(direct, c.Joined.Server.Addr().String())
 	}
-	// The supervisor has all of them from whoever started it, and its children from the supervisor: each is named once.
+	// The supervisor inherits the variable, and its children inherit it from the supervisor. Without this check the
+	// list would grow with each generation.
 	var all []string
 	for _, d := range slices.Concat(strings.Split(value("NO_PROXY"), ","), strings.Split(value("no_proxy"), ","),
 		direct) {

@@ -5,19 +5,18 @@ import (
 	"slices"
 )
 
-// The registry add-on: a Service of a fixed address, whose node port is published on the host. Images are called by
-// what they are pushed
-// to, and nodes are told that registryHost is that Service.
+// The registry add-on is a Service with a fixed address, whose node port is published on the host. The name of an image
+// contains the address that it was pushed to, RegistryHost, and the nodes have the Service as the mirror of that.
 const (
 	registryAddon    = "registry"
 	RegistryHost     = "localhost:5001"
 	registryHostPort = 5001
 	registryPort     = 5000
-	// registryNodePort is of the part of the range from which none is given to Services that ask for any.
+	// RegistryNodePort is in the part of the range that Services do not get if they leave the port open.
 	RegistryNodePort = 30050
 )
 
-// mappings are the node ports that the cluster publishes on the host: the registry's and the user's.
+// Mappings returns the node ports that the cluster publishes on the host: the registry's first, then the user's.
 func (c Config) Mappings() []PortMapping {
 	if !c.HasAddon(registryAddon) {
 		return c.PortMappings
@@ -26,8 +25,7 @@ func (c Config) Mappings() []PortMapping {
 	return append([]PortMapping{own}, c.PortMappings...)
 }
 
-// mirrors are what the nodes ask instead of the registries that images name: the user's, and the cluster's own for
-// registryHost.
+// RegistryMirrors returns the mirrors that nodes use: the user's, and the cluster's own registry for RegistryHost.
 func (c Config) RegistryMirrors() []Mirror {
 	if !c.HasAddon(registryAddon) {
 		return c.Mirrors

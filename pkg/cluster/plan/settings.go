@@ -10,11 +10,12 @@ import (
 	"strings"
 )
 
-// setting is one thing that a user can choose, by the name and in the notation of its flag or field of the file.
+// setting is one choice of a user, with the name that messages have for it, in the notation of its flag or field of the
+// file.
 type setting struct{ name, value string }
 
-// settings lists everything that a user can choose, in a fixed order: two configurations have the same names at the
-// same places.
+// settings lists everything that a user can choose, in a fixed order: the lists of two configurations have the same
+// names at the same places.
 func settings(c Config) []setting {
 	list := []setting{
 		{"the cluster's name", c.Name},
@@ -70,8 +71,8 @@ func settings(c Config) []setting {
 	return append(list, setting{"mode of the kubeconfig", mode})
 }
 
-// checkChange returns an error if a cluster that exists cannot become the wanted one: at all, or while it runs.
-// It says how to get there without losing what the cluster holds.
+// CheckChange returns an error if an existing cluster cannot become the wanted one, at all or while it runs. The error
+// says how to get there without losing what the cluster holds.
 func (c Config) CheckChange(wanted Config, running bool) error {
 	fixed := func(name, is, want string) error {
 		return fmt.Errorf("the cluster in %s cannot change its %s: %s now, %s wanted. Choose another --name for a second cluster; "+
@@ -108,7 +109,7 @@ func networking(c Config) string {
 		cmp.Or(string(c.IPFamily), "ipv4"), c.NodeSubnet, c.PodSubnet, c.ServiceSubnet)
 }
 
-// difference says which settings of a running cluster would have to change for it to be as wanted.
+// Difference lists the settings that would have to change for a running cluster to be as wanted.
 func Difference(is, wanted Config) string {
 	var changes []string
 	want := settings(wanted)
@@ -154,10 +155,9 @@ func (m PortMapping) String() string {
 	return text
 }
 
-// canBecome reports whether a running cluster can become the wanted one without a stop: by what the administrator
-// says to the API server, what
-// the supervisor publishes, and what this command writes. The registry is in the settings of the nodes' containerd,
-// which are read at a start.
+// CanBecome reports whether a running cluster can become the wanted one without a stop. That is true for settings that
+// the administrator tells the API server, that the supervisor publishes, or that this command writes. The registry is
+// in the settings of the nodes' containerd, which reads them only at its start.
 func (c Config) CanBecome(wanted Config) bool {
 	if len(c.Nodes) != len(wanted.Nodes) {
 		return false
@@ -173,7 +173,7 @@ func (c Config) CanBecome(wanted Config) bool {
 	return reflect.DeepEqual(c, wanted)
 }
 
-// newImages are the archives of local images that c has and old has not.
+// NewImages returns the archives of local images that c needs and old did not.
 func (c Config) NewImages(old Config) []string {
 	had := old.LocalImages()
 	return slices.DeleteFunc(c.LocalImages(), func(image string) bool { return slices.Contains(had, image) })

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// slots is how many clusters can be on a machine whose addresses and ports were all chosen by Up: the pods'
-// networks, counted down
-// from 10.244, would meet the services', counted up from 10.96.
+// slotCount is the number of clusters that fit on a machine if all their addresses and ports are chosen for them. With
+// more, the networks of pods, counted down from 10.244, would meet those of Services, counted up from 10.96.
 const slotCount = 64
 
-// inSlot returns c with what it leaves open filled in: addresses and ports that no cluster in another slot has.
+// InSlot returns c with everything that it leaves open set to the addresses and ports of slot i, which no cluster in
+// another slot has.
 func (c Config) InSlot(i int) Config {
 	octet := byte(i)
 	fill := func(p *netip.Prefix, bits int, a, b, third byte) {
@@ -34,7 +34,7 @@ func (c Config) InSlot(i int) Config {
 	return c
 }
 
-// filledFrom returns c with what it leaves open as in old.
+// FilledFrom returns c with everything that it leaves open as in old.
 func (c Config) FilledFrom(old Config) Config {
 	for own, before := range map[*netip.Prefix]netip.Prefix{&c.NodeSubnet: old.NodeSubnet, &c.PodSubnet: old.PodSubnet,
 		&c.ServiceSubnet: old.ServiceSubnet} {
@@ -52,39 +52,39 @@ func (c Config) FilledFrom(old Config) Config {
 	return c
 }
 
-// machine is what a cluster may collide with, without what is its own.
+// Machine has everything that a new cluster may collide with. The cluster's own things are not in it.
 type Machine struct {
 	Clusters []Config      // the others, running or stopped
 	Networks []HostNetwork // addresses and routes of the host
-	// Of the user's kubeconfig, with the data directory of the cluster that each is for, or "".
+	// Contexts are those of the user's kubeconfig, each with the data directory of the cluster that it is for, or "".
 	Contexts map[string]string
-	// portOwner tells who listens where the cluster would, "" for nobody but the cluster itself.
+	// PortOwner names what listens at a TCP address where the cluster would, "" if nothing does except the cluster
+	// itself. It may take seconds.
 	PortOwner func(at netip.AddrPort) string
-	// udpTaken reports whether somebody has a port of UDP.
+	// UDPTaken reports whether something has a UDP port.
 	UDPTaken func(at netip.AddrPort) bool
 }
 
-// network is an address or a route of the host.
+// HostNetwork is an address or a route of the host.
 type HostNetwork struct {
 	Prefix netip.Prefix
 	Claim
 }
 
-// claim is something that a cluster needs and somebody else has.
+// Claim is something that a cluster needs and that has another owner.
 type Claim struct {
 	What string // "the address 10.77.0.1/24", …
 	By   string // "the cluster in /var/lib/bonsai", "process 12 (etcd)", …
 }
 
-// plan returns c with what it leaves open filled in, in the first slot that is free. The error names all that is
-// taken of what c
-// says, and by whom.
+// Plan returns c with everything that it leaves open chosen, from the first slot that is free. If what c names itself
+// is taken, the error lists all of it with its owners.
 func (m Machine) Plan(c Config) (Config, error) {
 	if claims := m.Collisions(c); len(claims) > 0 {
 		return c, DescribeClaims(claims)
 	}
 	for i := range slotCount {
-		full := c.InSlot(i) // to look who listens on a port takes longest
+		full := c.InSlot(i) // held comes last: finding the owner of a port takes longest
 		if full.Validate() == nil && len(m.Claimed(full)) == 0 && len(m.held(full)) == 0 {
 			return full, nil
 		}
@@ -94,10 +94,11 @@ func (m Machine) Plan(c Config) (Config, error) {
 		errors.Join(first.Validate(), DescribeClaims(m.Collisions(first))))
 }
 
-// collisions returns what others have of what c says.
+// Collisions returns everything that c names and others have.
 func (m Machine) Collisions(c Config) []Claim { return append(m.Claimed(c), m.held(c)...) }
 
-// claimed returns what of c other clusters and contexts have by what is written down of them.
+// Claimed returns what of c other clusters and contexts have, as far as that is written down: also stopped clusters
+// keep their addresses.
 func (m Machine) Claimed(c Config) []Claim {
 	var found []Claim
 	for _, other := range m.Clusters {
@@ -134,7 +135,7 @@ func (m Machine) Claimed(c Config) []Claim {
 	return found
 }
 
-// held returns what of c somebody has on the host at this moment.
+// held returns what of c is in use on the host at this moment.
 func (m Machine) held(c Config) []Claim {
 	var found []Claim
 	for _, n := range m.Networks {
@@ -155,11 +156,12 @@ func (m Machine) held(c Config) []Claim {
 	return found
 }
 
+// DescribeCluster names a cluster in a message, with the command that ends it.
 func DescribeCluster(dataDir string) string {
 	return fmt.Sprintf("the cluster in %[1]s (bonsai --data-dir %[1]s down ends it)", dataDir)
 }
 
-// describeClaims makes one error per owner that names all it has.
+// DescribeClaims returns one error per owner, which lists everything that it has.
 func DescribeClaims(claims []Claim) error {
 	var owners []string
 	things := map[string][]string{}
