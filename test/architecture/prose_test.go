@@ -52,8 +52,10 @@ func commentFaults(file *ast.File) []string {
 	return faults
 }
 
-// quoted matches what a comment quotes (code, or the words of somebody else), and "one of which", which is plain English.
-var quoted = regexp.MustCompile("`[^`]*`|\"[^\"]*\"|(?i:\\b(all|any|each|most|none|one|some|two) of (which|whom)\\b)")
+// quoted matches what a comment quotes (code, or the words of somebody else), and "one of which", which is plain
+// English.
+var quoted = regexp.MustCompile("`[^`]*`|\"[^\"]*\"|" +
+	"(?i:\\b(all|any|each|most|none|one|some|two) of (which|whom)\\b)")
 
 // proseFaults returns what is wrong with the English of a text: bad phrases, and sentences that are too long.
 func proseFaults(text string) []string {

@@ -88,12 +88,12 @@ func compare(t *testing.T, one table, answers map[string]entry, testdata string,
 	known := readAnswers(t, path)
 	differing := map[string]entry{}
 	for _, v := range one.invocations {
-		want, ok := wanted[v.line]
-		if !ok {
+		want, recorded := wanted[v.line]
+		got, ours := answers[v.line], known[v.line]
+		if !recorded && ours.text == "" && !*accept { // a command of our own has its answer in ours
 			t.Errorf("%s\nhas no recorded answer", v.line)
 			continue
 		}
-		got, ours := answers[v.line], known[v.line]
 		if got.text == want.text {
 			if ours.text != "" && !*accept {
 				t.Errorf("%s\nis answered as the reference is: remove it from %s", v.line, path)
