@@ -97,52 +97,53 @@ func defaults() *options {
 
 // validate reports everything that is wrong with the flags at once.
 func (o *options) validate() error {
-	var errs []error
-	need := func(ok bool, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
-	need(len(o.etcdServers) > 0, "--etcd-servers must be specified")
-	need(o.securePort >= 1 && o.securePort <= 65535,
-		"--secure-port %v must be between 1 and 65535, inclusive. It cannot be turned off with 0", o.securePort)
-	need(len(o.parts.Authentication.Issuers) > 0, "--service-account-issuer is a required flag")
-	need(o.parts.Authentication.SigningKey != "", "--service-account-signing-key-file is a required flag")
-	need((o.tlsCert == "") == (o.tlsKey == ""), "--tls-cert-file and --tls-private-key-file must be given together")
-	need((o.etcdCert == "") == (o.etcdKey == ""), "--etcd-certfile and --etcd-keyfile must be given together")
-	need((o.aggregation.CertFile == "") == (o.aggregation.KeyFile == ""),
-		"--proxy-client-cert-file and --proxy-client-key-file must be given together")
-	need((o.parts.Kubelets.CertFile == "") == (o.parts.Kubelets.KeyFile == ""),
-		"--kubelet-client-certificate and --kubelet-client-key must be given together")
-	need(o.maxReading >= 0, "--max-requests-inflight can not be negative value")
-	need(o.maxMutating >= 0, "--max-mutating-requests-inflight can not be negative value")
-	need(!o.fairness || o.maxReading+o.maxMutating > 0,
-		"--max-requests-inflight and --max-mutating-requests-inflight must add up to more than 0 with --enable-priority-and-fairness")
-	need(o.notReadySeconds >= 0, "--default-not-ready-toleration-seconds can not be negative value")
-	need(o.unreachableSeconds >= 0, "--default-unreachable-toleration-seconds can not be negative value")
-	need(o.requestTimeout > 0, "--request-timeout can not be negative value")
-	if err := o.serving.Validate(); err != nil {
-		errs = append(errs, err)
-	}
-	need(o.maxBodyValues > 0, "--max-request-body-values must be more than 0")
-	need(o.goAwayChance >= 0 && o.goAwayChance <= 0.02, "--goaway-chance can not be less than 0 or greater than 0.02")
 	life := o.parts.Authentication.MaxTokenExpiration
-	need(life == 0 || life >= time.Hour && life <= 1<<32*time.Second,
-		"the service-account-max-token-expiration must be between 1 hour and 2^32 seconds")
-	need(len(o.parts.AuthorizationModes) > 0, "at least one authorization-mode must be passed")
+	_, rangesError := o.ranges()
+	checks := []error{
+		daemon.Require(len(o.etcdServers) > 0, "--etcd-servers must be specified"),
+		daemon.Require(o.securePort >= 1 && o.securePort <= 65535,
+			"--secure-port %v must be between 1 and 65535, inclusive. It cannot be turned off with 0", o.securePort),
+		daemon.Require(len(o.parts.Authentication.Issuers) > 0, "--service-account-issuer is a required flag"),
+		daemon.Require(o.parts.Authentication.SigningKey != "",
+			"--service-account-signing-key-file is a required flag"),
+		daemon.Require((o.tlsCert == "") == (o.tlsKey == ""),
+			"--tls-cert-file and --tls-private-key-file must be given together"),
+		daemon.Require((o.etcdCert == "") == (o.etcdKey == ""),
+			"--etcd-certfile and --etcd-keyfile must be given together"),
+		daemon.Require((o.aggregation.CertFile == "") == (o.aggregation.KeyFile == ""),
+			"--proxy-client-cert-file and --proxy-client-key-file must be given together"),
+		daemon.Require((o.parts.Kubelets.CertFile == "") == (o.parts.Kubelets.KeyFile == ""),
+			"--kubelet-client-certificate and --kubelet-client-key must be given together"),
+		daemon.Require(o.maxReading >= 0, "--max-requests-inflight can not be negative value"),
+		daemon.Require(o.maxMutating >= 0, "--max-mutating-requests-inflight can not be negative value"),
+		daemon.Require(!o.fairness || o.maxReading+o.maxMutating > 0,
+			"--max-requests-inflight and --max-mutating-requests-inflight must add up to more than 0 with --enable-priority-and-fairness"),
+		daemon.Require(o.notReadySeconds >= 0, "--default-not-ready-toleration-seconds can not be negative value"),
+		daemon.Require(o.unreachableSeconds >= 0, "--default-unreachable-toleration-seconds can not be negative value"),
+		daemon.Require(o.requestTimeout > 0, "--request-timeout can not be negative value"),
+		o.serving.Validate(),
+		daemon.Require(o.maxBodyValues > 0, "--max-request-body-values must be more than 0"),
+		daemon.Require(o.goAwayChance >= 0 && o.goAwayChance <= 0.02,
+			"--goaway-chance can not be less than 0 or greater than 0.02"),
+		daemon.Require(life == 0 || life >= time.Hour && life <= 1<<32*time.Second,
+			"the service-account-max-token-expiration must be between 1 hour and 2^32 seconds"),
+		daemon.Require(len(o.parts.AuthorizationModes) > 0, "at least one authorization-mode must be passed"),
+	}
 	for _, m := range o.parts.AuthorizationModes {
-		need(slices.Contains(authorizationModes, m), "--authorization-mode: %q is not a valid mode", m)
+		checks = append(checks,
+			daemon.Require(slices.Contains(authorizationModes, m), "--authorization-mode: %q is not a valid mode", m))
 	}
-	need(slices.Contains(endpointReconcilers, o.endpointReconciler), "--endpoint-reconciler-type: %q is not one of %s",
-		o.endpointReconciler, strings.Join(endpointReconcilers, ", "))
-	if _, err := o.ranges(); err != nil {
-		errs = append(errs, err)
-	}
-	errs = append(errs, o.validateAudit()...)
+	checks = append(checks,
+		daemon.Require(slices.Contains(endpointReconcilers, o.endpointReconciler),
+			"--endpoint-reconciler-type: %q is not one of %s",
+			o.endpointReconciler, strings.Join(endpointReconcilers, ", ")),
+		rangesError,
+	)
+	checks = append(checks, o.validateAudit()...)
 	if err := assemble.CheckAdmission(o.parts.EnableAdmission, o.parts.DisableAdmission); err != nil {
-		errs = append(errs, fmt.Errorf("--enable-admission-plugins, --disable-admission-plugins: %w", err))
+		checks = append(checks, fmt.Errorf("--enable-admission-plugins, --disable-admission-plugins: %w", err))
 	}
-	return errors.Join(errs...)
+	return errors.Join(checks...)
 }
 
 // authorizationModes are the values of --authorization-mode.

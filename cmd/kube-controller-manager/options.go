@@ -2,9 +2,10 @@ package main
 
 import (
 	"errors"
-	"fmt"
+	"maps"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -238,69 +239,64 @@ func refused() daemon.Refused {
 
 // validate returns every problem at once.
 func (o *options) validate() error {
+	_, cloudConfigError := readCloudConfig(o.cloudConfig)
+	_, controllersError := selected(o.controllers)
+	a, e, root := o.autoscaling, o.evictions, o.localPath.Root
+	return errors.Join(
+		o.listener.Validate(),
+		checkCIDRs("cluster-cidr", o.clusterCIDRs),
+		checkCIDRs("service-cluster-ip-range", o.serviceCIDRs),
+		cloudConfigError,
+		daemon.Require(o.monitorPeriod > 0 && o.monitorGrace > 0 && o.startupGrace > 0,
+			"--node-monitor-period (%s), --node-monitor-grace-period (%s) and --node-startup-grace-period (%s) must be greater than 0",
+			o.monitorPeriod, o.monitorGrace, o.startupGrace),
+		daemon.Require(!(e.Rate < 0 || e.SecondaryRate < 0 || e.Threshold < 0 || e.Threshold > 1),
+			"--node-eviction-rate (%g) and --secondary-node-eviction-rate (%g) must not be negative, --unhealthy-zone-threshold (%g) between 0 and 1",
+			e.Rate, e.SecondaryRate, e.Threshold),
+		daemon.Require(o.attaching.Period > time.Second,
+			"--attach-detach-reconcile-sync-period must be greater than 1s, not %s", o.attaching.Period),
+		daemon.Require(o.binding.Period > 0, "--pvclaimbinder-sync-period must be greater than 0, not %s",
+			o.binding.Period),
+		daemon.Require(filepath.IsAbs(root) && filepath.Clean(root) == root && root != "/",
+			"--local-path-root must be an absolute path, clean and not /, not %q", root),
+		daemon.Require(o.legacyTokens.CleanUpPeriod > 0,
+			"--legacy-service-account-token-clean-up-period must be greater than 0, not %s",
+			o.legacyTokens.CleanUpPeriod),
+		daemon.Require(o.quotaPeriod > 0, "--resource-quota-sync-period must be greater than 0, not %s", o.quotaPeriod),
+		daemon.Require(!(a.Period <= 0 || a.Stabilization < 0 || a.Tolerance < 0 || a.CPUInitialization < 0 ||
+			a.ReadinessDelay < 0),
+			"--horizontal-pod-autoscaler-sync-period (%s) must be greater than 0, --horizontal-pod-autoscaler-downscale-stabilization (%s), -tolerance (%g), -cpu-initialization-period (%s) and -initial-readiness-delay (%s) must not be negative",
+			a.Period, a.Stabilization, a.Tolerance, a.CPUInitialization, a.ReadinessDelay),
+		daemon.Require(!o.allocateCIDRs || len(o.clusterCIDRs) > 0, "--allocate-node-cidrs needs --cluster-cidr"),
+		daemon.Require(o.maxEndpointsPerSlice >= 1 && o.maxEndpointsPerSlice <= 1000,
+			"--max-endpoints-per-slice must be between 1 and 1000, not %d", o.maxEndpointsPerSlice),
+		daemon.Require(o.mirroring.MaxPerSubset >= 1 && o.mirroring.MaxPerSubset <= 1000,
+			"--mirroring-max-endpoints-per-subset must be between 1 and 1000, not %d", o.mirroring.MaxPerSubset),
+		daemon.Require(o.mirroring.Batch >= 0,
+			"--mirroring-endpointslice-updates-batch-period must not be negative, not %s", o.mirroring.Batch),
+		o.signing.validate(), o.serving.Validate(), o.limits.Validate(), o.elect.Validate(),
+		o.checkWorkers(),
+		controllersError,
+	)
+}
+
+// checkCIDRs refuses ranges that are no CIDRs.
+func checkCIDRs(flag string, ranges []string) error {
 	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if err := o.listener.Validate(); err != nil {
-		errs = append(errs, err)
+	for _, c := range ranges {
+		_, err := netip.ParsePrefix(c)
+		errs = append(errs, daemon.Require(err == nil, "--%s: %w", flag, err))
 	}
-	for flag, list := range map[string][]string{"cluster-cidr": o.clusterCIDRs,
-		"service-cluster-ip-range": o.serviceCIDRs} {
-		for _, c := range list {
-			if _, err := netip.ParsePrefix(c); err != nil {
-				bad("--%s: %w", flag, err)
-			}
-		}
-	}
-	if _, err := readCloudConfig(o.cloudConfig); err != nil {
-		bad("%w", err)
-	}
-	if o.monitorPeriod <= 0 || o.monitorGrace <= 0 || o.startupGrace <= 0 {
-		bad("--node-monitor-period (%s), --node-monitor-grace-period (%s) and --node-startup-grace-period (%s) must be greater than 0", o.monitorPeriod, o.monitorGrace, o.startupGrace)
-	}
-	if e := o.evictions; e.Rate < 0 || e.SecondaryRate < 0 || e.Threshold < 0 || e.Threshold > 1 {
-		bad("--node-eviction-rate (%g) and --secondary-node-eviction-rate (%g) must not be negative, --unhealthy-zone-threshold (%g) between 0 and 1", e.Rate, e.SecondaryRate, e.Threshold)
-	}
-	if o.attaching.Period <= time.Second {
-		bad("--attach-detach-reconcile-sync-period must be greater than 1s, not %s", o.attaching.Period)
-	}
-	if o.binding.Period <= 0 {
-		bad("--pvclaimbinder-sync-period must be greater than 0, not %s", o.binding.Period)
-	}
-	if r := o.localPath.Root; !filepath.IsAbs(r) || filepath.Clean(r) != r || r == "/" {
-		bad("--local-path-root must be an absolute path, clean and not /, not %q", r)
-	}
-	if o.legacyTokens.CleanUpPeriod <= 0 {
-		bad("--legacy-service-account-token-clean-up-period must be greater than 0, not %s",
-			o.legacyTokens.CleanUpPeriod)
-	}
-	if o.quotaPeriod <= 0 {
-		bad("--resource-quota-sync-period must be greater than 0, not %s", o.quotaPeriod)
-	}
-	if a := o.autoscaling; a.Period <= 0 || a.Stabilization < 0 || a.Tolerance < 0 || a.CPUInitialization < 0 ||
-		a.ReadinessDelay < 0 {
-		bad("--horizontal-pod-autoscaler-sync-period (%s) must be greater than 0, --horizontal-pod-autoscaler-downscale-stabilization (%s), -tolerance (%g), -cpu-initialization-period (%s) and -initial-readiness-delay (%s) must not be negative",
-			a.Period, a.Stabilization, a.Tolerance, a.CPUInitialization, a.ReadinessDelay)
-	}
-	if o.allocateCIDRs && len(o.clusterCIDRs) == 0 {
-		bad("--allocate-node-cidrs needs --cluster-cidr")
-	}
-	if o.maxEndpointsPerSlice < 1 || o.maxEndpointsPerSlice > 1000 {
-		bad("--max-endpoints-per-slice must be between 1 and 1000, not %d", o.maxEndpointsPerSlice)
-	}
-	if n := o.mirroring.MaxPerSubset; n < 1 || n > 1000 {
-		bad("--mirroring-max-endpoints-per-subset must be between 1 and 1000, not %d", n)
-	}
-	if o.mirroring.Batch < 0 {
-		bad("--mirroring-endpointslice-updates-batch-period must not be negative, not %s", o.mirroring.Batch)
-	}
-	errs = append(errs, o.signing.validate(), o.serving.Validate(), o.limits.Validate(), o.elect.Validate())
-	for name, n := range o.workers {
-		if *n < 1 {
-			bad("the number of concurrent syncs of the %s must be at least 1, not %d", name, *n)
-		}
-	}
-	if _, err := selected(o.controllers); err != nil {
-		errs = append(errs, err)
+	return errors.Join(errs...)
+}
+
+// checkWorkers refuses controllers without a worker: they would start and do nothing.
+func (o *options) checkWorkers() error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(o.workers)) {
+		n := *o.workers[name]
+		errs = append(errs, daemon.Require(n >= 1,
+			"the number of concurrent syncs of the %s must be at least 1, not %d", name, n))
 	}
 	return errors.Join(errs...)
 }

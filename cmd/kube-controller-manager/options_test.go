@@ -120,3 +120,26 @@ func TestBadFlagsAreAllReported(t *testing.T) {
 		}
 	}
 }
+
+// TestAllProblemsAtOnce: a start with several wrong flags names all of them, in one order.
+func TestAllProblemsAtOnce(t *testing.T) {
+	t.Parallel()
+	o, fs := &options{}, pflag.NewFlagSet("", pflag.ContinueOnError)
+	o.addFlags(fs)
+	if err := o.validate(); err != nil {
+		t.Errorf("the defaults: %v", err)
+	}
+	if err := fs.Parse([]string{"--cluster-cidr=10.0.0.0", "--resource-quota-sync-period=0s", "--local-path-root=/a/..",
+		"--cluster-signing-cert-file=/ca.crt", "--concurrent-gc-syncs=0", "--concurrent-job-syncs=-1"}); err != nil {
+		t.Fatal(err)
+	}
+	want := `--cluster-cidr: netip.ParsePrefix("10.0.0.0"): no '/'
+--local-path-root must be an absolute path, clean and not /, not "/a/.."
+--resource-quota-sync-period must be greater than 0, not 0s
+--cluster-signing-cert-file and --cluster-signing-key-file must be given together
+the number of concurrent syncs of the garbage-collector-controller must be at least 1, not 0
+the number of concurrent syncs of the job-controller must be at least 1, not -1`
+	if err := o.validate(); err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}

@@ -2,12 +2,13 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/pflag"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
+
+	"bonsai/cmd/internal/daemon"
 )
 
 // caFiles are the certificate and the key of an authority; both or neither are given.
@@ -61,24 +62,25 @@ func (s *signing) authorities() map[string]caFiles {
 	return out
 }
 
+// validate returns every problem at once.
 func (s *signing) validate() error {
-	var errs []error
-	if s.duration <= 0 {
-		errs = append(errs, fmt.Errorf("--cluster-signing-duration must be greater than 0, not %s", s.duration))
+	errs := []error{
+		daemon.Require(s.duration > 0, "--cluster-signing-duration must be greater than 0, not %s", s.duration),
+		s.all.check(""),
 	}
-	check := func(flag string, f caFiles) {
-		if (f.cert == "") != (f.key == "") {
-			errs = append(errs, fmt.Errorf(
-				"--cluster-signing-%scert-file and --cluster-signing-%skey-file must be given together", flag, flag))
-		}
-	}
-	check("", s.all)
 	for i, of := range signers() {
-		check(of.flag+"-", s.single[i])
-		if s.all != (caFiles{}) && s.single[i] != (caFiles{}) {
-			errs = append(errs, fmt.Errorf(
-				"cannot specify --cluster-signing-{cert,key}-file and --cluster-signing-%s-{cert,key}-file at the same time", of.flag))
-		}
+		errs = append(errs,
+			s.single[i].check(of.flag+"-"),
+			daemon.Require(s.all == caFiles{} || s.single[i] == caFiles{},
+				"cannot specify --cluster-signing-{cert,key}-file and --cluster-signing-%s-{cert,key}-file at the same time",
+				of.flag))
 	}
 	return errors.Join(errs...)
+}
+
+// check refuses a certificate without its key, and the reverse. infix is what the flags of a signer have in their
+// names.
+func (f caFiles) check(infix string) error {
+	return daemon.Require((f.cert == "") == (f.key == ""),
+		"--cluster-signing-%scert-file and --cluster-signing-%skey-file must be given together", infix, infix)
 }

@@ -94,22 +94,16 @@ func (o *options) complete(fs *pflag.FlagSet) (*configv1.KubeSchedulerConfigurat
 		}
 		apply(cfg, o, fs)
 	}
-	var errs []error
-	if err := o.listener.Validate(); err != nil {
-		errs = append(errs, err)
-	}
-	if o.maxUnschedulable <= 0 {
-		errs = append(errs, fmt.Errorf("--pod-max-in-unschedulable-pods-duration %s must be greater than 0",
-			o.maxUnschedulable))
-	}
-	errs = append(errs, refused().Check(fs), accepted().Check(fs), o.serving.Validate(), o.limits.Validate(),
-		o.elect.Validate())
-	if o.kubeconfig == "" {
-		errs = append(errs, errors.New(
-			"--kubeconfig, or clientConnection.kubeconfig in the file of --config, is required"))
+	checks := []error{
+		o.listener.Validate(),
+		daemon.Require(o.maxUnschedulable > 0, "--pod-max-in-unschedulable-pods-duration %s must be greater than 0",
+			o.maxUnschedulable),
+		refused().Check(fs), accepted().Check(fs), o.serving.Validate(), o.limits.Validate(), o.elect.Validate(),
+		daemon.Require(o.kubeconfig != "",
+			"--kubeconfig, or clientConnection.kubeconfig in the file of --config, is required"),
 	}
 	if err := config.Validate(cfg).ToAggregate(); err != nil {
-		errs = append(errs, err)
+		checks = append(checks, err)
 	}
-	return cfg, errors.Join(errs...)
+	return cfg, errors.Join(checks...)
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
+	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/featuregates"
 	"bonsai/pkg/kubelet/cgroup"
 	"bonsai/pkg/kubelet/cm/userns"
@@ -87,80 +88,48 @@ func duration(d *time.Duration, v time.Duration) {
 // check refuses settings that cannot work; it names all of them.
 func (s *settings) check() error {
 	c := s.file
-	var errs []error
-	if s.kubeconfig == "" {
-		errs = append(errs, errors.New("--kubeconfig is required"))
-	}
-	if c.CgroupDriver != "cgroupfs" && c.CgroupDriver != "systemd" {
-		errs = append(errs, fmt.Errorf("cgroupDriver %q is neither cgroupfs nor systemd", c.CgroupDriver))
-	}
-	if (c.TLSCertFile == "") != (c.TLSPrivateKeyFile == "") {
-		errs = append(errs, errors.New("tlsCertFile and tlsPrivateKeyFile must be given together"))
-	}
-	if c.Authorization.Mode != "Webhook" && c.Authorization.Mode != "AlwaysAllow" {
-		errs = append(errs, fmt.Errorf("authorization.mode %q is neither Webhook nor AlwaysAllow",
-			c.Authorization.Mode))
-	}
-	if err := checkImages(imagePolicy(c)); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := resource.ParseQuantity(c.ContainerLogMaxSize); err != nil {
-		errs = append(errs, fmt.Errorf("containerLogMaxSize: %w", err))
-	}
-	if c.MaxPods < 0 {
-		errs = append(errs, fmt.Errorf("maxPods %d is negative", c.MaxPods))
-	}
-	if *c.FailSwapOn && swapIsOn() {
-		errs = append(errs, errors.New(
-			"running with swap on is not supported, please disable swap or set failSwapOn to false"))
-	}
-	if b := c.MemorySwap.SwapBehavior; b != "" && b != "NoSwap" && b != limitedSwap {
-		errs = append(errs, fmt.Errorf(
-			`invalid configuration: memorySwap.swapBehavior %q must be one of: "", "LimitedSwap" or "NoSwap"`, b))
-	}
-	if (s.credentialConfig == "") != (s.credentialDir == "") {
-		errs = append(errs, errors.New(
-			"--image-credential-provider-config and --image-credential-provider-bin-dir must be given together"))
-	}
-	if err := (images.Verification{Policy: c.ImagePullCredentialsVerificationPolicy,
-		Allowlist: c.PreloadedImagesVerificationAllowlist}).Check(); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := sysctl.New(c.AllowedUnsafeSysctls); err != nil {
-		errs = append(errs, fmt.Errorf("allowedUnsafeSysctls: %w", err))
-	}
-	if _, err := s.nodeIPs(); err != nil {
-		errs = append(errs, err)
-	}
-	if err := checkNodeLabels(s.nodeLabels); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := parseTaints(s.taints); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := kept(c); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := evictionPolicy(c); err != nil {
-		errs = append(errs, err)
-	}
-	if err := checkShutdown(c); err != nil {
-		errs = append(errs, err)
-	}
-	if err := checkEnforced(c); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := spokenTLS(c); err != nil {
-		errs = append(errs, err)
-	}
-	if err := featuregates.Check(c.FeatureGates); err != nil {
-		errs = append(errs, fmt.Errorf("invalid configuration: featureGates (--feature-gates): %w", err))
-	}
-	errs = append(errs, unsupported(c)...)
-	if err := checkManagers(c); err != nil {
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
+	_, logSize := resource.ParseQuantity(c.ContainerLogMaxSize)
+	_, sysctls := sysctl.New(c.AllowedUnsafeSysctls)
+	_, nodeIPs := s.nodeIPs()
+	_, taints := parseTaints(s.taints)
+	_, reserved := kept(c)
+	_, eviction := evictionPolicy(c)
+	_, tls := spokenTLS(c)
+	gates := featuregates.Check(c.FeatureGates)
+	verification := images.Verification{Policy: c.ImagePullCredentialsVerificationPolicy,
+		Allowlist: c.PreloadedImagesVerificationAllowlist}
+	swap := c.MemorySwap.SwapBehavior
+	return errors.Join(
+		daemon.Require(s.kubeconfig != "", "--kubeconfig is required"),
+		daemon.Require(c.CgroupDriver == "cgroupfs" || c.CgroupDriver == "systemd",
+			"cgroupDriver %q is neither cgroupfs nor systemd", c.CgroupDriver),
+		daemon.Require((c.TLSCertFile == "") == (c.TLSPrivateKeyFile == ""),
+			"tlsCertFile and tlsPrivateKeyFile must be given together"),
+		daemon.Require(c.Authorization.Mode == "Webhook" || c.Authorization.Mode == "AlwaysAllow",
+			"authorization.mode %q is neither Webhook nor AlwaysAllow", c.Authorization.Mode),
+		checkImages(imagePolicy(c)),
+		daemon.Require(logSize == nil, "containerLogMaxSize: %w", logSize),
+		daemon.Require(c.MaxPods >= 0, "maxPods %d is negative", c.MaxPods),
+		daemon.Require(!*c.FailSwapOn || !swapIsOn(),
+			"running with swap on is not supported, please disable swap or set failSwapOn to false"),
+		daemon.Require(swap == "" || swap == "NoSwap" || swap == limitedSwap,
+			`invalid configuration: memorySwap.swapBehavior %q must be one of: "", "LimitedSwap" or "NoSwap"`, swap),
+		daemon.Require((s.credentialConfig == "") == (s.credentialDir == ""),
+			"--image-credential-provider-config and --image-credential-provider-bin-dir must be given together"),
+		verification.Check(),
+		daemon.Require(sysctls == nil, "allowedUnsafeSysctls: %w", sysctls),
+		nodeIPs,
+		checkNodeLabels(s.nodeLabels),
+		taints,
+		reserved,
+		eviction,
+		checkShutdown(c),
+		checkEnforced(c),
+		tls,
+		daemon.Require(gates == nil, "invalid configuration: featureGates (--feature-gates): %w", gates),
+		errors.Join(unsupported(c)...),
+		checkManagers(c),
+	)
 }
 
 // idsPerPod is how many user and group ids a pod with users of its own gets.
