@@ -14,29 +14,29 @@ const (
 	modeIPTables = "iptables"
 )
 
-// How pods of the node are told from others, by the names in flags and files.
+// How the node's pods are recognized, by the names in flags and files.
 const (
 	localClusterCIDR = "ClusterCIDR"
 	localBridge      = "BridgeInterface"
 	localPrefix      = "InterfaceNamePrefix"
 )
 
-// Periods that apply where nothing is said.
+// The default periods.
 const (
 	defaultNFTablesMinSync = 250 * time.Millisecond
 	defaultIPTablesMinSync = time.Second
 	defaultResync          = 30 * time.Second
 )
 
-// Ports that apply where nothing is said.
+// The default ports.
 const (
 	healthzPort = "10256"
 	metricsPort = "10249"
 )
 
-// setDefaults fills in what is not said. The values are upstream's, except the mode, and the shortest time between two
-// rounds of the nftables mode, which is a second upstream. given tells of a flag whether it was given: an address that
-// is given as "" stays so.
+// setDefaults fills in missing values. They are upstream's, except the mode, and the shortest time between two rounds
+// of the nftables mode, which is a second upstream. given reports whether a flag was given: an address that is given as
+// "" stays so.
 func setDefaults(c *proxyconfig.KubeProxyConfiguration, given func(flag string) bool) {
 	text := func(p *string, v string) {
 		if *p == "" {

@@ -64,8 +64,8 @@ func (h *health) begin(i int) {
 	}
 }
 
-// done notes how a round ended. Services that were refused count as a failure, but they do not make the node unhealthy:
-// nobody may take it from the load balancers of all others by a service of his own.
+// done records how a round ended. Refused services count as a failure, but do not make the node unhealthy: a user must
+// not be able to take the node out of everyone's load balancers with a service of their own.
 func (h *health) done(i int, took time.Duration, refused int, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,7 +84,7 @@ func (h *health) written(six bool) bool {
 	return i < len(h.rounds) && h.rounds[i].pending.IsZero() && !h.rounds[i].last.IsZero()
 }
 
-// family is what is said of one.
+// family is the health of one IP family.
 type family struct {
 	LastUpdated time.Time `json:"lastUpdated"`
 	Healthy     bool      `json:"healthy"`

@@ -162,7 +162,7 @@ func validateNodePorts(at *field.Path, all []string) (errs field.ErrorList) {
 	return errs
 }
 
-// validateLocal looks at how pods of the node are told from others.
+// validateLocal checks how the node's pods are recognized.
 func validateLocal(at *field.Path, c *proxyconfig.KubeProxyConfiguration) (errs field.ErrorList) {
 	details := at.Child("DetectLocalConfiguration")
 	switch mode := string(c.DetectLocalMode); mode {

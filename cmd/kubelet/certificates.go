@@ -132,8 +132,7 @@ func servingFiles(s *settings) (*daemon.KeyPair, error) {
 	return pair, nil
 }
 
-// ownServing returns what the serving certificate is at a moment where nobody signs it: that of the files, or one that
-// signs itself.
+// ownServing returns the current serving certificate when no signer is used: that of the files, or a self-signed one.
 func ownServing(s *settings, name string, addresses []string) (func() *tls.Certificate, error) {
 	if s.file.TLSCertFile != "" {
 		pair, err := servingFiles(s)

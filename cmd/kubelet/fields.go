@@ -17,7 +17,7 @@ import (
 // Fields of the configuration file that no part of the kubelet reads are either refused, where a node would not do what
 // its user relies on (limitedFields), or named in a warning, where the kubelet works without them (idleFields).
 
-// limitedField is a field of which the kubelet takes some values only.
+// limitedField is a field that the kubelet supports only with some values.
 type limitedField struct {
 	// name is that of the file, flag that of the flag that sets it, if there is one.
 	name, flag string

@@ -12,7 +12,7 @@ import (
 	"bonsai/pkg/kubelet/images"
 )
 
-// garbageOptions are the flags of what is removed when nobody uses it any more. Those of containers are flags only.
+// garbageOptions are the flags of garbage collection. Those of containers exist only as flags, not in the file.
 type garbageOptions struct {
 	imageHigh, imageLow int32
 	imageMinAge         time.Duration

@@ -63,8 +63,8 @@ func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, 
 	})
 }
 
-// access returns how clients are authenticated and authorized by the configuration. Without clients (nil) certificates
-// authenticate nobody.
+// access returns how clients are authenticated and authorized by the configuration. Without clients (nil), certificates
+// do not authenticate.
 func access(c *kubeletconfig.KubeletConfiguration, clients authorities.Source,
 	connection *rest.Config) (delegated.Authenticator, delegated.Authorizer, error) {
 	asked, err := delegated.NewClient(connection)

@@ -64,7 +64,7 @@ func newContainers(ctx context.Context, cfg *Config, r reporting, s signals) (_ 
 	return c, nil
 }
 
-// dial waits for the runtime for at most dialTimeout: on most nodes it starts beside the kubelet.
+// dial waits for the runtime for at most dialTimeout: on most nodes it starts at the same time as the kubelet.
 func dial(ctx context.Context, cfg *Config, r reporting, groups *cgroup.Manager) (*cri.Client, error) {
 	to, podsDir := cfg.Runtime, cfg.podsDir()
 	to.CgroupV2 = groups.Version() == 2

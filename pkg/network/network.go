@@ -1,5 +1,5 @@
-// Package network is a node's part of the pod network, beside what CNI plug-ins do for each pod: how the runtime is to
-// call them, the ways to other nodes' pods, and who may reach the node's own. Subpackages carry it out.
+// Package network is a node's part of the pod network, apart from what CNI plug-ins do for each pod: how the runtime
+// calls them, the routes to other nodes' pods, and who may reach the node's own. Subpackages carry it out.
 package network
 
 import (
@@ -44,9 +44,10 @@ func nodeOf(n *corev1.Node) nodeFacts {
 	return out
 }
 
-// routesOf are the ways to other nodes' pods: pod CIDR to the node's address of the same family. The node itself, and
-// nodes without addresses yet, have none. Who writes nodes rules over the pods' network alone: a pod CIDR outside of
-// pods, if they have a prefix of its family, is ignored, as it could lead any traffic of this node elsewhere.
+// routesOf returns the routes to other nodes' pods: pod CIDR to the node's address of the same family. The node itself,
+// and nodes without addresses yet, have none. A user who may write nodes rules over the pods' network alone: a pod CIDR
+// outside of pods, if they have a prefix of its family, is ignored, because it could lead any traffic of this node
+// elsewhere.
 func routesOf(nodes map[string]nodeFacts, self string, pods []netip.Prefix) map[netip.Prefix]netip.Addr {
 	out := map[netip.Prefix]netip.Addr{}
 	for name, n := range nodes {

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// diff gathers changes and writes them in the order the kernel needs: containers before what refers to them, elements
-// go before elements come, and what is unused goes last.
+// diff gathers changes and writes them in the order that the kernel needs: containers before what refers to them, old
+// elements before new ones, and what is unused last. A transaction in another order is refused as a whole.
 type diff struct {
 	tx                     *knftables.Transaction
 	newSets, oldSets       map[string]Set
@@ -61,9 +61,9 @@ func (d *diff) parts(old, next Fragment) {
 	}
 }
 
-// over makes a plan that starts from nothing start from a table that has left, names by object type. What is planned
-// and there already is emptied first, except for the sets that the kernel fills: their elements stay. What is not
-// planned goes.
+// over adapts a plan that starts from nothing to a table that still has left, names by object type. Planned objects
+// that exist are emptied first, except for sets that the kernel fills: their elements stay. Objects that are not
+// planned go.
 func (d *diff) over(left map[string][]string) {
 	for _, name := range left["chain"] {
 		if c, stays := d.newChains[name]; stays {

@@ -36,7 +36,7 @@ type Set struct {
 	Seconds int32
 }
 
-// Element is a place in a set or map; its parts are joined by " . ". The value beside it is empty for sets.
+// Element is a place in a set or map; its parts are joined by " . ". A map's value is kept next to it, "" for sets.
 type Element struct{ In, Key string }
 
 // NewFragment returns an empty fragment.

@@ -10,16 +10,16 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// Ledger brings one table of one family to what its parts should be, one part for each K and under the zero K what is
-// always there. Its methods must not be called concurrently.
+// Ledger brings one table of one family to what its parts should be: one part for each K, and under the zero K what
+// always exists. Its methods must not be called concurrently.
 type Ledger[K comparable] struct {
 	LedgerConfig[K]
 
 	books *books[K]
-	// pending is what parts should be and are not yet; an empty fragment is a part that is gone.
+	// pending has the parts that are not yet as they should be; an empty fragment is a part that is gone.
 	pending map[K]Fragment
-	// refused are the pending parts that the kernel would not take. They are tried apart from the others, so that these
-	// cost nothing again.
+	// refused has the pending parts that the kernel did not take. They are tried apart from the others, so that these
+	// are written in one transaction.
 	refused map[K]bool
 	// written is set while the kernel is known to hold what the books say.
 	written bool
@@ -32,28 +32,28 @@ type LedgerConfig[K comparable] struct {
 	Tool knftables.Interface
 	// Family is "ip" or "ip6".
 	Family string
-	// Table is the table's name; Whose is said in its comment.
+	// Table is the table's name; its comment says Whose it is.
 	Table, Whose string
-	// Entrance is the chain that stands for the whole table: if it has no rules, somebody has flushed them all.
+	// Entrance is the chain that stands for the whole table: if it has no rules, they have all been flushed.
 	Entrance string
 	Compare  func(a, b K) int
-	// Conflict hears of a part that claims an element which owner has.
+	// Conflict, if set, receives a part that claims an element which owner has.
 	Conflict func(part, owner K, key string)
 	Log      *slog.Logger
 }
 
-// NewLedger returns a ledger of which nothing is written yet.
+// NewLedger returns a ledger that has written nothing yet.
 func NewLedger[K comparable](c LedgerConfig[K]) *Ledger[K] {
 	return &Ledger[K]{LedgerConfig: c, books: newBooks[K](), pending: map[K]Fragment{}, refused: map[K]bool{}}
 }
 
-// Pending is what a part should be and is not yet, an empty fragment if it is as it should be.
+// Pending returns what a part should be and is not yet, an empty fragment if it is as it should be.
 func (l *Ledger[K]) Pending(part K) Fragment { return l.pending[part] }
 
-// Retry has what was refused tried with everything else, not apart from it.
+// Retry makes the next Flush try refused parts together with everything else.
 func (l *Ledger[K]) Retry() { clear(l.refused) }
 
-// Put notes what a part should be.
+// Put records what a part should be.
 func (l *Ledger[K]) Put(name K, f Fragment) {
 	have := l.books.parts[name]
 	if have.equal(f) {
@@ -64,11 +64,11 @@ func (l *Ledger[K]) Put(name K, f Fragment) {
 	l.pending[name] = f
 }
 
-// Flush writes what was put and could not be written before. It returns the parts that the kernel refuses, which stay
+// Flush writes what was put, or could not be written before. It returns the parts that the kernel refuses, which stay
 // as they were, each with its reason; all others are written then. The error is set if nothing could be written.
 //
-// The whole table is written at first, when it is found broken (a firewall's restart flushes everything), and once
-// after a part was refused, in case that somebody else's change was the reason.
+// The whole table is written at first, when it is found broken (the restart of a firewall flushes everything), and once
+// after a part was refused, in case another program's change was the reason.
 func (l *Ledger[K]) Flush(ctx context.Context) (map[K]error, error) {
 	if l.written && len(l.pending) == 0 && !l.intact(ctx) {
 		l.Log.Warn("Somebody changed the nftables table, rewriting it", "family", l.Family, "table", l.Table)
@@ -88,8 +88,8 @@ func (l *Ledger[K]) Flush(ctx context.Context) (map[K]error, error) {
 // Whole reports whether the last Flush wrote, or tried to, the whole table.
 func (l *Ledger[K]) Whole() bool { return l.whole }
 
-// intact reports whether the kernel still has our table. One chain is looked at, which is cheap: firewalls flush or
-// delete whole tables, nobody edits single rules of ours. If the tool itself fails, there is nothing to be repaired.
+// intact reports whether the kernel still has our table. It looks at one chain, which is cheap: firewalls flush or
+// delete whole tables and do not edit single rules of ours. If the tool itself fails, there is nothing to repair.
 func (l *Ledger[K]) intact(ctx context.Context) bool {
 	rules, err := l.Tool.ListRules(ctx, l.Entrance)
 	if err != nil && !knftables.IsNotFound(err) {
@@ -99,7 +99,7 @@ func (l *Ledger[K]) intact(ctx context.Context) bool {
 	return len(rules) > 0
 }
 
-// transaction plans the way from g to the pending parts of names, and notes it in b.
+// transaction plans the changes from g to the pending parts of names, and records them in b.
 func (l *Ledger[K]) transaction(b *books[K], g ground, names []K) *knftables.Transaction {
 	next := map[K]Fragment{}
 	for _, name := range names {
@@ -121,7 +121,9 @@ func (l *Ledger[K]) transaction(b *books[K], g ground, names []K) *knftables.Tra
 	return tx
 }
 
-// plan fills d with the way from what b says to next, and notes it in b.
+// plan fills d with the changes from the state in b to next, and records them in b. Elements are released before any is
+// claimed, so that an element can move from one part to another in one transaction. Parts that wait for a released
+// element join the plan.
 func (l *Ledger[K]) plan(b *books[K], d *diff, next map[K]Fragment) {
 	names := slices.SortedFunc(maps.Keys(next), l.Compare)
 	freed := false
@@ -157,7 +159,8 @@ func release[K comparable](b *books[K], d *diff, name K, next Fragment) bool {
 	return freed
 }
 
-// claim plans everything else of a part and makes next that.
+// claim plans everything else about a part and records next as its state. An element that another part owns is left
+// out, and the part waits for it.
 func (l *Ledger[K]) claim(b *books[K], d *diff, name K, next Fragment) {
 	waited := b.waiting[name]
 	b.stopWaiting(name)

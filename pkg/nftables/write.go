@@ -9,21 +9,22 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// Bounds of one flush: checks spent on finding what the kernel refuses, and parts refused before that are tried again.
+// Bounds of one flush: dry runs spent on finding what the kernel refuses, and formerly refused parts that are tried
+// again.
 const (
 	maxChecks  = 64
 	maxRetries = 8
 )
 
-// ground is what a transaction starts from: what the books say, or, if whole, a table of which only the names in left
-// are known (by object type, as nft lists them). A whole table without left is deleted first.
+// ground is what a transaction starts from: the state in the books or, if whole, a table that is known only by the
+// names in left (by object type, as nft lists them). A whole table without left is deleted first.
 type ground struct {
 	whole bool
 	left  map[string][]string
 }
 
 // amend writes what is pending into a table that is as the books say: first what was never refused, in one transaction;
-// then some of the refused parts, each by itself.
+// then some of the refused parts, each in its own.
 func (l *Ledger[K]) amend(ctx context.Context) (map[K]error, error) {
 	var fresh, again []K
 	for name := range l.pending {
@@ -37,7 +38,7 @@ func (l *Ledger[K]) amend(ctx context.Context) (map[K]error, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Something of theirs may be missing in the kernel: the next flush writes everything, which heals that.
+	// Something that they refer to may be missing in the kernel: the next flush writes everything, which repairs that.
 	l.written = len(refused) == 0
 	for i, name := range again { // maps are in random order, so that each has its turn
 		err := errNotTried
@@ -52,8 +53,8 @@ func (l *Ledger[K]) amend(ctx context.Context) (map[K]error, error) {
 	return refused, nil
 }
 
-// rewrite writes the whole table over what an earlier proxy, or somebody else, left of it. Sets of clients stay, and so
-// do their endpoints (session affinity). If the kernel does not take that, the table is deleted and recreated.
+// rewrite writes the whole table over what an earlier proxy, or another program, left of it. Sets of clients stay, and
+// so their endpoints do too (session affinity). If the kernel does not take that, the table is deleted and recreated.
 func (l *Ledger[K]) rewrite(ctx context.Context) (map[K]error, error) {
 	g := ground{whole: true}
 	left, err := l.Tool.ListAll(ctx)
@@ -76,7 +77,7 @@ func (l *Ledger[K]) rewrite(ctx context.Context) (map[K]error, error) {
 	return refused, nil
 }
 
-// note keeps in mind which parts were refused.
+// note records which parts the kernel refused.
 func (l *Ledger[K]) note(refused map[K]error) {
 	for name, err := range refused {
 		if !errors.Is(err, errNotTried) {
@@ -85,11 +86,11 @@ func (l *Ledger[K]) note(refused map[K]error) {
 	}
 }
 
-// errNotTried is why a part was not written although nobody said that it cannot be.
+// errNotTried is why a part was not written although the kernel did not refuse it.
 var errNotTried = errors.New("left for the next round")
 
-// write writes the pending parts of names. If the kernel refuses them, those that are to blame are found by dry runs
-// and left out. The error is set if nothing could be written.
+// write writes the pending parts of names. If the kernel refuses them, dry runs find those that are to blame, which are
+// left out. The error is set if nothing could be written.
 func (l *Ledger[K]) write(ctx context.Context, g ground, names []K) (map[K]error, error) {
 	slices.SortFunc(names, l.Compare)
 	first := l.attempt(ctx, g, names, true)
@@ -151,8 +152,8 @@ func (s *sieve[K]) sift(ctx context.Context, names []K) {
 	}
 }
 
-// attempt runs one transaction with the pending parts of names, or only checks it. The books say afterwards what was
-// written.
+// attempt runs one transaction with the pending parts of names, or only checks it. Afterwards the books have what was
+// written; after a failure or a check they are as before.
 func (l *Ledger[K]) attempt(ctx context.Context, g ground, names []K, run bool) error {
 	b := l.books
 	if g.whole {

@@ -10,8 +10,9 @@ import (
 	"bonsai/pkg/boundedfrequency"
 )
 
-// Backend writes Updates down. After an error the next Update has what changed meanwhile; the backend must then repair
-// what it missed. An error that is or wraps a *Refused says that only the services it names are missing.
+// Backend writes Updates to the kernel. After an error the next Update has what changed meanwhile; the backend must
+// then also repair what it missed. An error that is or wraps a *Refused means that only the services it names are
+// missing.
 type Backend interface {
 	Apply(ctx context.Context, u Update) error
 }
@@ -19,16 +20,17 @@ type Backend interface {
 // Loop takes changes from State to the backends: at once when it was quiet, and at most every MinPeriod under load.
 type Loop struct {
 	State *State
-	// Backends write what health depends on. Extras are tried after them, and again after an error, but a node of which
-	// one route cannot be set yet is still healthy. After an error of Backends the services it concerns are reported
-	// again: an Extra that looks after what old rules left behind must look once more when they are gone.
+	// Backends write what the node's health depends on. Extras run after them, and again after an error; a node that
+	// cannot set one route yet is still healthy. After an error of Backends, the services that it concerns are reported
+	// again: an Extra that cleans up after old rules must look once more when they are gone.
 	Backends, Extras []Backend
 	// Settle is how long further changes may join the first one; MinPeriod the shortest time between two rounds.
 	Settle, MinPeriod time.Duration
 	// Resync repeats a round without changes, which lets backends repair what others broke. 0 never does.
 	Resync time.Duration
-	// Begin hears that a round of a Backend begins, Done how long it took and how it fared: refused is the number of
-	// services that were refused while all others were written, err is why nothing could be. i is the Backend's place.
+	// Begin is called when a round of a Backend begins, Done with how long it took and its result: refused is the
+	// number of services that were refused while all others were written, err is why nothing could be written. i is the
+	// Backend's index.
 	Begin func(i int)
 	Done  func(i int, took time.Duration, refused int, err error)
 	Log   *slog.Logger
@@ -40,7 +42,8 @@ func (l *Loop) Run(ctx context.Context) error {
 	return p.Run(ctx, l.State, l.round)
 }
 
-// round tells every backend, whatever the others say.
+// round applies the changes to every backend, whatever the others return. What failed is reported again by the next
+// Take, so that a round that failed is repeated with what changed since.
 func (l *Loop) round(ctx context.Context) error {
 	u := l.State.Take()
 	var whole error

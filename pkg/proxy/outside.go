@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// outside decides which external and load balancer addresses of services are accepted. Who may create a Service may
-// write any address there, and would get the traffic to it on every node (CVE-2020-8554). What is inside the cluster,
-// or what nodes need to be part of it, is nobody's to take: the ranges of cluster IPs, every cluster IP even if the
-// ranges are not known, the addresses of API servers, of nodes and of the routers next to this one, and addresses that
-// mean the node itself or its link.
+// outside decides which external and load balancer addresses of services are accepted. A user who may create a Service
+// may write any address there, and would get the traffic to it on every node (CVE-2020-8554). So addresses that belong
+// to the cluster, or that nodes need to be part of it, are never accepted: the ranges of cluster IPs, every cluster IP
+// even if the ranges are unknown, the addresses of API servers, of nodes and of the routers next to this one, and
+// addresses that mean the node itself or its link.
 type outside struct {
 	ranges []netip.Prefix
 	// owners counts the services, nodes and others that have an address; wanted has the services that name it as an

@@ -13,15 +13,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// State collects the objects of the cluster as a node's proxy sees them, and knows what changed since the last Take.
-// Its methods may be called from several goroutines.
+// State collects the objects of the cluster as a node's proxy sees them, and knows what changed since the last Take. It
+// is safe for concurrent use.
 type State struct {
 	node string
-	// Queued hears, under the state's lock, that there is something to Take. It may be set before anything is fed.
+	// Queued is called, under the state's lock, when there is something to Take. It may be set before anything is fed.
 	Queued func()
 	wake   chan struct{} // has room for one: Take gives everything that changed, however often
 
-	// mu guards all below: the API's watches change them, one goroutine per kind, while the loop takes. Nothing is
+	// mu guards everything below: the API's watches change it, one goroutine per kind, while the loop takes. Nothing is
 	// written to the kernel under it.
 	mu       sync.Mutex
 	services map[Name]serviceFacts
@@ -33,19 +33,19 @@ type State struct {
 	nodes        map[string]nodeFacts
 	dirty        map[Name]bool
 	listed       map[string]bool
-	// Of services and slices: what changed, and what of that the next Take will report.
+	// changes counts, for services and for slices, what changed, and the part that the next Take will report.
 	changes [2]changes
 	// triggers are those of the slices that the next Take will report, the earliest of each.
 	triggers map[Name]trigger
 }
 
-// The places of changes.
+// The indices of changes.
 const (
 	ofServices = iota
 	ofSlices
 )
 
-// changes are counted for those who watch the proxy.
+// changes are counted for the proxy's metrics.
 type changes struct {
 	total   int
 	pending map[Name]bool
@@ -84,8 +84,7 @@ type Update struct {
 	Addresses []netip.Addr
 	// ServiceCIDRs are cluster IPs whether a service has them yet or not, in order.
 	ServiceCIDRs []netip.Prefix
-	// Triggers are the changes in the cluster that the endpoints among Services come from. What was there at first is
-	// none.
+	// Triggers are the changes in the cluster that the endpoints among Services come from. The first list has none.
 	Triggers []trigger
 }
 
@@ -98,22 +97,23 @@ type Health struct {
 // Changed fires after a change.
 func (s *State) Changed() <-chan struct{} { return s.wake }
 
-// Ready is set once services, slices and nodes were listed: before that an Update would remove what is only not known
-// yet.
+// Ready reports whether services, slices and nodes were listed: before that, an Update would remove the rules of what
+// is only not known yet.
 func (s *State) Ready() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.listed["services"] && s.listed["slices"] && s.listed["nodes"]
 }
 
-// Leaving is set while the node is being deleted.
+// Leaving reports whether the node is being deleted.
 func (s *State) Leaving() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.nodes[s.node].Leaving
 }
 
-// Take returns what changed since the last call.
+// Take returns what changed since the last call and forgets it. Decisions (portsOf) are made here, once for all changes
+// that came meanwhile.
 func (s *State) Take() Update {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,7 @@ func (s *State) Take() Update {
 	return u
 }
 
-// ServiceChanges tells how many services came, changed or went, and how many of them the next Take will report.
+// ServiceChanges returns how many services came, changed or went, and how many of them the next Take will report.
 func (s *State) ServiceChanges() (total, pending int) { return s.changesOf(ofServices) }
 
 // EndpointChanges is ServiceChanges of endpoint slices.
@@ -156,7 +156,8 @@ func (s *State) changesOf(kind int) (total, pending int) {
 	return c.total, len(c.pending)
 }
 
-// Again has the next Take report services once more. It wakes nobody.
+// Again makes the next Take report services once more. It does not fire Changed: the loop repeats a failed round
+// itself.
 func (s *State) Again(services iter.Seq[Name]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +179,7 @@ func localEndpoints(all []sliceFacts, node string) int {
 	return len(seen)
 }
 
-// changed must be called with mu held.
+// changedLocked fires Changed. The caller holds mu.
 func (s *State) changedLocked() {
 	s.Queued()
 	select {
@@ -187,18 +188,19 @@ func (s *State) changedLocked() {
 	}
 }
 
+// touchLocked makes the next Take report a service.
 func (s *State) touchLocked(name Name) {
 	s.dirty[name] = true
 	s.changedLocked()
 }
 
-// listedLocked notes that a kind is known completely.
+// listedLocked records that a kind is known completely.
 func (s *State) listedLocked(kind string) {
 	s.listed[kind] = true
 	s.changedLocked()
 }
 
-// setServiceLocked stores svc; unchanged facts (an annotation changed) wake nobody.
+// setServiceLocked stores svc. Unchanged facts, as when only an annotation changed, do not fire Changed.
 func (s *State) setServiceLocked(svc serviceFacts) {
 	old, known := s.services[svc.Name]
 	if known && reflect.DeepEqual(old, svc) {
@@ -222,7 +224,7 @@ func (s *State) dropServiceLocked(name Name) {
 	}
 }
 
-// setServiceCIDRLocked stores the ranges of an object, which is gone without any.
+// setServiceCIDRLocked stores the ranges of an object; without ranges the object is gone.
 func (s *State) setServiceCIDRLocked(name string, ranges []netip.Prefix) {
 	if slices.Equal(s.serviceCIDRs[name], ranges) {
 		return
@@ -239,16 +241,16 @@ func (s *State) setServiceCIDRLocked(name string, ranges []netip.Prefix) {
 	s.changedLocked()
 }
 
-// Protect keeps services from taking addresses that the node needs, as those of its API server, for as long as the
-// State is there.
+// Protect keeps services from taking addresses that the node needs, such as those of its API server, for the life of
+// the State.
 func (s *State) Protect(list []netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.concernLocked(s.outside.own(list))
 }
 
-// apiServers are the addresses of API servers that a slice has: the one that they write themselves. Users can make
-// others of its Service.
+// apiServers returns the addresses of API servers in a slice. Only the slice that they write themselves counts: users
+// can make others for its Service.
 func apiServers(sl sliceFacts) (out []netip.Addr) {
 	if sl.Key == (Name{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}) {
 		for _, e := range sl.Endpoints {
@@ -258,19 +260,20 @@ func apiServers(sl sliceFacts) (out []netip.Addr) {
 	return out
 }
 
-// concernLocked has services reported whose outside addresses are decided differently since an owner of addresses or a
-// range of cluster IPs came or went.
+// concernLocked makes the next Take report the services whose outside addresses are decided differently because an
+// owner of addresses or a range of cluster IPs came or went.
 func (s *State) concernLocked(names []Name) {
 	for _, name := range names {
 		s.touchLocked(name)
 	}
 }
 
+// setSliceLocked stores a slice. A slice may move to another service; then the first one loses it.
 func (s *State) setSliceLocked(sl sliceFacts) {
 	if owner, ok := s.owners[sl.Key]; ok && owner != sl.Service {
 		s.dropSliceLocked(sl.Key)
 	}
-	trigger := trigger{sl.Six, sl.Trigger}
+	latest := trigger{sl.Six, sl.Trigger}
 	sl.Trigger = time.Time{} // is not kept: a slice that says the same again is no change
 	old, ok := s.slices[sl.Service][sl.Key]
 	if ok && reflect.DeepEqual(old, sl) {
@@ -286,8 +289,8 @@ func (s *State) setSliceLocked(sl sliceFacts) {
 	if _, ok := s.services[sl.Service]; !ok {
 		return
 	}
-	if _, earlier := s.triggers[sl.Key]; !earlier && !trigger.At.IsZero() && s.listed["slices"] {
-		s.triggers[sl.Key] = trigger
+	if _, earlier := s.triggers[sl.Key]; !earlier && !latest.At.IsZero() && s.listed["slices"] {
+		s.triggers[sl.Key] = latest
 	}
 	s.touchLocked(sl.Service)
 }
@@ -309,6 +312,7 @@ func (s *State) dropSliceLocked(key Name) {
 	}
 }
 
+// setNodeLocked stores a node. If this node's zone changes, all services are decided again: hints depend on it.
 func (s *State) setNodeLocked(n nodeFacts) {
 	old, known := s.nodes[n.Name]
 	if known && reflect.DeepEqual(old, n) {

@@ -173,8 +173,7 @@ func New(cfg Config) (*Executor, error) {
 	return &Executor{cfg: cfg, turns: newTurns()}, nil
 }
 
-// Pod is what an Executor remembers about a pod between its steps. It belongs to the pod's worker; nobody else touches
-// it, so it has no lock.
+// Pod is what an Executor remembers about a pod between its steps. Only the pod's worker touches it, so it has no lock.
 type Pod struct {
 	// prepared: the pod has what it needs of the node, and mounts is set.
 	prepared bool

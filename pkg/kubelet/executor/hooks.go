@@ -17,7 +17,7 @@ import (
 )
 
 // hook runs one lifecycle handler and waits until it or ctx ends. It reads the pod's address from the runtime, because
-// it also runs at a pod's end, when nobody has gathered facts.
+// it also runs at a pod's end, without the facts of a round.
 func (e *Executor) hook(ctx context.Context, pod *corev1.Pod, c *corev1.Container, id string,
 	h *corev1.LifecycleHandler) error {
 	switch {

@@ -23,7 +23,7 @@ func NewChanges() *Changes { return &Changes{pods: map[types.UID]notify.Signal{}
 // Notify reports that something happened to a pod. It does not block.
 func (c *Changes) Notify(uid types.UID) {
 	c.mu.Lock()
-	s := c.pods[uid] // nil, which nobody receives from, for a pod that no worker has begun with
+	s := c.pods[uid] // nil for a pod that no worker has begun with: its Notify has no effect
 	c.mu.Unlock()
 	s.Notify()
 }

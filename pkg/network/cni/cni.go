@@ -96,7 +96,7 @@ func marshal(l list) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// replaceFile writes beside path, under a name no runtime reads, and renames.
+// replaceFile writes next to path, under a name that no runtime reads, and renames.
 func replaceFile(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".network-*.tmp")
 	if err != nil {

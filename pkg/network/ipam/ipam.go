@@ -1,7 +1,7 @@
-// Package ipam is what a CNI plug-in for addresses does: it takes the configuration of host-local, keeps its files
-// (https://www.cni.dev/plugins/current/ipam/host-local/), and remembers besides which pod had which addresses. A pod
-// whose sandbox is made again, after a restart of the node for one, has its addresses again; a new pod gets those that
-// nobody had, or had longest ago.
+// Package ipam is a CNI plug-in for addresses. It takes the configuration of host-local, keeps its files
+// (https://www.cni.dev/plugins/current/ipam/host-local/), and also remembers which pod had which addresses. A pod whose
+// sandbox is made again, for example after a restart of the node, gets its addresses again. A new pod gets addresses
+// that were never used, or that have been free for the longest time.
 package ipam
 
 import (
@@ -76,7 +76,7 @@ func Add(args *skel.CmdArgs) error {
 	}
 	result := &current.Result{CNIVersion: current.ImplementedSpecVersion, Routes: c.config.Routes}
 	if result.IPs, err = c.add(args.ContainerID, args.IfName); err != nil {
-		// What has been taken of some range sets is nobody's.
+		// Give back what was taken from some of the range sets.
 		return errors.Join(err, c.store.ReleaseByID(args.ContainerID, args.IfName), c.close())
 	}
 	if err := c.close(); err != nil {

@@ -175,9 +175,9 @@ func isolationFragment(ip, key string, i *network.Isolation) nftables.Fragment {
 	if ip == "ip6" {
 		icmp = "icmpv6"
 	}
-	// A client on the same machine is told of ICMP's word while it still holds its socket, and believes it only the
-	// second time, after a second; a reset it believes at once. But the kernel sends a reset over a bridge without
-	// translating it back to the Service's address.
+	// A client on the same machine gets the ICMP message while it still holds its socket, and believes only the second
+	// one, after a second. It believes a reset at once. But the kernel sends a reset over a bridge without translating
+	// it back to the Service's address.
 	unreachable := " reject with " + icmp + " type admin-prohibited"
 	rules = append(rules, "ct state new ct status dnat"+unreachable,
 		"ct state new meta l4proto tcp reject with tcp reset", "ct state new"+unreachable, "drop")
@@ -232,7 +232,7 @@ func namedPortName(p network.NamedPort) string {
 	return "port-" + strings.ToLower(string(p.Protocol)) + "-" + p.Name
 }
 
-// digest is a name for a text that nftables could not read, and that nobody can choose to be another's.
+// digest returns a name for a text that nftables could not parse. Users cannot choose a text with another's digest.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return base32.StdEncoding.EncodeToString(sum[:])[:26]

@@ -84,7 +84,7 @@ func (t *PolicyTable) Apply(ctx context.Context, u network.PolicyUpdate) error {
 			t.rules.Put(part, silent(t.rules.Pending(part)))
 		}
 	}
-	// What names a refused policy was refused with it, and is nobody's fault.
+	// Parts that refer to a refused policy were refused with it, through no fault of their own.
 	t.rules.Retry()
 	still, err := t.rules.Flush(ctx)
 	if err != nil {

@@ -4,8 +4,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// namespace is what there is in one. It is kept also while the API has not told of it yet, or not any more: it is not
-// known then, and no selector selects it.
+// namespace has what belongs to one namespace. It may exist before the API has shown the namespace, or after it is
+// gone: it is unknown then, and no selector selects it.
 type namespace struct {
 	known    bool
 	labels   labels.Set

@@ -57,7 +57,7 @@ type State struct {
 
 var _ boundedfrequency.State = (*State)(nil)
 
-// isolation is one that pods are told to have.
+// isolation is an Isolation in use; pods counts the pods that have it.
 type isolation struct {
 	network.Isolation
 	pods int
@@ -242,7 +242,7 @@ func (s *State) namespaceLocked(name string) *namespace {
 	return ns
 }
 
-// forgetLocked drops a namespace of which nothing is known any more.
+// forgetLocked drops a namespace that is empty and unknown.
 func (s *State) forgetLocked(name string) {
 	if ns := s.namespaces[name]; ns != nil && !ns.known && len(ns.pods)+len(ns.policies)+len(ns.groups) == 0 {
 		delete(s.namespaces, name)

@@ -72,7 +72,7 @@ func protocol(p *corev1.Protocol) corev1.Protocol {
 	return *p
 }
 
-// setPodLocked takes in a pod; unchanged facts (the status says something else) wake nobody.
+// setPodLocked stores a pod. Unchanged facts, as when only the status says something else, do not fire Changed.
 func (s *State) setPodLocked(name network.Name, f podFacts) {
 	p := s.pods[name]
 	if p != nil && reflect.DeepEqual(p.podFacts, f) {

@@ -48,7 +48,7 @@ func compile(p *networkingv1.NetworkPolicy) *policy {
 	return out
 }
 
-// selector: one that cannot be read, which the API server lets nobody write, selects nothing.
+// selector converts a label selector. An invalid one, which the API server does not store, selects nothing.
 func selector(s *metav1.LabelSelector) labels.Selector {
 	out, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {

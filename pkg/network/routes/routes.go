@@ -1,5 +1,5 @@
-// Package routes keeps the routes to other nodes' pods in the kernel's main table, marked with a protocol number of our
-// own so that nobody else's are touched.
+// Package routes keeps the routes to other nodes' pods in the kernel's main table. They have a protocol number of our
+// own, so that other routes are not touched.
 package routes
 
 import (

@@ -23,8 +23,8 @@ type Table struct {
 	had map[proxy.Name][]proxy.Port
 	// suspect are the addresses of services that changed since the kernel's table was last searched without an error.
 	suspect map[netip.AddrPort]bool
-	// nodePorts tells what local is: the machine's addresses that take node ports, as they were when that could last be
-	// told.
+	// nodePorts returns local: the machine's addresses that take node ports, as of the last time that they could be
+	// read.
 	nodePorts NodePorts
 	local     []netip.Addr
 	// forget deletes the entries of a family that the filter matches.

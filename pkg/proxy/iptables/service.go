@@ -11,7 +11,7 @@ import (
 
 // fragment is what one service adds to the rules of a family.
 type fragment struct {
-	// chains are those of the nat table that nobody else has.
+	// chains are the chains of the nat table that only this service uses.
 	chains map[string][]string
 	// common are its rules in the chains that all services share.
 	common map[chainRef][]string
@@ -105,8 +105,7 @@ func (w *writer) exposed() {
 	for _, a := range w.p.ExternalIPs {
 		each(a, "external IP", target)
 	}
-	// Whom the ranges let through is translated and passes the firewall. Without endpoints nobody is, and all are
-	// refused.
+	// Clients within the ranges are translated and pass the firewall. Without endpoints none is, and all are refused.
 	balanced, ranged := target, target != "" && len(w.p.SourceRanges) > 0
 	if ranged && len(w.p.LoadBalancerIPs) > 0 {
 		balanced = w.sources(target)
@@ -226,7 +225,8 @@ func (w *writer) endpoint(e netip.AddrPort) string {
 	return name
 }
 
-// pods matches packets of pods in an address's family, whose range is the only one; "" if nobody knows which these are.
+// pods returns the match for packets of pods in an address's family, which has one range; "" if the configuration does
+// not say which these are.
 func (c *Config) pods(like netip.Addr) string {
 	if c.PodInterface != "" {
 		name, some := strings.CutSuffix(c.PodInterface, "*")

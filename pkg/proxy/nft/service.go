@@ -115,9 +115,9 @@ func (w *writer) external() string {
 	return name
 }
 
-// balancer writes the chain that chooses one endpoint, and returns its name. Where nothing else is to be done it
-// translates at once: on another node nobody is balanced to himself, and without affinity no client stays. A chain for
-// each endpoint costs the kernel at every change, whichever, and most endpoints are on other nodes.
+// balancer writes the chain that chooses one endpoint, and returns its name. If nothing else is to be done, the chain
+// translates at once: on another node no client is balanced to itself, and without affinity no client stays. A chain
+// for each endpoint would cost the kernel at every change of any chain, and most endpoints are on other nodes.
 func (w *writer) balancer(local bool) string {
 	kind, endpoints := "service", w.p.Cluster
 	if local {
@@ -172,7 +172,7 @@ func (w *writer) masquerade() []string {
 	return nil
 }
 
-// pods match packets of pods, and of others; "" if nobody knows which these are.
+// pods returns matches for packets of pods and of others; "" if the configuration does not say which these are.
 func (c *Config) pods(ip string) (pods, others string) {
 	if c.PodInterface != "" {
 		return `iifname "` + c.PodInterface + `"`, `iifname != "` + c.PodInterface + `"`

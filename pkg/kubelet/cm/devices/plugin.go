@@ -56,7 +56,7 @@ func (m *Manager) connect(ctx context.Context, resource, endpoint string,
 		m.resources[resource] = k
 	}
 	if k.plugin != nil {
-		k.plugin.conn.Close() // ends its stream; an error tells that it has ended
+		k.plugin.conn.Close() // ends its stream; an error means that it has ended
 	}
 	k.plugin = p
 	m.cfg.Metrics.PluginRegistered(resource)
