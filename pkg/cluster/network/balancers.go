@@ -15,8 +15,9 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// BalancerGateways returns the addresses of nodes by which the host reaches load balancers, in order: of nodes that
-// are Ready and not excluded from balancers. Addresses outside the node networks are ignored, as with routes to pods.
+// BalancerGateways returns the addresses of the nodes by which the host reaches load balancers, in order: nodes that
+// are Ready and not excluded from balancers. It ignores addresses outside the node networks: whoever may write a Node
+// must not lead the host elsewhere.
 func BalancerGateways(c plan.Config, nodes []*corev1.Node) []netip.Addr {
 	var out []netip.Addr
 	for _, n := range nodes {
@@ -34,7 +35,8 @@ func BalancerGateways(c plan.Config, nodes []*corev1.Node) []netip.Addr {
 }
 
 // RouteThrough sets the host's routes to addresses of balancers or Services through gateways of their families;
-// kube-proxy of any node forwards them. Without gateways it removes the routes. They go with the link.
+// kube-proxy of any node forwards the packets. Without gateways it removes the routes. They go with the link, so Remove
+// need not know them.
 func RouteThrough(c plan.Config, subnets []netip.Prefix, gateways []netip.Addr) error {
 	link, err := netlink.LinkByName(c.Mark())
 	if err != nil {

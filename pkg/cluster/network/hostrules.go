@@ -9,16 +9,15 @@ import (
 )
 
 // HostRules returns the host's packet rules, a table for each family. They
-//   - keep addresses of nodes, pods and Services from leaving the machine;
-//   - keep others from coming in: the host forwards for its nodes, and would forward for its neighbours, too;
-//   - masquerade what leaves, if there is egress. Without it, nodes and pods reach nothing of the host but the API
-//     server and the registries
-//     that images are to be asked of (--registry-mirror);
+//   - keep the addresses of nodes, pods and Services from leaving the machine;
+//   - keep others out: the host forwards for its nodes, and would forward for its neighbors as well;
+//   - masquerade what leaves, if there is egress. Without it, nodes and pods reach nothing of the host except the API
+//     server and the registry mirrors (--registry-mirror);
 //   - lead this machine's own clients from loopback to the API server.
 //
 // A packet must pass the base chains of all tables, so what is dropped here stays dropped, whatever Docker, ufw or
-// firewalld accept. Nothing of IPv6 leaves: the networks are known on this machine alone, and a host that is a router
-// would no longer listen to other routers.
+// firewalld accept. Nothing of IPv6 leaves: only this machine knows the networks, and a host that is a router would no
+// longer listen to other routers.
 func HostRules(c plan.Config) string {
 	rules := ""
 	for _, six := range []bool{false, true} {
@@ -30,7 +29,7 @@ func HostRules(c plan.Config) string {
 	return rules
 }
 
-// family returns the networks of IPv6, or those of IPv4.
+// family returns the networks of one family.
 func family(networks []netip.Prefix, six bool) []netip.Prefix {
 	var out []netip.Prefix
 	for _, n := range networks {
@@ -50,10 +49,13 @@ func nftSet(networks []netip.Prefix) string {
 	return "{ " + strings.Join(texts, ", ") + " }"
 }
 
-// joinedSet is the set of the table that has the addresses of joined machines (admitJoined).
+// joinedSet is the set with the addresses of joined machines. It is empty at first; admitJoined fills it.
 const joinedSet = "joined"
 
 // rulesOf returns the table of one family, in which the cluster has the networks own.
+//
+// In each chain the order decides: first the answers to what the cluster itself began, then joined machines, then the
+// refusal of everybody else.
 func rulesOf(c plan.Config, six bool, own []netip.Prefix) string {
 	ip := "ip" // the table's family, and the header's name
 	if six {
@@ -64,7 +66,7 @@ func rulesOf(c plan.Config, six bool, own []netip.Prefix) string {
 	mark := c.Mark()
 	say("table %s %s {", ip, mark)
 	admitted := ""
-	if c.IsJoinable() && !six { // what comes from a machine that has joined, and from its pods
+	if c.IsJoinable() && !six { // packets from machines that have joined, and from their pods
 		say("\tset %s { type ipv4_addr; }", joinedSet)
 		admitted = fmt.Sprintf("\t\tiifname != %q ip saddr @%s accept\n\t\tiifname != %[1]q ip saddr %[3]s accept",
 			mark, joinedSet, nftSet(c.Networks().Pods()))
@@ -76,8 +78,8 @@ func rulesOf(c plan.Config, six bool, own []netip.Prefix) string {
 		say("%s", strings.ReplaceAll(admitted, "iifname", fmt.Sprintf("oifname %q iifname", mark)))
 	}
 	say("\t\toifname %q iifname != %[1]q drop", mark)
-	// Else pods are on other machines, too, by the routes to them; for others there is makeNetwork's unreachable
-	// route.
+	// In a joinable cluster some pods are on other machines, and routes lead there. Addresses without such a route meet
+	// the unreachable route of Make.
 	if !c.IsJoinable() {
 		say("\t\tiifname %q oifname != %[1]q %s daddr %s drop", mark, ip, nftSet(own))
 	}
@@ -99,7 +101,7 @@ func rulesOf(c plan.Config, six bool, own []netip.Prefix) string {
 		for _, at := range plan.MirrorAddresses(c.Mirrors, six) {
 			say("\t\tiifname %q %s daddr %s tcp dport %d accept", mark, ip, at.Addr(), at.Port())
 		}
-		say("\t\tiifname %q ct state new drop", mark) // what is no connection, as neighbour discovery, has no state
+		say("\t\tiifname %q ct state new drop", mark) // neighbor discovery is no connection, and so not new
 	}
 	say("\t}")
 

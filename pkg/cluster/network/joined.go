@@ -17,8 +17,8 @@ import (
 	"bonsai/pkg/netdump"
 )
 
-// reachCluster leads to the node network of the cluster by the machine that has its control plane, and lets pods
-// reach everything else as this machine.
+// reachCluster makes a route to the node network of the cluster, over the machine with its control plane, and lets pods
+// reach everything else with this machine's address.
 func reachCluster(ctx context.Context, c plan.Config) error {
 	route := &netlink.Route{Dst: host.IPNet(c.NodeSubnet), Gw: c.Joined.Server.Addr().AsSlice(), Priority: int(c.ID())}
 	if err := netlink.RouteAdd(route); errors.Is(err, unix.ENETUNREACH) {
@@ -39,8 +39,9 @@ func reachCluster(ctx context.Context, c plan.Config) error {
 `, c.Mark(), c.PodSubnet, c.NodeSubnet, c.PodSubnet, plan.PodBridge))
 }
 
-// leaveCluster removes from the machine's own network what the node's kube-proxy, bonsai-network and CNI plug-ins
-// made, and what reachCluster made without the cluster's mark.
+// leaveCluster removes from the machine's own network what the node's kube-proxy, bonsai-network and CNI plug-ins made
+// there, and what reachCluster made without the cluster's mark. It deletes the bridge only if that has an address of
+// the cluster's pods: another program may use the same name.
 func leaveCluster(ctx context.Context, c plan.Config) error {
 	errs := []error{host.CloseForward(ctx, plan.PodBridge)}
 	for _, agent := range []string{"kube-proxy", "bonsai-network"} {
@@ -61,7 +62,7 @@ func leaveCluster(ctx context.Context, c plan.Config) error {
 	return errors.Join(errs...)
 }
 
-// joinedMachines returns the addresses of nodes on other machines, in order.
+// joinedMachines returns the addresses of the nodes on other machines, in order.
 func joinedMachines(c plan.Config, nodes []*corev1.Node) []netip.Addr {
 	var out []netip.Addr
 	for _, n := range nodes {
@@ -75,7 +76,8 @@ func joinedMachines(c plan.Config, nodes []*corev1.Node) []netip.Addr {
 	return slices.Compact(out)
 }
 
-// admitJoined lets these machines into the node network, and no others.
+// admitJoined lets these machines into the node network, and no others. nft applies the script as a whole, so that none
+// of them is shut out in between.
 func admitJoined(ctx context.Context, c plan.Config, machines []netip.Addr) error {
 	script := fmt.Sprintf("flush set ip %s %s\n", c.Mark(), joinedSet)
 	for _, a := range machines {

@@ -25,11 +25,9 @@ import (
 	"bonsai/pkg/netdump"
 )
 
-// healthPeriod is how often nodes are asked which of them have endpoints of a Service, healthTimeout how long an
-// answer may take.
 const (
-	// healthPeriod is how often nodes are asked which of them have endpoints of a Service, and healthTimeout how long
-	// an answer may take.
+	// healthPeriod is the time between two questions to the nodes about their endpoints of a Service. healthTimeout
+	// bounds one answer, so that a dead node delays the others by one period at most.
 	healthPeriod  = time.Second
 	healthTimeout = time.Second
 )
@@ -52,15 +50,15 @@ func (g *Gateways) get() []netip.Addr {
 	return g.all
 }
 
-// localBalancer is a load balancer that only nodes with endpoints answer for (externalTrafficPolicy: Local). They say
-// so at a port of its own.
+// localBalancer is a load balancer with externalTrafficPolicy Local: only nodes with endpoints answer for it. Each node
+// reports that at the health check port of the Service.
 type localBalancer struct {
 	addresses   []netip.Addr
 	healthCheck int32
 }
 
-// localBalancers returns those of the Services whose addresses are in the range of the cluster's balancers. Nothing
-// else that is written into a Service's status leads the host anywhere.
+// localBalancers returns the balancers of policy Local among the Services. Only addresses in the range of the cluster's
+// balancers count: nothing else that somebody writes into a Service's status leads the host anywhere.
 func localBalancers(c plan.Config, services []*corev1.Service) []localBalancer {
 	var out []localBalancer
 	for _, svc := range services {
@@ -85,9 +83,9 @@ func localBalancers(c plan.Config, services []*corev1.Service) []localBalancer {
 	return out
 }
 
-// FollowLocalBalancers keeps the host's routes to load balancers of policy Local through the nodes that have
-// endpoints, until ctx ends. An address without such a route is reached as all balancers are, and the nodes'
-// kube-proxy drops it.
+// FollowLocalBalancers keeps the host's routes to load balancers of policy Local through the nodes that have endpoints,
+// until ctx ends. The host reaches an address without such a route as it reaches all balancers, and the nodes'
+// kube-proxy drops the packets.
 func FollowLocalBalancers(ctx context.Context, c plan.Config, nodes *Gateways, log *slog.Logger) {
 	client, err := client.Core(c)
 	if err != nil {
@@ -126,7 +124,8 @@ func FollowLocalBalancers(ctx context.Context, c plan.Config, nodes *Gateways, l
 	}
 }
 
-// routeLocally sets the routes to balancers; set has those that are there, with their gateways.
+// routeLocally sets the routes to balancers. set has the present routes with their gateways. If a route cannot be set,
+// set keeps its earlier state, so that the next round tries again.
 func routeLocally(ctx context.Context, c plan.Config, balancers []localBalancer, nodes []netip.Addr,
 	set map[netip.Addr][]netip.Addr, log *slog.Logger) {
 	want := map[netip.Addr][]netip.Addr{}
@@ -160,9 +159,8 @@ func routeLocally(ctx context.Context, c plan.Config, balancers []localBalancer,
 	}
 }
 
-// balancerRoutes are the routes to single balancers that an earlier life of the supervisor left. Their gateways are
-// not known: the first look replaces
-// or removes each.
+// balancerRoutes returns the routes to single balancers that an earlier life of the supervisor left. Their gateways are
+// not known; an invalid one stands for them, so that the first round replaces or removes each route.
 func balancerRoutes(c plan.Config) (map[netip.Addr][]netip.Addr, error) {
 	found := map[netip.Addr][]netip.Addr{}
 	link, err := netlink.LinkByName(c.Mark())
@@ -192,7 +190,8 @@ func balancerRoutes(c plan.Config) (map[netip.Addr][]netip.Addr, error) {
 	return found, err
 }
 
-// askHealth returns the nodes that say at the port that they have endpoints, in the order of nodes.
+// askHealth returns the nodes that report endpoints at the port, in the order of nodes. It asks all of them at the same
+// time.
 func askHealth(ctx context.Context, nodes []netip.Addr, port int32) []netip.Addr {
 	client := &http.Client{Timeout: healthTimeout, Transport: &http.Transport{DisableKeepAlives: true, Proxy: nil},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

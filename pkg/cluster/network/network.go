@@ -17,8 +17,9 @@ import (
 	"bonsai/pkg/netdump"
 )
 
-// Make builds the bridge's namespace, the host's cable to it, and the host's routes and rules. All of it carries the
-// cluster's mark; nothing with that mark may be there before.
+// Make builds the bridge's namespace, the host's link to it, and the host's routes and rules. All of it carries the
+// cluster's mark. Nothing with that mark may exist before (Remove), and a failure may leave a part of it. On a machine
+// that has joined there is no bridge: Make only leads to the cluster.
 func Make(ctx context.Context, c plan.Config) error {
 	if c.Joined != nil {
 		return reachCluster(ctx, c)
@@ -59,16 +60,16 @@ func Make(ctx context.Context, c plan.Config) error {
 			}
 		}
 	}
-	// An address of the cluster that nobody has must not follow the host's default route: the host has no kube-
-	// proxy, and a pod
-	// network's route comes with its node. The highest of metrics lets every real route win.
+	// A packet to an unused address of the cluster must not follow the host's default route. That concerns all
+	// Services, since the host has no kube-proxy, and the pods of a node until the route to them is set. The high
+	// metric lets every other route win.
 	for _, subnet := range c.Networks().All() {
 		if err := host.IP(ctx, "route", "add", "unreachable", subnet.String(), "metric",
 			strconv.FormatUint(uint64(c.ID()), 10)); err != nil {
 			return fmt.Errorf("keep %s on this machine: %w", subnet, err)
 		}
 	}
-	if c.Egress || c.IsHighlyAvailable() { // several API servers reach pods through the host
+	if c.Egress || c.IsHighlyAvailable() { // several API servers reach pods through the host, too
 		f, err := host.IPv4Forwarding()
 		if err == nil {
 			err = f.Begin(mark, host.ForwardChain(ctx))
@@ -86,7 +87,8 @@ func Make(ctx context.Context, c plan.Config) error {
 	return nil
 }
 
-// Remove undoes Make, whole or in part, by the cluster's mark alone. Routes to pods go with the link.
+// Remove undoes Make, whole or in part, by the cluster's mark alone. It goes on after an error, and returns all of
+// them. Routes to pods go with the link.
 func Remove(ctx context.Context, c plan.Config) error {
 	mark := c.Mark()
 	errs := []error{host.CloseForward(ctx, mark), removeRoutes(c)}
@@ -96,7 +98,7 @@ func Remove(ctx context.Context, c plan.Config) error {
 	if _, err := netlink.LinkByName(mark); err == nil {
 		errs = append(errs, host.IP(ctx, "link", "del", mark))
 	}
-	namespaces, err := filepath.Glob(plan.NetnsDir + mark + "*") // the mark ends in an id of fixed length
+	namespaces, err := filepath.Glob(plan.NetnsDir + mark + "*") // no other cluster's: a mark has a fixed length
 	errs = append(errs, err)
 	for _, path := range namespaces {
 		errs = append(errs, host.IP(ctx, "netns", "del", filepath.Base(path)))
@@ -105,7 +107,7 @@ func Remove(ctx context.Context, c plan.Config) error {
 		switch err := host.Run(ctx, "", "nft", "list", "table", family, mark); {
 		case err == nil:
 			errs = append(errs, host.NFT(ctx, "delete table "+family+" "+mark+"\n"))
-		case errors.Is(err, exec.ErrNotFound): // what it would have told may be there
+		case errors.Is(err, exec.ErrNotFound): // without nft the table may exist
 			errs = append(errs, err)
 		}
 	}
@@ -116,8 +118,8 @@ func Remove(ctx context.Context, c plan.Config) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// removeRoutes removes the routes whose metric is the cluster's id, whatever their subnet: unreachable ones, and
-// those to other machines.
+// removeRoutes removes the routes whose metric is the cluster's ID, whatever their subnet: the unreachable ones, and
+// those to other machines. Others go with the link.
 func removeRoutes(c plan.Config) error {
 	routes, err := netdump.Routes(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_MAIN},
 		netlink.RT_FILTER_TABLE)
@@ -139,10 +141,10 @@ func Stands(c plan.Config) bool {
 	return err == nil
 }
 
-// ConnectNode lays the cable between the bridge and the network namespace of the process pid, a node's init.
+// ConnectNode makes a pair of links between the bridge and the network namespace of the process pid, a node's init.
 func ConnectNode(ctx context.Context, c plan.Config, name string, pid int) error {
 	fabric, peer := c.Mark(), strconv.Itoa(pid)
-	// A node that died a moment ago may not have lost its cable yet.
+	// The kernel may not have removed the link of a node that died a moment ago.
 	if err := host.IP(ctx, "-n", fabric, "link", "show", name); err == nil {
 		if err := host.IP(ctx, "-n", fabric, "link", "del", name); err != nil {
 			return err
@@ -155,7 +157,7 @@ func ConnectNode(ctx context.Context, c plan.Config, name string, pid int) error
 	return host.IP(ctx, "-n", fabric, "link", "set", name, "master", "br0", "up")
 }
 
-// connectMember makes the network namespace of one of several control planes, and its cable to the bridge.
+// connectMember makes the network namespace of one of several control planes, and links it to the bridge.
 func connectMember(ctx context.Context, c plan.Config, m plan.Member) error {
 	fabric, ns, name := c.Mark(), m.Namespace(), m.Name()
 	for _, args := range [][]string{

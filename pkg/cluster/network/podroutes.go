@@ -22,7 +22,10 @@ import (
 )
 
 // FollowNodes keeps the host's routes to the pods of every node and to load balancers, until ctx ends. The API server
-// reaches webhooks and proxied pods by them, and so does the user. It tells to which nodes lead to load balancers.
+// reaches webhooks and proxied pods by them, and so does the user. It keeps in to which nodes forward to load
+// balancers.
+//
+// The informer's handlers run one after the other, so what they share needs no lock.
 func FollowNodes(ctx context.Context, c plan.Config, to *Gateways, log *slog.Logger) {
 	api, err := client.Core(c)
 	if err != nil {
@@ -48,6 +51,7 @@ func FollowNodes(ctx context.Context, c plan.Config, to *Gateways, log *slog.Log
 	}
 	var nodes cache.Store
 	var informer cache.Controller
+	// What was set last. A failure leaves it as it is, so that the next event, or the resync, tries again.
 	last, joined, begun := []netip.Addr(nil), []netip.Addr(nil), false
 	balance := func() {
 		var all []*corev1.Node
@@ -86,8 +90,7 @@ func FollowNodes(ctx context.Context, c plan.Config, to *Gateways, log *slog.Log
 	informer.RunWithContext(ctx)
 }
 
-// RouteToPods sets the routes to a node's podCIDRs through its addresses on the node network. They go with the node
-// or the link.
+// RouteToPods sets the routes to a node's podCIDRs through its addresses on the node network.
 func RouteToPods(c plan.Config, node *corev1.Node) error {
 	return eachPodRoute(c, node, netlink.RouteReplace)
 }
@@ -103,7 +106,7 @@ func forgetRouteToPods(c plan.Config, node *corev1.Node) error {
 }
 
 // eachPodRoute calls do with the route to each of the node's pod networks. It leads over the cluster's link or, to a
-// node that has joined from another machine, as the kernel reaches that machine.
+// node on another machine, as the kernel reaches that machine.
 func eachPodRoute(c plan.Config, node *corev1.Node, do func(*netlink.Route) error) error {
 	networks := podNetworks(c, node)
 	if len(networks) == 0 {
@@ -126,8 +129,9 @@ func eachPodRoute(c plan.Config, node *corev1.Node, do func(*netlink.Route) erro
 	return errors.Join(errs...)
 }
 
-// podNetworks returns a node's podCIDRs, each with the node's address of that family. Those who may write Nodes rule
-// over the cluster's networks and not over the host's routes: what lies outside the networks is ignored.
+// podNetworks returns a node's podCIDRs, each with the node's address of that family. Whoever may write Nodes has power
+// over the cluster's networks, and none over the host's routes: podNetworks ignores everything outside of these
+// networks.
 func podNetworks(c plan.Config, node *corev1.Node) map[netip.Prefix]netip.Addr {
 	texts := node.Spec.PodCIDRs
 	if len(texts) == 0 {

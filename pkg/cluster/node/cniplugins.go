@@ -11,18 +11,17 @@ import (
 )
 
 const (
-	// cniBinDir is where a node's container runtime looks for CNI plug-ins: where all runtimes do by default, and
-	// where add-ons that bring
-	// a network of their own put theirs.
+	// cniBinDir is where a node's container runtime looks for CNI plug-ins: the default of all runtimes, where add-ons
+	// that bring a network of their own install theirs.
 	cniBinDir = "/opt/cni/bin"
-	// SystemPlugins is where Debian's containernetworking-plugins has them.
+	// SystemPlugins is where Debian's package containernetworking-plugins has them.
 	SystemPlugins = "/usr/lib/cni"
-	// IPAMPlugin is ours.
+	// IPAMPlugin is our own plug-in, which gives out addresses.
 	IPAMPlugin = "bonsai-ipam"
 )
 
-// linkPlugins makes links in dir to the system's CNI plug-ins and to ours. What is there and is no link stays:
-// somebody put it there.
+// linkPlugins makes links in dir to the system's CNI plug-ins and to ours. It leaves files that are not links: an
+// add-on has put them there.
 func (n *Config) linkPlugins(dir, system string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

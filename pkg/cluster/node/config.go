@@ -10,11 +10,12 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// Config is what a node's init needs to know. It is written to the node's etc/node.json.
+// Config is everything that a node's init knows. It is written to the node's etc/node.json, whose fields are named as
+// these.
 type Config struct {
 	Name string
-	// Addresses are the node's on the node networks, and Gateways the host's there, one of each family. There are
-	// none if the node has its routes already.
+	// Addresses are the node's on the node networks, and Gateways the host's there, one of each family. There are no
+	// gateways if the node has its routes already.
 	Addresses []netip.Prefix
 	Gateways  []netip.Addr
 	// DataDir, BinDir and Mark are the cluster's.
@@ -69,7 +70,7 @@ func (n *Config) IPs() []netip.Addr {
 	return out
 }
 
-// Read reads a node's configuration.
+// Read reads the file that Write has written.
 func Read(path string) (*Config, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -13,9 +13,8 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// A node sees of the data directory what is its own: its directories and its credentials. The authorities' keys,
-// other nodes and the control
-// plane are not there, so that a pod that is shown the node's files finds none of them.
+// A node sees its own part of the data directory: its directories and its credentials. It does not see the keys of the
+// authorities, other nodes and the control plane, so a pod that mounts the node's files cannot read them either.
 
 // ownDirs returns the directories of the data directory that belong to the node, below which it writes. The data
 // directory of a machine that has joined a cluster, or of a container, has nothing else in it.
@@ -35,14 +34,14 @@ func (n *Config) credentials() []string {
 		l.Kubeconfig("kubelet-" + n.Name), l.Kubeconfig("proxy-" + n.Name), l.Kubeconfig("network-" + n.Name)}
 }
 
-// heldData is what a node sees of the data directory, by the paths there: directories as mounts, files as they are at
-// its start.
+// heldData is the node's part of the data directory, by the paths below it: directories as mounts, files with their
+// content at the node's start.
 type heldData struct {
 	dirs  map[string]int
 	files map[string][]byte
 }
 
-// holdData takes hold of the node's part of the data directory before the node's root hides it.
+// holdData takes hold of the node's part of the data directory before the node's root hides it. The caller closes it.
 func (n *Config) holdData() (held heldData, err error) {
 	held = heldData{dirs: map[string]int{}, files: map[string][]byte{}}
 	defer func() {
@@ -58,6 +57,7 @@ func (n *Config) holdData() (held heldData, err error) {
 		if err != nil {
 			return held, err
 		}
+		// relative to the data directory, with a leading slash
 		held.dirs[strings.TrimPrefix(dir, n.DataDir)] = fd
 	}
 	if n.Joined || n.Containerized {
@@ -81,7 +81,8 @@ func (h heldData) close() error {
 	return errors.Join(errs...)
 }
 
-// show lays out at dir what is held. Files are copies: where dir is in memory, no disk has them a second time.
+// show mounts and writes everything that is held, at dir. Files are copies: if dir is in memory, no second copy of a
+// key gets onto a disk.
 func (h heldData) show(dir string) error {
 	for place, fd := range h.dirs {
 		if err := os.MkdirAll(filepath.Join(dir, place), 0o700); err != nil {

@@ -8,7 +8,8 @@ import (
 	"bonsai/pkg/cluster/plan/componentflags"
 )
 
-// UserFlags are what the user wishes of a component of the node: its flags, and how the kubelet registers the node.
+// UserFlags returns the flags that the user chose for a component of the node: its own, and those with which the
+// kubelet registers the node's labels and taints.
 func (n *Config) UserFlags(component string) []string {
 	var args []string
 	if component == "kubelet" {

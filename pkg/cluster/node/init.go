@@ -50,8 +50,12 @@ func Enter(self, path string) error {
 	return unix.Exec(self, []string{self, "node-init", path}, os.Environ())
 }
 
-// Run is a node's init process. edge, if the node's pods need more of it than elsewhere, starts that and returns what
-// waits for its end. Run returns when ctx ends, and with it everything in the node ends.
+// Run is a node's init process. edge starts what the node's pods need from it beyond what every node does, and returns
+// a function that waits until that has ended. Run returns when ctx ends, and with it everything in the node ends.
+//
+// The order matters: programs read the files that are written before, containerd pulls its first image from the
+// listener that serveImages opens, and the control socket comes last because it tells the supervisor that the node
+// runs.
 func Run(ctx context.Context, n *Config, edge func(context.Context) (wait func(), err error), log *slog.Logger) error {
 	if err := unix.Sethostname([]byte(n.Name)); err != nil {
 		return fmt.Errorf("set the hostname: %w", err)
@@ -92,9 +96,10 @@ func Run(ctx context.Context, n *Config, edge func(context.Context) (wait func()
 	return err
 }
 
-// reap collects the orphans that the kernel gives to PID 1, above all the shims of containers. It leaves the
-// processes that owned names to their own waiters.
+// reap collects the orphans that the kernel gives to PID 1, above all the shims of containers. It leaves the processes
+// that owned names to their own waiters, which would otherwise lose their exit codes.
 func reap(ctx context.Context, owned func(pid int) bool) {
+	// The kernel merges signals that are pending, so one of them may stand for several children.
 	ended := make(chan os.Signal, 16)
 	signal.Notify(ended, unix.SIGCHLD)
 	defer signal.Stop(ended)
@@ -112,7 +117,8 @@ func reap(ctx context.Context, owned func(pid int) bool) {
 	}
 }
 
-// reapOrphans reaps until no ended child is left (true) or the next one belongs to somebody (false).
+// reapOrphans reaps until no ended child is left (true) or the next one has an owner (false). waitid(2) always shows
+// the same ended child first, so it cannot look behind that one.
 func reapOrphans(owned func(pid int) bool) bool {
 	for {
 		pid, ok := peekEnded()

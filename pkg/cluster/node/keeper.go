@@ -57,6 +57,7 @@ func (k *Keeper) Keep(ctx context.Context, c plan.Config) error {
 		if err != nil {
 			return fmt.Errorf("start node %s: %w", n.Name(), err)
 		}
+		// Each node has a life of its own, so that Keep can end one of them and leave the others alone.
 		life, stop := context.WithCancel(ctx)
 		started := &kept{name: p.Name, stop: stop, done: make(chan struct{})}
 		k.running[n.Number] = started
@@ -65,6 +66,8 @@ func (k *Keeper) Keep(ctx context.Context, c plan.Config) error {
 			k.supervisor.Keep(life, p)
 		}()
 	}
+	// The nodes that c no longer has end one after the other, each within StopGrace: reload of the control socket waits
+	// for all of them.
 	for number, node := range k.running {
 		if wanted[number] {
 			continue
@@ -77,7 +80,7 @@ func (k *Keeper) Keep(ctx context.Context, c plan.Config) error {
 	return nil
 }
 
-// Wait returns when all nodes have ended. Nobody calls Keep any more.
+// Wait returns when all nodes have ended, after the context of Keep. Keep must not be called again.
 func (k *Keeper) Wait() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

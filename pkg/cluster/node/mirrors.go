@@ -15,11 +15,9 @@ import (
 // systemRegistries is where containerd looks for the user's registry settings (its documented place).
 const systemRegistries = "/etc/containerd/certs.d"
 
-// writeMirrors makes the mirrors stand for their registries, and the node's own registry for that of the local
-// images. It returns the
-// directory that containerd is to read registries' settings from: one, as containerd 2 takes no list. Without
-// mirrors the machine's settings of
-// other registries hold, too.
+// writeMirrors configures the mirrors for their registries, and the node's own registry for that of the local images.
+// It returns the directory with containerd's settings of registries: only one, because containerd 2 takes no list. If
+// the cluster has no mirrors, the machine's settings for other registries apply, too.
 func (n *Config) writeMirrors() (string, error) {
 	dir := plan.Layout(n.DataDir).Node(n.Name, "etc", "certs.d")
 	if err := os.RemoveAll(dir); err != nil { // an earlier life's mirrors

@@ -15,15 +15,17 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// mount gives the node its own view of the file system: a root with what it needs of the host (enterRoot), fresh
-// /proc, /sys and cgroups of its namespaces, an empty /run, /var/lib and /var/log out of its own part of the data
-// directory, and the mounts that the user asked for. Mounts that are made later propagate into containers that ask
-// for that.
+// mount gives the node its own view of the file system: a root with the parts of the host that it needs (enterRoot),
+// fresh /proc, /sys and cgroups of its namespaces, an empty /run, /var/lib and /var/log from its own part of the data
+// directory, and the mounts that the user asked for.
+//
+// It first makes all mounts private, so that nothing it does reaches the host, and at the end shared within the node,
+// so that later mounts propagate into containers that ask for that.
 func (n *Config) mount() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
-	// What is the host's is looked at, or held, before the node's root takes its place.
+	// Everything of the host is read or held before the node's root takes its place: afterwards no path leads to it.
 	bin, err := hold(n.BinDir)
 	if err != nil {
 		return fmt.Errorf("hold the binaries: %w", err)
@@ -62,7 +64,8 @@ func (n *Config) mount() error {
 	return nil
 }
 
-// hold returns a copy of the mounts at path that stays when others are mounted over it.
+// hold returns a copy of the mounts at path, which remains when something is mounted over it, or when the root changes.
+// The caller closes it; closing it after it was mounted changes nothing.
 func hold(path string) (fd int, err error) {
 	return unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.AT_RECURSIVE|unix.OPEN_TREE_CLOEXEC)
 }
@@ -81,7 +84,8 @@ func (n *Config) showBinaries(held int) error {
 	return nil
 }
 
-// mountKernel mounts what shows the node's own namespaces: cgroup v2 alone, or the hierarchies that the host has.
+// mountKernel mounts the file systems that show the node's own namespaces: cgroup v2 alone, or the hierarchies that the
+// host has.
 func (n *Config) mountKernel(v2 bool, roots []string) error {
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)
@@ -113,7 +117,7 @@ func (n *Config) mountKernel(v2 bool, roots []string) error {
 }
 
 // mountSecurity shows the kernel's security modules where container runtimes look for AppArmor. Without it containerd
-// would take the machine for one that has none, and run containers unconfined.
+// would conclude that the machine has none, and run containers unconfined.
 func mountSecurity() error {
 	const dir = "/sys/kernel/security"
 	if err := unix.Mount("securityfs", dir, "securityfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC,

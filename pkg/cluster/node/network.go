@@ -14,15 +14,16 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// configureNetwork runs inside the node: addresses, routes and the settings a router of pods needs. In a machine's
-// own network it makes
-// the settings that there is no doing without.
+// configureNetwork sets the node's addresses and routes, and the kernel's settings for a router of pods. In the own
+// network of a machine that has joined it makes only the settings without which pods do not work.
 func (n *Config) configureNetwork() error {
 	settings := map[string]string{
 		"net/ipv4/ip_forward": "1",
 		// A pod that reaches its neighbour through a Service needs its answer translated back.
 		"net/bridge/bridge-nf-call-iptables": "1",
 	}
+	// The filter would drop packets that arrive by another link than the answer leaves by. On a machine that has
+	// joined, the setting is its administrator's.
 	if !n.Joined {
 		settings["net/ipv4/conf/all/rp_filter"], settings["net/ipv4/conf/default/rp_filter"] = "0", "0"
 	}
@@ -33,7 +34,7 @@ func (n *Config) configureNetwork() error {
 	}
 	for path, value := range settings {
 		err := os.WriteFile("/proc/sys/"+path, []byte(value), 0)
-		// A container cannot load it, and its machine has not.
+		// A container cannot load the module. Elsewhere the check before the start has loaded it.
 		if errors.Is(err, os.ErrNotExist) && strings.HasPrefix(path, "net/bridge/") {
 			return fmt.Errorf("set %s: kernel module br_netfilter is not loaded (run on the machine: modprobe br_netfilter)", path)
 		}
@@ -72,9 +73,9 @@ func (n *Config) configureNetwork() error {
 	return n.addRoutes()
 }
 
-// addRoutes leads all of IPv4 to the host. It forwards nothing of IPv6: there the Services' addresses have a route,
-// which packets need
-// before kube-proxy's rules see them, and what is not known is refused.
+// addRoutes adds a default route of IPv4 to the host. The host forwards no IPv6, so there the node has a route to the
+// Services alone, which a packet needs before kube-proxy's rules see it; every other address is refused at once, and
+// not after a timeout.
 func (n *Config) addRoutes() error {
 	for _, gateway := range n.Gateways {
 		if gateway.Is4() {

@@ -9,7 +9,7 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// foundOCIRuntimes are those that the machine has.
+// foundOCIRuntimes returns the OCI runtimes that the machine has.
 func foundOCIRuntimes() []string {
 	return slices.DeleteFunc(slices.Clone(plan.OCIRuntimes[:]), func(name string) bool {
 		_, err := exec.LookPath(name)
@@ -17,9 +17,8 @@ func foundOCIRuntimes() []string {
 	})
 }
 
-// runtimeHandlers are the tables of containerd's file that say which OCI runtimes there are, for its plug-in of that
-// name. The shim is the same
-// for all of them: they take runc's arguments.
+// runtimeHandlers returns the tables of containerd's file with the OCI runtimes, for its plug-in of that name. All of
+// them use the shim of runc, because they take its arguments.
 func runtimeHandlers(plugin string, found []string) string {
 	var b strings.Builder
 	for _, name := range found {

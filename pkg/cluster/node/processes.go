@@ -21,7 +21,7 @@ import (
 	"bonsai/pkg/cluster/supervise"
 )
 
-// ContainerdSocket is inside the node's /run.
+// ContainerdSocket is in the node's own /run.
 const ContainerdSocket = "/run/containerd/containerd.sock"
 
 // cniConfDir is where the node's containerd looks for CNI network lists: in the node's own /run, not in the host's
@@ -29,7 +29,10 @@ const ContainerdSocket = "/run/containerd/containerd.sock"
 const cniConfDir = "/run/cni/net.d"
 
 // Processes returns the node's own processes: containerd, kubelet, kube-proxy, and the agent of the pod network. All
-// but the last are started as Kubernetes' documentation says, so that its own binaries run in their places.
+// except the last are started as Kubernetes' documentation says, so that its own binaries run in their place.
+//
+// On a machine that has joined, the kubelet's certificate is the node's only identity. The processes that use it wait
+// until the kubelet has it.
 func (n *Config) Processes(log *slog.Logger) []supervise.Process {
 	l := plan.Layout(n.DataDir)
 	bin := func(name string) string { return filepath.Join(n.BinDir, name) }
@@ -61,11 +64,11 @@ func (n *Config) Processes(log *slog.Logger) []supervise.Process {
 		{Name: "kube-proxy", Before: identified, Argv: []string{bin("kube-proxy"),
 			"--kubeconfig=" + proxy,
 			"--hostname-override=" + n.Name, "--cluster-cidr=" + plan.CommaList(n.Podnets), "--proxy-mode=nftables",
-			// By their addresses it would take the pods of other nodes for its own, and lead them from node ports of
-			// policy Local to endpoints elsewhere.
+			// Every node has all pods' networks as its cluster CIDR. Detection by that would take the pods of other
+			// nodes for local ones, and forward them from node ports of policy Local to endpoints elsewhere.
 			"--detect-local-mode=BridgeInterface", "--pod-bridge-interface=" + plan.PodBridge,
-			// Kubernetes' own would lower what may not be lowered everywhere, and change the machine's table of
-			// connections.
+			// By default kube-proxy lowers its OOM score, which not every machine permits, and changes the machine's
+			// table of connections, which belongs to the host.
 			"--oom-score-adj=0", "--conntrack-max-per-core=0", "--conntrack-min=0",
 			"--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0",
 		}},
@@ -96,7 +99,8 @@ func (n *Config) Containerd() string {
 	return "containerd"
 }
 
-// writeConfigs writes the files that the node's processes read.
+// writeConfigs writes the files that the node's processes read. containerd's depends on its version and on what this
+// machine permits.
 func (n *Config) writeConfigs() error {
 	l := plan.Layout(n.DataDir)
 	version, err := exec.Command(n.Containerd(), "--version").Output()
@@ -119,6 +123,8 @@ func (n *Config) writeConfigs() error {
 	return host.WriteFile(l.Node(n.Name, "etc", "kubelet.yaml"), []byte(n.KubeletConfig()))
 }
 
+// KubeletConfig returns the kubelet's configuration file. The eviction thresholds are those that a start checks
+// (host.EnoughSpace). A threshold of 100 percent switches off the removal of images for want of disk space.
 func (n *Config) KubeletConfig() string {
 	l := plan.Layout(n.DataDir)
 	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
@@ -164,7 +170,8 @@ func (n *Config) anyAddress() netip.Addr {
 	return netip.IPv4Unspecified()
 }
 
-// containerdMajor reads "containerd <package> <version> <commit>"; versions have an optional v and distribution suffix.
+// containerdMajor reads "containerd <package> <version> <commit>". A version may begin with v and end with a suffix of
+// the distribution. An unknown one counts as 2, because later versions read that file.
 func containerdMajor(line string) int {
 	for _, field := range strings.Fields(line) {
 		switch {
@@ -177,9 +184,9 @@ func containerdMajor(line string) int {
 	return 2
 }
 
-// containerdConfig is the file for containerd 1.x (version 2) or 2.x (version 3). found are the OCI runtimes of the
-// machine, ociRuntime is the one
-// for pods without a RuntimeClass. 2.x sets up a pod's loopback device itself, which is one program less for each pod.
+// containerdConfig returns the file for containerd 1.x (version 2) or 2.x (version 3). found are the OCI runtimes of
+// the machine, and ociRuntime is the one for pods without a RuntimeClass. 2.x sets up a pod's loopback device itself,
+// which saves one program for each pod.
 func containerdConfig(major int, restrictOOM bool, snapshotter, registries, ociRuntime string, found []string) string {
 	if major == 1 {
 		return fmt.Sprintf(`version = 2
@@ -245,7 +252,7 @@ func (n *Config) CTR() string {
 
 // waitFile waits until there is a file at path, or ctx ends.
 func waitFile(ctx context.Context, path string) {
-	host.Poll(ctx, 50*time.Millisecond, func() (bool, error) { // whoever needs it tells the error
+	host.Poll(ctx, 50*time.Millisecond, func() (bool, error) { // the process that needs the file reports the error
 		_, err := os.Stat(path)
 		return err == nil, nil
 	})

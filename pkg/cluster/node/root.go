@@ -16,9 +16,9 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// A node's root directory is its own, kept in the data directory. It shows of the host, read-only, where programs
-// are, what they need of
-// /etc, and the devices; all else there is the node's.
+// A node's root directory is its own, kept in the data directory. It shows three parts of the host: the directories of
+// programs and what these need of /etc, both read-only, and the devices. Everything else there is the node's. So a pod
+// with a hostPath volume sees the node, and no file of the host's users.
 
 // systemDirs are where the host has programs and libraries: directories, or links into /usr.
 var systemDirs = [...]string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
@@ -30,12 +30,12 @@ var hostConfig = [...]string{"alternatives", "ssl", "ca-certificates", "pki", "m
 	"ld.so.cache", "ld.so.conf", "nsswitch.conf", "protocols", "services", "rpc", "netconfig", "localtime",
 	"mke2fs.conf", "os-release"}
 
-// nodePrograms are the host's programs that a node starts.
+// nodePrograms are the host's programs that a node starts. They may be outside of systemDirs, as below /opt.
 var nodePrograms = [...]string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "crun", "nft", "iptables", "ip",
 	"mount", "umount", "apparmor_parser"}
 
-// enterRoot makes the node's root and moves into it. What is needed of the host must be held before. A container is
-// its node's root.
+// enterRoot makes the node's root and moves into it. The caller holds what it still needs of the host. A node in a
+// container has the container's root.
 func (n *Config) enterRoot() error {
 	if n.Containerized {
 		return nil
@@ -84,13 +84,14 @@ func (n *Config) enterRoot() error {
 	return os.Remove(old)
 }
 
-// showSystem shows where the host has programs, at their places below root.
+// showSystem shows the directories of the host's programs at their places below root. A missing program is no error
+// here: the component that needs it reports it.
 func (n *Config) showSystem(root string) error {
 	shown := systemDirs[:]
 	for _, program := range nodePrograms {
 		found, err := exec.LookPath(program)
 		if err != nil {
-			continue // whoever needs it says so
+			continue
 		}
 		if found, err = filepath.EvalSymlinks(found); err != nil {
 			return err
@@ -107,7 +108,8 @@ func (n *Config) showSystem(root string) error {
 	return nil
 }
 
-// showReadOnly makes at to what the host has at from: the same link, a directory to be read, or nothing.
+// showReadOnly gives to the same as the host has at from: a link with the same target, a directory that is read-only,
+// or nothing.
 func showReadOnly(from, to string) error {
 	info, err := os.Lstat(from)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -129,13 +131,15 @@ func showReadOnly(from, to string) error {
 	if err := unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("show %s: %w", from, err)
 	}
+	// A bind mount ignores MS_RDONLY when it is made, and takes it when it is changed (mount(2)).
 	if err := unix.Mount("", to, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
 		return fmt.Errorf("make %s read-only: %w", from, err)
 	}
 	return nil
 }
 
-// fillEtc writes what a node's /etc has of the host's, and the node's own files. Other files that are there stay.
+// fillEtc writes the node's /etc: what it has of the host's, and its own files. Other files there stay. The machine ID
+// follows from the cluster and the node's name, so that it differs between nodes and stays the same for each.
 func (n *Config) fillEtc(etc string) error {
 	for _, name := range hostConfig {
 		from, to := filepath.Join("/etc", name), filepath.Join(etc, name)
@@ -177,7 +181,7 @@ func (n *Config) fillEtc(etc string) error {
 	return host.MakeLink("/proc/self/mounts", filepath.Join(etc, "mtab"))
 }
 
-// showDevices shows the host's devices at dev, with shared memory of the node's own.
+// showDevices shows the host's devices at dev, with the node's own shared memory.
 func showDevices(dev string) error {
 	if err := unix.Mount("/dev", dev, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("show the devices: %w", err)

@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// sandboxSpaces has a mount per network namespace that containerd made for a sandbox, by names that begin with
-	// "cni-".
+	// sandboxSpaces has a mount for each network namespace that containerd made for a sandbox, with a name that begins
+	// with "cni-".
 	sandboxSpaces = "/run/netns"
-	// sandboxAddresses has a directory per network in which host-local and bonsai-ipam keep a file per address: its
-	// first line is the sandbox.
+	// sandboxAddresses has a directory per network, in which host-local and bonsai-ipam keep a file per address. Its
+	// first line is the ID of the sandbox.
 	sandboxAddresses = "/var/lib/cni/networks"
 )
 
-// clearLostNetworks removes the network namespaces, and frees the addresses, of sandboxes without a task. It must
-// run while
-// Containerd is down: containerd makes a sandbox's network before it writes the sandbox down, and forgets both when
-// it is killed in
-// between. Of a sandbox that it knows and that has no task any more, it is told by the kubelet to remove what is
-// here gone already.
+// clearLostNetworks removes the network namespaces, and frees the addresses, of sandboxes without a task. containerd
+// makes the network of a sandbox before it records the sandbox; if it is killed in between, nobody else would ever
+// remove the network, and the addresses would run out.
+//
+// It must run while containerd is down, which could be making a sandbox. A sandbox that containerd has on record and
+// that lost its task is in no danger: the kubelet removes it, and the removal accepts that its network is gone.
 func clearLostNetworks(tasks, spaces, addresses string, log *slog.Logger) error {
 	ids, used, err := networksInUse(tasks)
 	if err != nil {
-		return err // better too much left than an address given twice
+		return err // it is better to leave too much than to give an address out twice
 	}
 	var errs []error
 	mounts, _ := filepath.Glob(filepath.Join(spaces, "cni-*"))
@@ -41,7 +41,7 @@ func clearLostNetworks(tasks, spaces, addresses string, log *slog.Logger) error 
 			continue
 		}
 		log.Info("removing the network namespace of a sandbox without a task", "path", path)
-		// It may be made and not yet mounted.
+		// EINVAL: the file was made and the namespace not yet mounted.
 		if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
 			errs = append(errs, fmt.Errorf("unmount %s: %w", path, err))
 			continue
@@ -64,7 +64,7 @@ func clearLostNetworks(tasks, spaces, addresses string, log *slog.Logger) error 
 	return errors.Join(errs...)
 }
 
-// networksInUse returns the tasks that there are, and the file names of their network namespaces.
+// networksInUse returns the existing tasks, and the file names of their network namespaces.
 func networksInUse(tasks string) (ids, spaces map[string]bool, err error) {
 	ids, spaces = map[string]bool{}, map[string]bool{}
 	entries, err := os.ReadDir(tasks)

@@ -15,27 +15,24 @@ import (
 )
 
 const (
-	// containerdTasks has a directory per task in the node's /run. A shim that is told to make the task writes
-	// runtime into it
-	// before it mounts or starts anything, and init.pid when the task is made.
+	// containerdTasks has a directory per task in the node's /run. A shim writes the file runtime into it before it
+	// mounts or starts anything for the task, and init.pid when the task is made.
 	containerdTasks = "/run/containerd/io.containerd.runtime.v2.task/k8s.io"
-	// shimPatience is how long the kernel may take to end killed shims. Without them containerd starts all the same.
+	// shimPatience bounds the wait for the kernel to end killed shims. containerd starts all the same if they have not
+	// ended.
 	shimPatience = 5 * time.Second
 )
 
-// clearUnfinishedTasks ends what containerd's death cut short: the making of tasks, and their end. It must run while
-// containerd is down, since only that containerd could have gone on:
+// clearUnfinishedTasks finishes what the death of containerd interrupted: the creation of tasks, and their end. It must
+// run while containerd is down, since only that containerd could have continued.
 //
 //   - It kills a shim whose first task was never made, or that has no process of a container left. When containerd 1.6
-//     starts, it takes such
-//     a shim for a good one, forgets the sandbox, and leaves shim and directories for ever; after a dead shim it clears
-//     everything away. A shim that
-//     is still working is killed, too: nobody waits for its answer. While a sandbox is in use its own process runs, so
-//     no exit code of a
-//     container is lost.
+//     starts, it takes such a shim for a good one, forgets the sandbox, and leaves shim and directories for ever; after a
+//     dead shim it clears everything away. A shim that is still working is killed, too, because nothing waits for its
+//     answer. While a sandbox is in use its own process runs, so no exit code of a container is lost.
 //   - It removes the directory of a task that no shim began to make; nothing can be mounted in it. containerd clears
-//     such a task away by means
-//     of a shim that wants to read runtime, so that this fails and the directory would stay until its next start.
+//     such a task away by means of a shim that wants to read the file runtime. That fails, and the directory would stay
+//     until the next start.
 func clearUnfinishedTasks(ctx context.Context, proc, tasks string, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, shimPatience)
 	defer cancel()

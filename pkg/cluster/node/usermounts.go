@@ -13,11 +13,11 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// ofTheHost are the directories in which a node sees the host's files or the kernel's, where nothing is made for a
-// node.
+// ofTheHost returns the directories in which a node sees the host's files or the kernel's. Nothing can be created there
+// for a node.
 func ofTheHost() []string { return append(systemDirs[:], "/dev", "/proc", "/sys") }
 
-// MissingMounts returns the mounts of the nodes that this machine cannot give.
+// MissingMounts has an error for each mount of the nodes that is impossible on this machine.
 func MissingMounts(c plan.Config) []error {
 	var errs []error
 	for _, node := range c.Nodes {
@@ -41,9 +41,10 @@ type heldMount struct {
 	dir bool
 }
 
+// heldMounts are in the order of the configuration: a later mount may be below an earlier one.
 type heldMounts []heldMount
 
-// holdMounts takes hold of what the node is to see of the host, before anything hides it.
+// holdMounts takes hold of the sources of the user's mounts before anything hides them. The caller closes them.
 func (n *Config) holdMounts() (held heldMounts, err error) {
 	for _, m := range n.Mounts {
 		info, err := os.Stat(m.HostPath)
@@ -67,7 +68,7 @@ func (h heldMounts) close() error {
 	return errors.Join(errs...)
 }
 
-// show mounts what is held at its places in the node.
+// show mounts the sources at their places in the node.
 func (h heldMounts) show() error {
 	for _, m := range h {
 		if err := m.makePlace(); err != nil {
@@ -86,7 +87,7 @@ func (h heldMounts) show() error {
 	return nil
 }
 
-// makePlace makes the file or directory to mount on, where it is the node's own.
+// makePlace makes the file or directory to mount on, unless it exists. Below the host's directories it makes nothing.
 func (m heldMount) makePlace() error {
 	if _, err := os.Stat(m.NodePath); !os.IsNotExist(err) {
 		return err
