@@ -10,7 +10,7 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 )
 
-// Verification says which images that are present a pod may use without showing that it could pull them
+// Verification decides which images that are present a pod may use without showing that it could pull them
 // (https://kubernetes.io/docs/concepts/containers/images/#ensureimagepullcredentialverification).
 type Verification struct {
 	Policy kubeletconfig.ImagePullCredentialsVerificationPolicy
@@ -19,7 +19,7 @@ type Verification struct {
 	Allowlist []string
 }
 
-// Check refuses what is no policy, and images that are no patterns.
+// Check refuses unknown policies, and images that are no patterns.
 func (v Verification) Check() error {
 	switch v.Policy {
 	case kubeletconfig.NeverVerify, kubeletconfig.NeverVerifyPreloadedImages, kubeletconfig.AlwaysVerify:
@@ -48,7 +48,7 @@ func (v Verification) Check() error {
 	return nil
 }
 
-// Check is what came of a look at whether a pod may use an image that is present, in the words of upstream's metric.
+// Check is the result of the check whether a pod may use an image that is present, in the words of upstream's metric.
 type Check string
 
 // The results of a check: the pod needs no credential, it has one that is known to be good, it must pull the image to
@@ -60,7 +60,8 @@ const (
 	checkFailed  Check = "error"
 )
 
-// required: a pod must show that it may have the image. pulled: this kubelet brought it to the node, or began to.
+// required reports whether a pod must show that it may have the image. pulled: this kubelet brought it to the node, or
+// began to; other images were preloaded by the administrator.
 func (v Verification) required(repo string, pulled bool) bool {
 	switch v.Policy {
 	case kubeletconfig.NeverVerify:
@@ -81,7 +82,7 @@ func listed(pattern, repo string) bool {
 	return repository(pattern) == repo
 }
 
-// repository is an image's name without tag and digest, in full.
+// repository returns an image's full name without tag and digest: credentials are for a repository.
 func repository(name string) string {
 	named, err := reference.ParseNormalizedNamed(name)
 	if err != nil {
@@ -90,9 +91,9 @@ func repository(name string) string {
 	return named.Name()
 }
 
-// allowed reports whether what an image was pulled with includes something that a pod has: nothing is needed, a
-// credential of one of its pull secrets, or its service account. again is the pod's credential that is good but not yet
-// recorded, nil mostly.
+// allowed reports whether the credentials that an image was pulled with include one that the pod has: none was needed,
+// one of its pull secrets, or its service account. again is the pod's secret if its content is recorded, but under
+// another secret's name: the caller records it, too.
 func allowed(rec *kubeletconfig.ImagePulledRecord, repo string, has []Credential,
 	account func() (*corev1.ServiceAccount, error)) (ok bool, again *Credential, err error) {
 	if rec == nil {

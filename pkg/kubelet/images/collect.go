@@ -16,7 +16,7 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Node is what the node has, as the runtime tells.
+// Node is the node's images and pods, as the runtime has them.
 type Node interface {
 	Images(ctx context.Context) ([]runtime.Image, error)
 	// Image returns the image of a name, nil if it is not there.
@@ -31,14 +31,14 @@ type Collector struct {
 	Policy  Policy
 	Node    Node
 	Manager *Manager
-	// Pods are the node's pods: the runtime does not tell which images are mounted as volumes.
+	// Pods returns the node's pods: the runtime does not report which images are mounted as volumes.
 	Pods func() []*corev1.Pod
 	// Removed counts an image that was removed, by the reason.
 	Removed func(Reason)
 	Now     func() time.Time
 	Log     *slog.Logger
 
-	// mu is held while images are chosen and removed.
+	// mu is held while images are chosen and removed: the periodic collection and an eviction may coincide.
 	mu    sync.Mutex
 	known map[string]seen
 }
@@ -61,10 +61,10 @@ func (c *Collector) Collect(ctx context.Context) error {
 	return err
 }
 
-// TooFew is that fewer bytes could be freed than the policy asks for.
+// TooFew is the error when fewer bytes could be freed than the policy asks for.
 type TooFew struct{ Need, Freed int64 }
 
-// Error says it in upstream's words.
+// Error returns upstream's words for it.
 func (e *TooFew) Error() string {
 	return fmt.Sprintf("Failed to garbage collect required amount of images. Attempted to free %d bytes, but only found %d bytes eligible to free.", e.Need, e.Freed)
 }
@@ -75,7 +75,8 @@ func (c *Collector) RemoveUnused(ctx context.Context) error {
 	return err
 }
 
-// collect removes unused images until so many bytes are freed, and those that are too old. It tells how many were.
+// collect removes unused images until so many bytes are freed, and those that are too old. It returns how many were
+// freed. Each image is checked again just before its removal, because a pod may have started to use it meanwhile.
 func (c *Collector) collect(ctx context.Context, need int64) (freed int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +99,7 @@ func (c *Collector) collect(ctx context.Context, need int64) (freed int64, err e
 	c.known = track(c.known, present, used, now)
 	for _, v := range victims(c.Policy, need, present, c.known, used, now) {
 		errs = append(errs, c.Manager.whenFree(v.id, func() error {
-			// A container may have been made of it since; none is while it is being removed.
+			// A container may have been made from it since. None is made while it is being removed.
 			if used, err := c.used(ctx); err != nil || used[v.id] {
 				return err
 			}

@@ -8,8 +8,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Policy says when unused images are removed: above High percent of disk use until Low percent is reached, only images
-// that are on the node for MinAge; those unused for MaxAge go in any case if it is not zero.
+// Policy is when unused images are removed. Above High percent of disk use, images that have been on the node for
+// MinAge go until Low percent is reached. Those that were unused for MaxAge go in any case, if it is not zero.
 type Policy struct {
 	High, Low      int
 	MinAge, MaxAge time.Duration
@@ -21,7 +21,8 @@ type disk struct{ capacity, available uint64 }
 // seen is when an image was first seen on the node and when a container last used it.
 type seen struct{ first, used time.Time }
 
-// track updates what is known of images: used holds the ids that containers use now.
+// track returns the next state of known: new images are entered, vanished ones dropped. used has the ids that
+// containers use now.
 func track(known map[string]seen, present []runtime.Image, used map[string]bool, now time.Time) map[string]seen {
 	next := make(map[string]seen, len(present))
 	for _, img := range present {
@@ -53,7 +54,8 @@ type victim struct {
 	reason Reason
 }
 
-// victims chooses the images to remove to free so many bytes, the longest unused first. It is pure.
+// victims chooses the images to remove to free so many bytes, the longest unused first. Pinned images never go. It is
+// pure.
 func victims(p Policy, need int64, present []runtime.Image, known map[string]seen, used map[string]bool,
 	now time.Time) []victim {
 	candidates := slices.DeleteFunc(slices.Clone(present), func(i runtime.Image) bool {
@@ -83,7 +85,7 @@ func victims(p Policy, need int64, present []runtime.Image, known map[string]see
 	return out
 }
 
-// toFree is how many bytes must go, 0 or less for none.
+// toFree returns how many bytes must go, 0 or less for none.
 func toFree(p Policy, d disk) int64 {
 	if d.capacity == 0 || p.High >= 100 {
 		return 0

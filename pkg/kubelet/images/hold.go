@@ -7,14 +7,14 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// holds keeps images that are about to become containers from being removed: the runtime knows of a use only once the
-// container is made.
+// holds protects images that are about to become containers from being removed: the runtime counts a use only once the
+// container is made. A pull and a removal never wait for each other under the lock.
 type holds struct {
 	mu    sync.Mutex
 	users map[string]int
-	// going holds the images being removed; the channel is closed when that is over.
+	// going has the images that are being removed; the channel is closed when that is over.
 	going map[string]chan struct{}
-	// removals counts the removals begun.
+	// removals counts the removals that have begun. If it changed while an image was looked up, that image may be gone.
 	removals uint64
 }
 
@@ -22,8 +22,8 @@ func newHolds() *holds {
 	return &holds{users: map[string]int{}, going: map[string]chan struct{}{}}
 }
 
-// Hold gets an image and holds it until release is called. get is called again if an image was removed meanwhile, for
-// it may have been this one.
+// Hold gets an image and protects it until release is called. If an image was removed meanwhile, get is called again,
+// because it may have been this one.
 func (m *Manager) Hold(ctx context.Context, get func() (*runtime.Image, error)) (img *runtime.Image, release func(),
 	err error) {
 	h := m.holds
@@ -61,8 +61,8 @@ func (h *holds) release(id string) {
 	}
 }
 
-// whenFree does f, which removes the image, unless somebody holds it, and returns its error. Nobody gets hold of the
-// image until f is done.
+// whenFree runs f, which removes the image, unless the image is held, and returns its error. Hold waits until f is
+// done.
 func (m *Manager) whenFree(id string, f func() error) error {
 	h := m.holds
 	h.mu.Lock()

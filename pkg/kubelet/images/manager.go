@@ -41,7 +41,7 @@ const (
 	reasonInspectFailed     = "ImageInspectError"
 )
 
-// Error is why an image is not there. Reason is one of the constants, Until when the next pull may be tried.
+// Error is why an image is not available. Reason is one of the constants, Until is when the next pull may be tried.
 type Error struct {
 	Reason string
 	Until  time.Time
@@ -77,11 +77,11 @@ type Config struct {
 
 // Providers find credentials in addition to the pod's own secrets.
 type Providers interface {
-	// Credentials are those for an image, in the order in which they are tried. What fails is left out.
+	// Credentials returns those for an image, in the order in which to try them. Providers that fail are left out.
 	Credentials(ctx context.Context, pod *corev1.Pod, image string) []Credential
 }
 
-// Request is what became known of an image that was asked for; what did not is nil.
+// Request is what became known about an image that was asked for; nil: it did not become known.
 type Request struct {
 	Policy corev1.PullPolicy
 	// Present: it was on the node. Pull: it has to be pulled, as its policy says or for the pod to show that it may use
@@ -89,7 +89,7 @@ type Request struct {
 	Present, Pull *bool
 }
 
-// Manager pulls images. It is safe for concurrent use.
+// Manager pulls images. It is safe for concurrent use. mu guards the back-offs and is not held during a pull.
 type Manager struct {
 	cfg   Config
 	slots chan struct{} // nil: no limit
@@ -120,8 +120,10 @@ func New(cfg Config) *Manager {
 	return m
 }
 
-// Ensure returns the image to run. name and policy are the container's; where names the container in events' messages.
-// Every error is an *Error.
+// Ensure returns the image to run. name and policy are the container's. Every error is an *Error. An image that is
+// present is used only if the pod may have it; otherwise the pod pulls it again with its own credentials, which is
+// cheap, as the layers are present. The back-off is per pod, image and pull secrets: a corrected secret is tried at
+// once.
 func (m *Manager) Ensure(ctx context.Context, pod *corev1.Pod, name string, policy corev1.PullPolicy,
 	secrets []corev1.Secret, ev Event) (*runtime.Image, error) {
 	q := Request{Policy: policy}
@@ -165,7 +167,7 @@ func (m *Manager) Ensure(ctx context.Context, pod *corev1.Pod, name string, poli
 	return m.pull(ctx, pod, key, name, ref, own, ev)
 }
 
-// accessible reports whether a pod may use an image that is present as it is; who may not must pull it.
+// accessible reports whether a pod may use an image that is present. A pod that may not must pull it.
 func (m *Manager) accessible(ctx context.Context, pod *corev1.Pod, ref, id string, own []Credential) bool {
 	if m.cfg.Records == nil {
 		return true
@@ -177,7 +179,8 @@ func (m *Manager) accessible(ctx context.Context, pod *corev1.Pod, ref, id strin
 	return ok
 }
 
-// check is accessible, with what came of it, where credentials are remembered.
+// check is accessible with its reason, for when records are kept. If a record cannot be read, the pod must pull, unless
+// the policy never verifies.
 func (m *Manager) check(ctx context.Context, pod *corev1.Pod, ref, id string, own []Credential) (bool, Check) {
 	rec, begun, err := m.cfg.Records.Get(ref, id)
 	if err != nil {
@@ -210,7 +213,7 @@ func (m *Manager) check(ctx context.Context, pod *corev1.Pod, ref, id string, ow
 	}
 }
 
-// held reports whether the last pull failed too recently for another one.
+// held returns the error of the last pull while its delay has not passed, nil if a pull may be tried.
 func (m *Manager) held(key, name string) *Error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -222,6 +225,7 @@ func (m *Manager) held(key, name string) *Error {
 		msg: fmt.Sprintf("Back-off pulling image %q: ErrImagePull: %s", name, d.msg)}
 }
 
+// pull waits for a slot and pulls. A cancelled pull leaves no back-off, because it says nothing about the image.
 func (m *Manager) pull(ctx context.Context, pod *corev1.Pod, key, name, ref string, own []Credential,
 	ev Event) (*runtime.Image, error) {
 	start := m.cfg.Now()
@@ -258,7 +262,9 @@ func (m *Manager) pull(ctx context.Context, pod *corev1.Pod, key, name, ref stri
 	return img, nil
 }
 
-// fetch tries all credentials that fit, and none if there are none.
+// fetch tries all credentials that fit, in order, and a pull without any if there are none. The intent is recorded
+// before the pull and the credential after it: if the kubelet dies in between, the image counts as pulled with unknown
+// credentials, so that no pod gets it for free.
 func (m *Manager) fetch(ctx context.Context, pod *corev1.Pod, ref string, own []Credential) (img *runtime.Image,
 	err error) {
 	var with *Credential
@@ -309,7 +315,8 @@ func (m *Manager) fetch(ctx context.Context, pod *corev1.Pod, ref string, own []
 	return nil, errors.Join(errs...)
 }
 
-// failed notes a failed pull and returns when the next may be tried.
+// failed records a failed pull and returns when the next one may be tried. It drops delays that are long over: the map
+// must not grow with every pod.
 func (m *Manager) failed(key, msg string) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -18,9 +18,9 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 )
 
-// Records are what the kubelet remembers of the images that it pulled, in files in upstream's formats: below pulling/
-// one for each name that is being pulled, below pulled/ one for each image, with the credentials that it was pulled
-// with. They outlive the kubelet, for the images do, too.
+// Records remember how images were pulled, in files in upstream's formats: below pulling/ one for each name that is
+// being pulled, below pulled/ one for each image, with the credentials that it was pulled with. They outlive the
+// kubelet, because the images do, too.
 type Records struct {
 	dir string
 	now func() time.Time
@@ -44,14 +44,15 @@ func OpenRecords(dir string, now func() time.Time) (*Records, error) {
 	return r, nil
 }
 
-// file is where the record of an image (its ID), or of a name that is being pulled, is.
+// file returns the path of the record of an image (its ID), or of a name that is being pulled. It is a hash, because
+// names contain slashes.
 func (r *Records) file(sub, of string) string {
 	hash := sha256.Sum256([]byte(of))
 	return filepath.Join(r.dir, sub, "sha256-"+hex.EncodeToString(hash[:]))
 }
 
-// Pulling notes that an image is going to be pulled under a name: should the kubelet end before it is recorded, it is
-// known that the image is no one that was always there.
+// Pulling records that an image is about to be pulled under a name. Should the kubelet end before the pull is recorded,
+// the image does not count as one that was always there.
 func (r *Records) Pulling(name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +111,8 @@ func (r *Records) addLocked(name, id string, with *Credential) error {
 	return replace(r.file("pulled", id), rec)
 }
 
-// merged are the credentials of an image name with one more. What all pods of the node may use needs no names.
+// merged returns the credentials of an image name with one more. If all pods of the node may use the image, no names
+// are kept.
 func merged(c kubeletconfig.ImagePullCredentials, with *Credential) kubeletconfig.ImagePullCredentials {
 	switch {
 	case c.NodePodsAccessible || with == nil || with.Secret == nil && with.Account == nil:
@@ -149,7 +151,7 @@ func (r *Records) Get(name, id string) (rec *kubeletconfig.ImagePulledRecord, be
 	return rec, err == nil, nil
 }
 
-// Count is how many pulls are noted that have begun and not ended, and how many images that were pulled.
+// Count returns how many pulls have begun and not ended, and how many pulled images are recorded.
 func (r *Records) Count() (pulling, pulled int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -183,7 +185,8 @@ func (r *Records) get(id string) (*kubeletconfig.ImagePulledRecord, error) {
 	return rec, nil
 }
 
-// prune forgets images that are not present any more. A record that was written since the images were listed stays.
+// prune removes the records of images that are not present any more. A record that was written since the images were
+// listed stays.
 func (r *Records) prune(present func(id string) bool, listed time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -30,8 +30,7 @@ type dockerEntry struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// Credential is one way to pull an image, and whose it is: a secret's, a service account's, or, with neither, the
-// node's.
+// Credential is one way to pull an image, with its owner: a secret, a service account or, with neither, the node.
 type Credential struct {
 	Auth runtime.Auth
 	// Secret is the pull secret that it is from, Account the service account whose token a credential provider was
@@ -42,7 +41,7 @@ type Credential struct {
 // Coordinates name an object for good.
 type Coordinates struct{ UID, Namespace, Name string }
 
-// Keyed is a credential under the key that says for which images it is: a registry, with wildcards in its host, a port
+// Keyed is a credential under a key that selects the images it is for: a registry, with wildcards in its host, a port
 // if it has one, and an optional path.
 type Keyed struct {
 	Key string

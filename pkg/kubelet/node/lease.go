@@ -49,8 +49,8 @@ func (n *Node) keepLease(ctx context.Context) {
 	}
 }
 
-// renewLease writes the lease's renew time; held is the lease as last written, nil if that is not known. After an error
-// the lease is read again.
+// renewLease writes the lease's renew time. held is the lease as last written, nil if unknown. After an error, which
+// may be a conflict, the lease is read again.
 func (n *Node) renewLease(ctx context.Context, held *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	if held == nil {
 		got, err := n.cfg.Client.Lease(ctx, corev1.NamespaceNodeLease, n.cfg.Name)
@@ -75,7 +75,8 @@ func (n *Node) renewLease(ctx context.Context, held *coordinationv1.Lease) (*coo
 	return got, nil
 }
 
-// renewed is the lease held by this node from now on.
+// renewed returns the lease as held by this node from now on. The Node becomes its owner as soon as it is known, so
+// that the lease is deleted with it.
 func (n *Node) renewed(l *coordinationv1.Lease) *coordinationv1.Lease {
 	l = l.DeepCopy()
 	seconds := int32(n.cfg.LeaseDuration / time.Second)

@@ -1,6 +1,6 @@
 // Package node keeps the kubelet's own Node object: it registers the node, reports its status and renews its lease.
-// What the status says is computed by pure functions from what the machine and the runtime show; a PATCH is sent only
-// on a change or every five minutes, for the lease is the heartbeat.
+// Pure functions compute the status from the state of the machine and the runtime. A PATCH is sent only on a change or
+// every five minutes, because the lease is the heartbeat.
 //
 // The contract: https://kubernetes.io/docs/reference/node/node-status/ and .../architecture/nodes/#heartbeats.
 package node
@@ -41,8 +41,8 @@ type Client interface {
 		subresource ...string) (*corev1.Node, error)
 }
 
-// Startup takes when the node came so far, each once and in this order: it was first to be registered, it was, and the
-// API had it ready.
+// Startup receives the times of the node's first steps, each once and in this order: its registration began, it was
+// registered, and the API showed it ready.
 type Startup interface {
 	Registering(at time.Time)
 	Registered(at time.Time)
@@ -60,8 +60,8 @@ type Config struct {
 	Client Client
 	// Name is the Node's name; Hostname its host name, by default the same.
 	Name, Hostname string
-	// IPs are the node's addresses, the primary one first. Without any, or with 0.0.0.0 or ::, which say the family, it
-	// is found by the default route.
+	// IPs are the node's addresses, the primary one first. Without any, or with a lone 0.0.0.0 or ::, which chooses the
+	// family, the address is found by the default route.
 	IPs []net.IP
 	// ExternalCloud leaves the Node's addresses, and the removal of the taint that keeps pods away until then, to a
 	// cloud controller manager.
@@ -71,7 +71,7 @@ type Config struct {
 	Labels     map[string]string
 	Taints     []corev1.Taint
 	ProviderID string
-	// NoRegister: somebody else makes the Node (--register-node=false).
+	// NoRegister: another program makes the Node (--register-node=false).
 	NoRegister bool
 	Runtime    Runtime
 	// Down, if set, returns why the node is not ready although its parts are, nil if it is ready.
@@ -81,7 +81,7 @@ type Config struct {
 	Machine  Machine
 	// Changed, if set, is notified when something changed that the status depends on: the status is computed at once.
 	Changed notify.Signal
-	// Pressure tells which resources of the node are short; nil: none ever is.
+	// Pressure returns which resources of the node are short; nil: none ever is.
 	Pressure func() Pressure
 	// Images returns the runtime's images; nil reports none.
 	Images func(ctx context.Context) ([]corev1.ContainerImage, error)
@@ -89,8 +89,8 @@ type Config struct {
 	MaxImages int
 	// Devices, if set, returns the resources of device plug-ins; an amount may be 0.
 	Devices func() (capacity, allocatable corev1.ResourceList)
-	// VolumesInUse are the attached volumes that are mounted or about to be; with an error the Node shows those of
-	// before, too. nil reports none.
+	// VolumesInUse returns the attached volumes that are mounted or about to be. With an error the Node also keeps
+	// showing the previous ones. nil reports none.
 	VolumesInUse func() ([]corev1.UniqueVolumeName, error)
 	// Startup, if set, receives the node's first steps.
 	Startup Startup
@@ -108,7 +108,7 @@ type Config struct {
 	Log                             *slog.Logger
 }
 
-// Node keeps one Node object.
+// Node keeps one Node object. object and checked are replaced as a whole and read without a lock; mu guards the rest.
 type Node struct {
 	cfg        Config
 	addresses  []corev1.NodeAddress
@@ -156,7 +156,7 @@ func defaultTo[T comparable](field *T, value T) {
 	}
 }
 
-// Addresses are the node's addresses as the API shows them, or, before it shows any, as this kubelet found them.
+// Addresses returns the node's addresses as the API shows them, or, before it shows any, as this kubelet found them.
 func (n *Node) Addresses() []corev1.NodeAddress {
 	if o := n.object.Load(); o != nil && len(o.Status.Addresses) > 0 {
 		return o.Status.Addresses
@@ -183,9 +183,9 @@ func (n *Node) HostIPs() []string {
 // Object returns the Node as last seen in the API, read only; nil before it was registered.
 func (n *Node) Object() *corev1.Node { return n.object.Load() }
 
-// Allocatable is what all pods together may have: what this kubelet makes of its machine and settings, and the
-// resources that others have added to the Node. Of our own the Node may still show those of an earlier kubelet with
-// other settings.
+// Allocatable returns what all pods together may have: what this kubelet computes from its machine and settings, and
+// the extended resources that others have added to the Node. Our own amounts are not read from the Node, which may
+// still show those of an earlier kubelet with other settings.
 func (n *Node) Allocatable() corev1.ResourceList {
 	var shown corev1.ResourceList
 	if o := n.object.Load(); o != nil {
@@ -200,7 +200,7 @@ func (n *Node) Allocatable() corev1.ResourceList {
 // Registered is closed once the Node exists in the API.
 func (n *Node) Registered() <-chan struct{} { return n.registered }
 
-// ShowInUse returns when the Node in the API shows volume, which VolumesInUse names by now, as in use.
+// ShowInUse returns when the Node in the API shows volume as in use. VolumesInUse must name it already.
 func (n *Node) ShowInUse(ctx context.Context, volume corev1.UniqueVolumeName) error {
 	n.cfg.Changed.Notify()
 	for {
@@ -222,7 +222,7 @@ func (n *Node) ShowInUse(ctx context.Context, volume corev1.UniqueVolumeName) er
 	}
 }
 
-// Run registers the node and keeps it until ctx is done.
+// Run registers the node and keeps it until ctx is done. Lease and watch begin after the registration, which both need.
 func (n *Node) Run(ctx context.Context) error {
 	n.cfg.Startup.Registering(n.cfg.Now())
 	if !n.register(ctx) {
@@ -238,15 +238,16 @@ func (n *Node) Run(ctx context.Context) error {
 	return nil
 }
 
-// How soon an unready node looks again whether it is ready: at first at once, then a quarter later each time. So a node
-// is reported Ready within a fifth of the time that it took to become so, and a dead runtime is asked less and less
-// often.
+// How soon an unready node checks again whether it is ready: at once, and then after pauses that grow by a quarter. So
+// a node is reported Ready within a fifth of the time that it took to become so, and a dead runtime is asked less and
+// less often.
 const (
 	unreadyFirst = 100 * time.Millisecond
 	unreadyMost  = 5 * time.Second
 )
 
-// keepStatus reports the status until ctx is done.
+// keepStatus reports the status until ctx is done: after each Interval, at once after a change, and sooner after an
+// error or while the node is not ready.
 func (n *Node) keepStatus(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

@@ -16,7 +16,7 @@ import (
 	"bonsai/api/nodelabels"
 )
 
-// Registration is tried again after these times, the last one from then on.
+// Registration is tried again after pauses that double from the first to the last.
 const (
 	registerRetryFirst = 100 * time.Millisecond
 	registerRetryMost  = 7 * time.Second
@@ -43,8 +43,8 @@ func (n *Node) register(ctx context.Context) bool {
 	}
 }
 
-// tryRegister waits no longer for the runtime than the status does, and no longer for the API server than
-// registerTimeout.
+// tryRegister makes the Node or updates the existing one. It waits no longer for the runtime than the status does, and
+// no longer for the API server than registerTimeout.
 func (n *Node) tryRegister(parent context.Context) (*corev1.Node, error) {
 	fresh := n.initial()
 	if !n.cfg.NoRegister {
@@ -79,7 +79,7 @@ func (n *Node) tryRegister(parent context.Context) (*corev1.Node, error) {
 	return node, nil
 }
 
-// initial is the Node as it is registered, without status.
+// initial returns the Node as it is registered, without status.
 func (n *Node) initial() *corev1.Node {
 	labels := map[string]string{}
 	maps.Copy(labels, n.cfg.Labels)
@@ -94,7 +94,7 @@ func (n *Node) initial() *corev1.Node {
 	}
 }
 
-// ownLabels are those every kubelet sets, the older names of two of them included.
+// ownLabels returns the labels that every kubelet sets, with the older names of two of them.
 func ownLabels(hostname string) map[string]string {
 	return map[string]string{
 		corev1.LabelHostname: hostname, corev1.LabelOSStable: runtime.GOOS, corev1.LabelArchStable: runtime.GOARCH,
@@ -102,14 +102,14 @@ func ownLabels(hostname string) map[string]string {
 	}
 }
 
-// managedAttachment has the controller manager attach the node's volumes.
+// managedAttachment makes the controller manager attach the node's volumes.
 const managedAttachment = "volumes.kubernetes.io/controller-managed-attach-detach"
 
-// describing are the labels that say what a node is and where: they follow the kubelet. All others, once the Node
-// exists, are its administrators'.
+// describing returns the labels that say what a node is and where: they follow the kubelet. All others belong to the
+// administrator once the Node exists.
 func describing() []string { return append(nodelabels.Own(), corev1.LabelWindowsBuild) }
 
-// describe is the merge patch that makes an existing Node say what it is; nil if it does.
+// describe returns the merge patch that brings an existing Node's description up to date; nil if it is.
 func describe(have, want *corev1.Node, external bool) []byte {
 	labels, meta := map[string]string{}, map[string]any{}
 	for _, k := range describing() {

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Resources says how the machine is divided: capacity less what is reserved and what the eviction thresholds keep free
-// is allocatable.
+// Resources says how the machine is divided: allocatable is its capacity minus what is reserved and what the eviction
+// thresholds keep free.
 type Resources struct {
 	// MaxPods is 110 by default.
 	MaxPods int64
@@ -28,7 +28,7 @@ func (r Resources) capacity(machine corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-// allocatable is what pods may request together on a machine of that capacity.
+// allocatable returns what pods may request together on a machine of that capacity, never less than 0.
 func (r Resources) allocatable(machine corev1.ResourceList) corev1.ResourceList {
 	out := r.capacity(machine)
 	for name, q := range out {
@@ -42,7 +42,7 @@ func (r Resources) allocatable(machine corev1.ResourceList) corev1.ResourceList 
 		}
 		out[name] = q
 	}
-	// Huge pages are memory that is no longer there for others.
+	// Huge pages are memory that others can no longer use.
 	memory := out[corev1.ResourceMemory]
 	for name, q := range out {
 		if strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) && q.Sign() > 0 {

@@ -22,14 +22,15 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// The node's image list names no more than this many images, and this many names of each.
+// Bounds of the node's image list, which every watcher of the Node receives: the names of each image, and the age of a
+// list that is still shown.
 const (
 	maxImageNames = 5
 	imagesMaxAge  = 30 * time.Second
 )
 
-// runtimeTimeout is how long the runtime may go without a good check of its state before it counts as down, and how
-// long one check may take. An error before that is no news: a runtime that restarts does not make its node NotReady.
+// runtimeTimeout is how long the runtime may go without a successful check before it counts as down, and how long one
+// check may take. An earlier error changes nothing: a runtime that restarts must not make its node NotReady.
 const runtimeTimeout = 30 * time.Second
 
 // check asks the runtime for its state.
@@ -41,7 +42,7 @@ func (n *Node) check(ctx context.Context) (runtime.Health, error) {
 	return h, err
 }
 
-// health is the runtime's state. While the last good check is less than runtimeTimeout ago, what it said still holds.
+// health returns the runtime's state. Until runtimeTimeout after the last successful check, its result still holds.
 func (n *Node) health(ctx context.Context) (runtime.Health, error) {
 	h, err := n.check(ctx)
 	if err == nil {
@@ -56,8 +57,8 @@ func (n *Node) health(ctx context.Context) (runtime.Health, error) {
 	return last.health, nil
 }
 
-// NetworkReady tells why no pod of the pod network can start yet. The runtime is asked again only if it was not ready
-// at the last check.
+// NetworkReady returns why no pod of the pod network can start yet. It asks the runtime again only if the network was
+// not ready at the last check: every start of a pod calls it.
 func (n *Node) NetworkReady(ctx context.Context) error {
 	if last := n.checked.Load(); last != nil && last.health.NetworkReady {
 		return nil
@@ -73,7 +74,8 @@ func (n *Node) NetworkReady(ctx context.Context) error {
 	return nil
 }
 
-// syncStatus computes the status and PATCHes it if it is news. ready reports whether the node is.
+// syncStatus computes the status and PATCHes it if it changed, or if the last report is too old. ready reports whether
+// the node is.
 func (n *Node) syncStatus(ctx context.Context) (ready bool, err error) {
 	look, stop := context.WithTimeout(ctx, runtimeTimeout)
 	defer stop()
@@ -102,7 +104,7 @@ func (n *Node) syncStatus(ctx context.Context) (ready bool, err error) {
 	return ready, nil
 }
 
-// status computes what the Node's status becomes, from what it was and what is so now.
+// status computes the Node's next status from its present one and the present state. What others have set stays.
 func (n *Node) status(ctx context.Context, s corev1.NodeStatus, health runtime.Health,
 	healthErr error) corev1.NodeStatus {
 	if !n.cfg.ExternalCloud || len(s.Addresses) == 0 {
@@ -129,7 +131,8 @@ func (n *Node) status(ctx context.Context, s corev1.NodeStatus, health runtime.H
 	}
 	if n.cfg.VolumesInUse != nil {
 		inUse, err := n.cfg.VolumesInUse()
-		// what cannot be read may be mounted: nothing is left out for that, and what is new comes all the same
+		// A volume whose record cannot be read may be mounted, so none is dropped after an error; new ones are added in
+		// any case.
 		if err != nil {
 			n.cfg.Log.Error("volumes in use not all read", "node", n.cfg.Name, "err", err)
 			inUse = slices.Compact(slices.Sorted(slices.Values(slices.Concat(s.VolumesInUse, inUse))))
@@ -152,8 +155,8 @@ func (n *Node) status(ctx context.Context, s corev1.NodeStatus, health runtime.H
 	return s
 }
 
-// declaredFeatures are the features that API servers and schedulers ask nodes for, of those that this kubelet has. They
-// are sorted.
+// declaredFeatures returns those features that API servers and schedulers ask nodes for and that this kubelet has,
+// sorted.
 func declaredFeatures() []string {
 	return nodedeclaredfeatures.DefaultFramework.DiscoverNodeFeatures(&nodedeclaredfeatures.NodeConfiguration{
 		FeatureGates: featuretypes.FeatureGateMap{
@@ -161,7 +164,8 @@ func declaredFeatures() []string {
 			"RestartAllContainersOnContainerExits": true}})
 }
 
-// runtimeHandlers are the runtime's handlers and what each can do.
+// runtimeHandlers returns the runtime's handlers with their features, sorted: the order of the runtime's list may
+// change, and that must not count as a change of the status.
 func runtimeHandlers(h runtime.Health) []corev1.NodeRuntimeHandler {
 	var out []corev1.NodeRuntimeHandler
 	for _, x := range h.Handlers {
@@ -181,7 +185,7 @@ func runtimeFeatures(h runtime.Health) *corev1.NodeFeatures {
 	return &corev1.NodeFeatures{SupplementalGroupsPolicy: h.SupplementalGroupsPolicy}
 }
 
-// devices are the resources of device plug-ins.
+// devices returns the resources of device plug-ins.
 func (n *Node) devices() (capacity, allocatable corev1.ResourceList) {
 	if n.cfg.Devices == nil {
 		return nil, nil
@@ -200,7 +204,7 @@ func merge(have, ours corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-// imageList returns the images, the largest first. They are asked for at most every half minute; nil leaves the last
+// imageList returns the images, the largest first. The runtime is asked at most every half minute; nil keeps the last
 // list.
 func (n *Node) imageList(ctx context.Context) []corev1.ContainerImage {
 	n.mu.Lock()
@@ -217,7 +221,7 @@ func (n *Node) imageList(ctx context.Context) []corev1.ContainerImage {
 	return n.images
 }
 
-// shorten keeps the largest images, most of them at the most; negative: all.
+// shorten returns the largest images, at most so many; negative: all.
 func shorten(images []corev1.ContainerImage, most int) []corev1.ContainerImage {
 	images = slices.Clone(images)
 	slices.SortStableFunc(images, func(a, b corev1.ContainerImage) int {
@@ -235,7 +239,7 @@ func shorten(images []corev1.ContainerImage, most int) []corev1.ContainerImage {
 	return images
 }
 
-// changed reports whether b says anything new, heartbeats aside.
+// changed reports whether b differs from a, heartbeats aside.
 func changed(a, b *corev1.NodeStatus) bool {
 	x, y := a.DeepCopy(), b.DeepCopy()
 	for _, s := range []*corev1.NodeStatus{x, y} {
@@ -246,7 +250,7 @@ func changed(a, b *corev1.NodeStatus) bool {
 	return !equality.Semantic.DeepEqual(x, y)
 }
 
-// heartbeat is when the kubelet last reported: of the condition Ready.
+// heartbeat returns when the kubelet last reported, from the condition Ready.
 func heartbeat(node *corev1.Node) time.Time {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -256,8 +260,8 @@ func heartbeat(node *corev1.Node) time.Time {
 	return time.Time{}
 }
 
-// statusPatch is the strategic merge patch from old to status: conditions of other owners stay. Addresses are replaced
-// as a whole, for two of one type (dual stack) would be merged into one.
+// statusPatch returns the strategic merge patch from old to status: conditions of other owners stay. Addresses are
+// replaced as a whole, because two of one type (dual stack) would be merged into one.
 func statusPatch(old, status *corev1.NodeStatus) ([]byte, error) {
 	a, b := corev1.Node{Status: *old.DeepCopy()}, corev1.Node{Status: *status.DeepCopy()}
 	a.Status.Addresses, b.Status.Addresses = nil, nil

@@ -26,8 +26,8 @@ func (n *Node) watchSelf(ctx context.Context) {
 	informer.RunWithContext(ctx)
 }
 
-// restored reports whether now, which the watch showed after before, is of an earlier history of the Node: of an etcd
-// that was restored from a snapshot.
+// restored reports whether now, which the watch sent after before, belongs to an earlier history of the Node: etcd was
+// restored from a snapshot.
 func restored(before, now *corev1.Node) bool {
 	if before.UID == now.UID && before.ResourceVersion == now.ResourceVersion {
 		return !equality.Semantic.DeepEqual(before.Status, now.Status)
@@ -35,7 +35,7 @@ func restored(before, now *corev1.Node) bool {
 	return older(now, before)
 }
 
-// forget makes a restored Node the one known, though it is older, and has the status written that it lost.
+// forget makes a restored Node the known one, although it is older, and lets the lost status be written again.
 func (n *Node) forget(restored *corev1.Node) {
 	n.mu.Lock()
 	n.object.Store(restored)
@@ -45,8 +45,8 @@ func (n *Node) forget(restored *corev1.Node) {
 	n.cfg.Changed.Notify()
 }
 
-// seen takes note of a newer Node. Once it has podCIDRs the runtime's network follows at once, and with it the node is
-// Ready.
+// seen records a newer Node; older ones are ignored, because the watch and our own writes race. Once the Node has
+// podCIDRs, the runtime's network follows at once, and with it the node becomes Ready: so the status is computed then.
 func (n *Node) seen(node *corev1.Node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -1,5 +1,6 @@
 // Package prober runs the probes of containers: one goroutine per container and kind of probe, from the start of its
-// pod to its end. Results are kept per container id and told to the pod's worker, which acts on them.
+// pod to its end. It keeps results by container id, so that a new container never inherits those of its predecessor,
+// and wakes the pod's worker, which acts on them.
 //
 // The rules: https://kubernetes.io/docs/tasks/configure-pod-container/configure-liveness-readiness-startup-probes/.
 package prober
@@ -29,7 +30,7 @@ const (
 	Liveness
 )
 
-// String is the kind as events name it.
+// String returns the kind as events name it.
 func (k Kind) String() string { return [...]string{"Startup", "Readiness", "Liveness"}[k] }
 
 // Target is the running container a probe is about.
@@ -62,7 +63,8 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Manager runs the probes of all pods. It is safe for concurrent use.
+// Manager runs the probes of all pods. It is safe for concurrent use. mu guards pods and results; no probe runs under
+// it, and Changed is called without it.
 type Manager struct {
 	cfg Config
 
@@ -96,10 +98,11 @@ func New(ctx context.Context, cfg Config) *Manager {
 	return &Manager{cfg: cfg, ctx: ctx, pods: map[types.UID]*podProbes{}, results: map[key]runtime.ProbeResult{}}
 }
 
-// Wait returns when all probes have ended after the manager's context.
+// Wait returns when all probes have ended, which they do when the manager's context has.
 func (m *Manager) Wait() { m.wg.Wait() }
 
-// Update starts the pod's probes that do not run yet and tells them of their containers.
+// Update starts the pod's probes that do not run yet, and gives all of them the present containers. Results of
+// containers that no longer run are dropped first.
 func (m *Manager) Update(pod *corev1.Pod, targets map[string]Target) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -125,8 +128,8 @@ func (m *Manager) Update(pod *corev1.Pod, targets map[string]Target) {
 	}
 }
 
-// adoptLocked takes over what was reported of containers that ran before this kubelet: they stay ready and started
-// until a probe says otherwise.
+// adoptLocked takes over the reported state of containers that ran before this kubelet: they stay ready and started
+// until a probe says otherwise. Without this, a restart of the kubelet would take every pod out of its Services.
 func (m *Manager) adoptLocked(p *podProbes, targets map[string]Target) {
 	for name, t := range targets {
 		if p.targets[name].ID == t.ID || !t.Started.Before(m.cfg.Started) {
@@ -152,6 +155,8 @@ func (m *Manager) forgetOld(p *podProbes, targets map[string]Target) {
 	}
 }
 
+// ensure starts the probes of a container that do not run yet. Their first time is random within one period, which run
+// uses for containers that were running before the kubelet.
 func (m *Manager) ensure(p *podProbes, c *corev1.Container) {
 	for kind, probe := range map[Kind]*corev1.Probe{Startup: c.StartupProbe, Readiness: c.ReadinessProbe,
 		Liveness: c.LivenessProbe} {
@@ -201,6 +206,7 @@ func (m *Manager) Result(id string, kind Kind) runtime.ProbeResult {
 	return m.results[key{id, kind}]
 }
 
+// set records a result, if its container is still the pod's, and wakes the pod's worker if it is another one.
 func (m *Manager) set(uid types.UID, id string, kind Kind, r runtime.ProbeResult) {
 	m.mu.Lock()
 	k := key{id, kind}
@@ -220,6 +226,7 @@ func (m *Manager) set(uid types.UID, id string, kind Kind, r runtime.ProbeResult
 	}
 }
 
+// target returns the pod and the running container of a name, which may have changed since the last probe.
 func (m *Manager) target(uid types.UID, container string) (*corev1.Pod, Target) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -23,14 +23,14 @@ import (
 	"bonsai/api/kubeversion"
 )
 
-// maxBody bounds what is read of a probe's answer.
+// maxBody bounds what is read from a probe's answer, in bytes.
 const maxBody = 10 << 10
 
-// attempts is how often a probe that could not be made at all (not: failed) is tried.
+// attempts is how often a probe is tried that could not be made at all (as opposed to one that failed).
 const attempts = 3
 
 // try probes once. warn: it succeeded, but its message deserves a warning. err: the probe could not be made, which says
-// nothing of the container.
+// nothing about the container.
 func (m *Manager) try(ctx context.Context, pod *corev1.Pod, c *corev1.Container, p *corev1.Probe, t Target) (ok,
 	warn bool, message string, err error) {
 	timeout := time.Duration(max(p.TimeoutSeconds, 1)) * time.Second
@@ -57,6 +57,7 @@ func (m *Manager) handler(ctx context.Context, pod *corev1.Pod, c *corev1.Contai
 	return false, false, "", fmt.Errorf("missing probe handler for %s/%s:%s", pod.Namespace, pod.Name, c.Name)
 }
 
+// exec runs the probe's command. A command that takes too long is a failure of the container; a call that fails is not.
 func (m *Manager) exec(ctx context.Context, a *corev1.ExecAction, t Target, timeout time.Duration) (bool, bool, string,
 	error) {
 	r, err := m.cfg.Exec(ctx, t.RawID, a.Command, timeout)
@@ -132,12 +133,11 @@ func Request(ctx context.Context, c *corev1.Container, a *corev1.HTTPGetAction, 
 	return req, nil
 }
 
-// HTTPClient sends the requests of HTTP probes and hooks, one connection each. Redirects are followed within the host,
-// 10 at most; one that leads to another host is itself the answer, for what runs in a pod must not say whom the node
-// calls.
+// HTTPClient returns the client of HTTP probes and hooks, with one connection each. It follows at most 10 redirects,
+// within the host. A redirect to another host is itself the answer: a pod must not choose whom the node calls.
 func HTTPClient() *http.Client {
 	return &http.Client{
-		// the node knows no CA of the pod's
+		// The node does not have the pod's CA, and only asks whether it answers.
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 			ForceAttemptHTTP2: true, // net/http leaves HTTP/2 out where the TLS settings are not its own
 			DisableKeepAlives: true, Proxy: nil, DisableCompression: true},

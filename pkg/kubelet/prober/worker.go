@@ -13,7 +13,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// worker runs one probe of one container, across the container's restarts.
+// worker runs one probe of one container, across the container's restarts. Only its own goroutine uses the fields below
+// stopped.
 type worker struct {
 	manager   *Manager
 	pod       *corev1.Pod
@@ -24,17 +25,17 @@ type worker struct {
 	wake      notify.Signal
 	stopped   atomic.Bool
 
-	// id is the container that the counts below are of, seen when it was first looked at.
+	// id is the container that the counts below belong to; seen is when the worker first looked at it.
 	id   string
 	seen time.Time
 	// last and row are the last outcome and how often it came in a row.
 	last runtime.ProbeResult
 	row  int32
-	// early is how soon the container is asked again that has not been ready yet; 0 once it has.
+	// early is the pause until the next early probe of a container that has not been ready yet; 0 once it has been.
 	early time.Duration
-	// between is when to ask it before the period's next probe; zero: not.
+	// between is the time of an early probe before the period's next one; zero: none.
 	between time.Time
-	// hold: after a failure that kills the container nothing is probed until a new one runs.
+	// hold: after a failure that kills the container, nothing is probed until a new one runs.
 	hold bool
 }
 
@@ -44,9 +45,9 @@ type worker struct {
 // them.
 const firstEarly = 250 * time.Millisecond
 
-// run probes until ctx ends: once in each period, and a container that is not known to be ready whenever its pod is
-// looked at, so that it need not wait for the period's end once it is. After a kubelet's restart the first probes are
-// spread over one period, so that not all of them run at once.
+// run probes until ctx ends: once in each period, and, while the container is not known to be ready, also whenever its
+// pod is looked at, so that it need not wait for the end of the period. After a restart of the kubelet the first probes
+// are spread over one period, so that not all of the node's probes run at once.
 func (w *worker) run(ctx context.Context, spread time.Duration) {
 	timer := time.NewTimer(0)
 	timer.Stop() // Update wakes it
@@ -88,7 +89,7 @@ func (w *worker) run(ctx context.Context, spread time.Duration) {
 	}
 }
 
-// sooner is when to probe again if the period alone says next.
+// sooner returns the time of the next probe: next, or an early one before it.
 func (w *worker) sooner(now, next time.Time) time.Time {
 	w.between = time.Time{}
 	if at := now.Add(w.early); w.early != 0 && w.early < period(w.probe) && at.Before(next) {
@@ -99,12 +100,13 @@ func (w *worker) sooner(now, next time.Time) time.Time {
 	return next
 }
 
-// unready reports whether this is about readiness, and the container is not known to be ready.
+// unready reports whether this is a readiness probe and its container is not known to be ready.
 func (w *worker) unready() bool {
 	return w.kind == Readiness && w.manager.Result(w.id, Readiness) != runtime.ProbeSuccess
 }
 
-// due reports whether the container is to be probed, and from when on.
+// due reports whether the container is to be probed, and from when on. Liveness and readiness wait for the startup
+// probe, and the startup probe ends with its success.
 func (w *worker) due(now time.Time) (time.Time, bool) {
 	_, t := w.manager.target(w.uid, w.container.Name)
 	if w.stopped.Load() || t.ID == "" {
@@ -135,8 +137,8 @@ func (w *worker) due(now time.Time) (time.Time, bool) {
 	return first, true
 }
 
-// once probes and counts; at the threshold the result changes. A probe that could not be made does not count, nor does
-// one that fails between the regular ones.
+// once probes and counts. At the threshold the result changes. A probe that could not be made does not count, nor does
+// a failure between the regular probes.
 func (w *worker) once(ctx context.Context, regular bool) {
 	pod, t := w.manager.target(w.uid, w.container.Name)
 	if pod == nil || t.ID != w.id {
@@ -183,7 +185,7 @@ func (w *worker) once(ctx context.Context, regular bool) {
 	}
 }
 
-// count tells the metrics, unless the pod is gone and forgotten meanwhile.
+// count counts the probe, unless the pod was removed meanwhile: its series would stay for ever.
 func (w *worker) count(pod *corev1.Pod, ok bool, err error, took time.Duration) {
 	w.manager.mu.Lock()
 	defer w.manager.mu.Unlock()

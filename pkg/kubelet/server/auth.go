@@ -15,6 +15,8 @@ import (
 
 type userKey struct{}
 
+// authenticated finds out who asks, and removes the token from the request: no handler behind it, and no log, may see
+// it.
 func (s *Server) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, ok, err := s.cfg.Authenticator.Authenticate(r)
@@ -30,6 +32,8 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 	})
 }
 
+// authorized asks for each subresource that gives access to the path until one is allowed. An error of the authorizer
+// refuses the request.
 func (s *Server) authorized(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, _ := r.Context().Value(userKey{}).(authnv1.UserInfo)
@@ -83,9 +87,9 @@ func subresources(path string) []string {
 	return []string{"proxy"}
 }
 
-// verb is what a request does to the node. What runs in a pod, or opens a connection into it, is "create" whatever its
-// method: a WebSocket begins with a GET, and who may only read nodes/proxy must not exec. The same holds for every
-// other upgrade.
+// verb returns what a request does to the node. A request that runs something in a pod, or opens a connection into it,
+// is "create" whatever its method: a WebSocket begins with a GET, and a user who may only read nodes/proxy must not be
+// able to exec. The same holds for every other upgrade.
 func verb(r *http.Request) string {
 	if runsInPod(r.URL.Path) || httpstream.IsUpgradeRequest(r) {
 		return "create"

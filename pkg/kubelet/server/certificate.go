@@ -18,7 +18,7 @@ import (
 )
 
 // ServingCertificate returns the certificate in the files kubelet.crt and kubelet.key of dir. If there is none, or it
-// has ended, one is made that signs itself, for the host name and addresses, and is valid for a year.
+// has expired, it makes a self-signed one for the host name and addresses, valid for a year.
 func ServingCertificate(dir, hostname string, ips []net.IP, now time.Time) (tls.Certificate, error) {
 	crt, key := filepath.Join(dir, "kubelet.crt"), filepath.Join(dir, "kubelet.key")
 	if cert, err := tls.LoadX509KeyPair(crt, key); err == nil && cert.Leaf != nil && now.Before(cert.Leaf.NotAfter) {

@@ -10,8 +10,8 @@ import (
 // maxCheckpoint bounds how long a client may have a container stopped for its checkpoint.
 const maxCheckpoint = time.Hour
 
-// checkpoint writes a container's checkpoint: one on the node at a time, as each takes the disk and the memory of its
-// container once more.
+// checkpoint writes a container's checkpoint. There is one at a time on the node, because each takes the memory of its
+// container again, on the disk.
 func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request) {
 	pod, ok := s.podOf(w, r)
 	if !ok {

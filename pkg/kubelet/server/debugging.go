@@ -10,7 +10,7 @@ import (
 )
 
 // debugging adds the paths that show the inside of pods or of the kubelet, run something there, or show the node's
-// logs. Where they are off, each says so.
+// logs. If they are disabled, each answers that it is.
 func (s *Server) debugging(mux *http.ServeMux) error {
 	if s.cfg.NoDebugging {
 		for _, path := range []string{"/run/", "/exec/", "/attach/", "/portForward/", "/containerLogs/",
@@ -41,13 +41,13 @@ func (s *Server) debugging(mux *http.ServeMux) error {
 	if err != nil {
 		return fmt.Errorf("open the directory of logs: %w", err)
 	}
-	// a log may be long
+	// A log may be long, so it is streamed.
 	mux.HandleFunc("GET /logs/", streamed(http.StripPrefix("/logs/", http.FileServerFS(logFiles{root})).ServeHTTP))
 	return nil
 }
 
-// logFiles are the files and directories below a directory, whatever else pods with host paths put there: opening a
-// pipe would wait for its writer.
+// logFiles has the regular files and directories below a directory, and nothing else that pods with host paths may put
+// there: opening a pipe would wait for its writer.
 type logFiles struct{ root *os.Root }
 
 // Open implements fs.FS.
@@ -62,7 +62,7 @@ func (l logFiles) Open(name string) (fs.File, error) {
 	return l.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // it may be exchanged after the look
 }
 
-// refused answers 405 with the reason, as upstream does.
+// refused answers 405 with the reason. The status code is upstream's.
 func refused(why string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, why, http.StatusMethodNotAllowed) }
 }

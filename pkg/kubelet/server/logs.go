@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// containerLogs streams a container's log.
+// containerLogs streams a container's log. After the first byte an error can only end the answer, since the status code
+// is sent already.
 func (s *Server) containerLogs(w http.ResponseWriter, r *http.Request) {
 	o, err := logOptions(r.URL.Query())
 	if err != nil {
@@ -44,7 +45,7 @@ func (s *Server) containerLogs(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// flushing sends every write at once.
+// flushing sends every write at once: with follow, a line must not wait in a buffer for the next one.
 type flushing struct {
 	w     http.ResponseWriter
 	c     *http.ResponseController
@@ -60,7 +61,8 @@ func (f *flushing) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// logOptions reads the query of a log request; names and meaning are those of PodLogOptions.
+// logOptions reads the query of a log request; names and meaning are those of PodLogOptions. The API server has
+// validated them, but other clients come here, too.
 func logOptions(q url.Values) (*corev1.PodLogOptions, error) {
 	o := &corev1.PodLogOptions{}
 	for name, field := range map[string]*bool{"follow": &o.Follow, "previous": &o.Previous,
@@ -99,7 +101,7 @@ func logOptions(q url.Values) (*corev1.PodLogOptions, error) {
 	return o, nil
 }
 
-// truthy reads a boolean parameter as Kubernetes does: what is there is true, except "0" and "false" in any case.
+// truthy reads a boolean parameter as Kubernetes does: any value is true, except "0" and "false" in any case.
 func truthy(q url.Values, name string) bool {
 	values, set := q[name], false
 	_ = runtime.Convert_Slice_string_To_bool(&values, &set, nil) // takes every value

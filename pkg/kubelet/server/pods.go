@@ -20,6 +20,7 @@ func (s *Server) runningPods(w http.ResponseWriter, r *http.Request) {
 	s.writePods(w, pods)
 }
 
+// writePods writes pods as a v1 PodList.
 func (s *Server) writePods(w http.ResponseWriter, pods []*corev1.Pod) {
 	list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"},
 		Items: make([]corev1.Pod, 0, len(pods))}
@@ -34,7 +35,7 @@ func (s *Server) configz(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Server) stats(w http.ResponseWriter, r *http.Request) {
-	// what is no truth value asks for all, as in Kubernetes
+	// A value that is no boolean asks for everything, as in Kubernetes.
 	onlyCPUAndMemory, _ := strconv.ParseBool(r.URL.Query().Get("only_cpu_and_memory"))
 	summary, err := s.cfg.Stats(r.Context(), onlyCPUAndMemory)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// requests counts what clients ask, under upstream's names.
+// requests counts the requests of clients, under upstream's names.
 type requests struct {
 	total    *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -51,8 +51,8 @@ func (m *requests) counted(next http.Handler) http.Handler {
 	})
 }
 
-// pathLabel is the first part of a path that the server knows, metrics with the part after it; whatever else clients
-// ask is "other", so that they cannot make any number of series.
+// pathLabel returns the first part of a path that the server knows, for metrics with the second part. Any other path is
+// "other", so that clients cannot create any number of series.
 func pathLabel(path string) string {
 	first, rest, _ := strings.Cut(strings.Trim(path, "/"), "/")
 	switch first {

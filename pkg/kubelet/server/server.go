@@ -1,7 +1,7 @@
-// Package server is the kubelet's HTTPS API on port 10250: what the API server asks for logs, exec, attach and
-// port-forward, and what monitoring asks for pods, statistics and metrics. Every request is authenticated (client
-// certificate or bearer token) and authorized against the node's subresource that its path stands for, in one visible
-// chain.
+// Package server is the kubelet's HTTPS API on port 10250. The API server uses it for logs, exec, attach and
+// port-forward, monitoring for pods, statistics and metrics. Every request is authenticated (client certificate or
+// bearer token) and authorized against the node's subresource that its path stands for, in one visible chain: nothing
+// is served outside it.
 //
 // The API: https://kubernetes.io/docs/reference/access-authn-authz/kubelet-authn-authz/.
 package server
@@ -30,7 +30,7 @@ import (
 	"bonsai/pkg/zpages"
 )
 
-// Pods is what the kubelet knows of pods.
+// Pods has the pods of the node.
 type Pods interface {
 	// Pods returns all pods of the node with their statuses as the kubelet sees them.
 	Pods() []*corev1.Pod
@@ -38,7 +38,8 @@ type Pods interface {
 	Pod(namespace, name string) (*corev1.Pod, bool)
 }
 
-// Runtime shows what runs and opens streams: it returns the URL at which the container runtime serves them.
+// Runtime shows what runs and opens streams. It returns the URL at which the container runtime serves a stream; the
+// server only passes the client's connection on.
 type Runtime interface {
 	// RunningPods returns what runs according to the runtime.
 	RunningPods(ctx context.Context) ([]*corev1.Pod, error)
@@ -64,7 +65,7 @@ type Config struct {
 	NodeName string
 	// Certificate is called at each handshake; nil: there is none yet, and the handshake fails.
 	Certificate func() *tls.Certificate
-	// TLS says which versions, cipher suites and curves are spoken; nil: from TLS 1.2 on, Go's choice.
+	// TLS has the versions, cipher suites and curves; nil: TLS 1.2 and later, with Go's choice.
 	TLS *tls.Config
 	// Clients are the authorities whose certificates clients are asked for, which an authenticator verifies; nil: no
 	// client is asked.
@@ -93,8 +94,8 @@ type Config struct {
 	// NoDebugging refuses what shows the inside of pods or of the kubelet, runs something there, or shows the node's
 	// logs (enableDebuggingHandlers: false).
 	NoDebugging bool
-	// Healthy tells what is wrong with the container runtime, nil if nothing is; it is the check
-	// "syncloop": without the runtime no pod is synced.
+	// Healthy returns what is wrong with the container runtime, nil if nothing is. It is the check "syncloop": without
+	// the runtime no pod is synced.
 	Healthy func() error
 	Log     *slog.Logger
 }
@@ -103,11 +104,13 @@ type Config struct {
 type Server struct {
 	cfg     Config
 	handler http.Handler
-	// checkpoints holds whose turn it is.
+	// checkpoints has room for the one checkpoint that may be under way.
 	checkpoints chan struct{}
 }
 
-// New checks the configuration.
+// New checks the configuration and builds the chain: panics are caught outermost, then requests are counted,
+// authenticated and authorized, and only then routed. An unknown path needs authorization too, so that paths cannot be
+// probed.
 func New(cfg Config) (*Server, error) {
 	if cfg.Authenticator == nil || cfg.Authorizer == nil || cfg.Pods == nil || cfg.Runtime == nil || cfg.Logs == nil ||
 		cfg.Certificate == nil || cfg.Log == nil {
@@ -132,11 +135,11 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// routes is every path the server knows.
+// routes returns the handlers of every path that the server knows.
 func (s *Server) routes() (http.Handler, error) {
 	mux := http.NewServeMux()
 	endpoints := health.New(s.cfg.Log)
-	// upstream's: ours is written at once
+	// Upstream checks that its log is flushed. Ours is written at once, so there is nothing to check.
 	log := health.Check{Name: "log", Run: func(*http.Request) error { return nil }}
 	syncloop := health.Check{Name: "syncloop", Run: func(*http.Request) error { return s.cfg.Healthy() }}
 	for path, h := range endpoints.Paths("healthz", []health.Check{health.Ping(), log, syncloop}) {
@@ -174,12 +177,12 @@ func (s *Server) routes() (http.Handler, error) {
 	return mux, nil
 }
 
-// Handler is the whole chain, for a listener of somebody else.
+// Handler returns the whole chain, for another listener.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// How long a client may take to send its request's header, to send all of it and to take the answer, and how long open
-// requests may go on when the server stops. Streams have no end; their client must take each piece within
-// streamPatience: people read them, who may stop the output and look at it.
+// Limits against slow clients: the time to send a request's header, to send all of it and to take the answer, and the
+// time that open requests get when the server stops. Streams have no end, but their client must take each piece within
+// streamPatience: a person may stop the output and read it.
 const (
 	headerTimeout  = 32 * time.Second
 	requestTimeout = time.Minute
@@ -189,7 +192,8 @@ const (
 	maxHeaderBytes = 64 << 10
 )
 
-// streamed serves what lasts as long as the client likes.
+// streamed wraps a handler whose answer lasts as long as the client likes. It replaces the server's timeout for the
+// whole answer by streamPatience for each piece.
 func streamed(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s := slowclient.Stream(w, streamPatience)
@@ -207,7 +211,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.Serve(ctx, l)
 }
 
-// Serve serves on l until ctx is done.
+// Serve serves on l until ctx is done. Requests run under ctx, so those that watch it end with it; the others get
+// stopTimeout.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if s.cfg.TLS != nil {
@@ -241,6 +246,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return fmt.Errorf("serve the kubelet's API: %w", err)
 }
 
+// certificate returns the current certificate at each handshake, so that a renewed one needs no restart.
 func (s *Server) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if c := s.cfg.Certificate(); c != nil {
 		return c, nil

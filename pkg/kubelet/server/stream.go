@@ -14,7 +14,7 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// exec runs a command in a container; the client's upgraded connection is passed through to the runtime's streaming
+// exec runs a command in a container. The client's upgraded connection is passed through to the runtime's streaming
 // server.
 func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 	pod, container, ok := s.target(w, r)
@@ -89,7 +89,8 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// podOf finds the pod of the path, and answers 404 if there is none, or another one by now.
+// podOf finds the pod of the path. It answers 404 if there is none, or if the name now belongs to another pod than the
+// uid in the path: a command must not run in a successor.
 func (s *Server) podOf(w http.ResponseWriter, r *http.Request) (*corev1.Pod, bool) {
 	pod, ok := s.cfg.Pods.Pod(r.PathValue("namespace"), r.PathValue("pod"))
 	if uid := r.PathValue("uid"); !ok || uid != "" && uid != string(pod.UID) {
@@ -99,6 +100,7 @@ func (s *Server) podOf(w http.ResponseWriter, r *http.Request) (*corev1.Pod, boo
 	return pod, true
 }
 
+// target finds the pod and the container of the path, and answers 404 without them.
 func (s *Server) target(w http.ResponseWriter, r *http.Request) (*corev1.Pod, string, bool) {
 	pod, ok := s.podOf(w, r)
 	if !ok {
@@ -112,7 +114,7 @@ func (s *Server) target(w http.ResponseWriter, r *http.Request) (*corev1.Pod, st
 	return pod, container, true
 }
 
-// wanted reads which streams the client asks for. A terminal has no stderr of its own.
+// wanted reads which streams the client asks for. A terminal has no stderr of its own: it arrives with stdout.
 func wanted(w http.ResponseWriter, r *http.Request) (runtime.Streams, bool) {
 	q := r.URL.Query()
 	st := runtime.Streams{Stdin: truthy(q, corev1.ExecStdinParam), Stdout: truthy(q, corev1.ExecStdoutParam),
@@ -127,7 +129,7 @@ func wanted(w http.ResponseWriter, r *http.Request) (runtime.Streams, bool) {
 	return st, true
 }
 
-// pass proxies the upgraded connection to the runtime.
+// pass proxies the upgraded connection to the runtime, or answers with the runtime's error.
 func (s *Server) pass(w http.ResponseWriter, r *http.Request, to *url.URL, err error) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -136,7 +138,7 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, to *url.URL, err e
 	proxy.NewUpgradeAwareHandler(to, nil, false, true, responder{s}).ServeHTTP(w, r)
 }
 
-// responder answers where the runtime could not be reached.
+// responder answers when the runtime could not be reached.
 type responder struct{ s *Server }
 
 // Error implements proxy.ErrorResponder.
