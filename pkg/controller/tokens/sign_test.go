@@ -120,8 +120,9 @@ func TestBadKeys(t *testing.T) {
 		{"damaged", block("RSA PRIVATE KEY", []byte("secret words")),
 			`no readable one in the PEM blocks ["RSA PRIVATE KEY"]`},
 		{"public", public, `no readable one in the PEM blocks ["PUBLIC KEY"]`},
-		{"Ed25519", pkcs8(ed), "unsupported key type ed25519.PrivateKey"},
-		{"P-224", pkcs8(ecKey(elliptic.P224())), "unsupported elliptic curve P-224, want P-256, P-384 or P-521"},
+		{"Ed25519", pkcs8(ed), "key type ed25519.PublicKey is not supported: must be RSA or ECDSA"},
+		{"P-224", pkcs8(ecKey(elliptic.P224())),
+			"elliptic curve P-224 is not supported: must be P-256, P-384 or P-521"},
 	} {
 		if _, err := NewSigner(c.pem); err == nil || !strings.Contains(err.Error(), c.want) ||
 			strings.Contains(err.Error(), "secret") {

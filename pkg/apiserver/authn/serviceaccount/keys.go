@@ -2,17 +2,14 @@ package serviceaccount
 
 import (
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rsa"
-	"crypto/sha256"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"os"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"bonsai/pkg/tokenkey"
 )
 
 // PublicKey verifies tokens. ID is the key's name in a token's "kid" header: the base64url SHA-256 of its PKIX form.
@@ -24,35 +21,11 @@ type PublicKey struct {
 
 // NewPublicKey describes an RSA or ECDSA key.
 func NewPublicKey(key crypto.PublicKey) (PublicKey, error) {
-	alg, err := algorithm(key)
+	alg, id, err := tokenkey.Describe(key)
 	if err != nil {
 		return PublicKey{}, err
 	}
-	der, err := x509.MarshalPKIXPublicKey(key)
-	if err != nil {
-		return PublicKey{}, fmt.Errorf("encoding a public key: %w", err)
-	}
-	sum := sha256.Sum256(der)
-	return PublicKey{ID: base64.RawURLEncoding.EncodeToString(sum[:]), Algorithm: alg, Key: key}, nil
-}
-
-func algorithm(key crypto.PublicKey) (jose.SignatureAlgorithm, error) {
-	switch k := key.(type) {
-	case *rsa.PublicKey:
-		return jose.RS256, nil
-	case *ecdsa.PublicKey:
-		switch k.Curve {
-		case elliptic.P256():
-			return jose.ES256, nil
-		case elliptic.P384():
-			return jose.ES384, nil
-		case elliptic.P521():
-			return jose.ES512, nil
-		}
-		return "", fmt.Errorf("elliptic curve %s is not supported: must be P-256, P-384 or P-521",
-			k.Curve.Params().Name)
-	}
-	return "", fmt.Errorf("key type %T is not supported: must be RSA or ECDSA", key)
+	return PublicKey{ID: id, Algorithm: alg, Key: key}, nil
 }
 
 // LoadPublicKeys reads the keys of PEM files (--service-account-key-file); a private key or a certificate counts as its
@@ -94,7 +67,7 @@ func parsePublicKeys(raw []byte) ([]PublicKey, error) {
 
 // publicOf returns the public key of a PEM block, nil if it holds none.
 func publicOf(block *pem.Block) crypto.PublicKey {
-	if signer, err := parsePrivateKey(block); err == nil {
+	if signer, err := tokenkey.ParsePrivate(block); err == nil {
 		return signer.Public()
 	}
 	if k, err := x509.ParsePKIXPublicKey(block.Bytes); err == nil {
@@ -116,27 +89,9 @@ func LoadSigningKey(path string) (crypto.Signer, error) {
 		return nil, fmt.Errorf("reading the service account signing key: %w", err)
 	}
 	for block, rest := pem.Decode(raw); block != nil; block, rest = pem.Decode(rest) {
-		if signer, err := parsePrivateKey(block); err == nil {
+		if signer, err := tokenkey.ParsePrivate(block); err == nil {
 			return signer, nil
 		}
 	}
 	return nil, fmt.Errorf("reading the service account signing key: %s does not contain a valid RSA or ECDSA private key", path)
-}
-
-func parsePrivateKey(block *pem.Block) (crypto.Signer, error) {
-	if k, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
-		return k, nil
-	}
-	if k, err := x509.ParseECPrivateKey(block.Bytes); err == nil {
-		return k, nil
-	}
-	k, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		return nil, err
-	}
-	signer, ok := k.(crypto.Signer)
-	if !ok {
-		return nil, fmt.Errorf("key type %T cannot sign", k)
-	}
-	return signer, nil
 }
