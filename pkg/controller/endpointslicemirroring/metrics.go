@@ -38,14 +38,14 @@ func newMetrics(m *controller.Metrics) *metrics {
 func (m *metrics) planned(key controller.Key, wanted map[groupKey]*portGroup, have []*discoveryv1.EndpointSlice,
 	p changes, most, skipped int) {
 	size := backends.Size{Slices: len(have) + len(p.create) - len(p.remove)}
-	type place struct {
+	type address struct {
 		family  discoveryv1.AddressType
 		address string
 	}
-	before := map[place]discoveryv1.Endpoint{}
+	before := map[address]discoveryv1.Endpoint{}
 	for _, s := range have {
 		for _, e := range s.Endpoints {
-			before[place{s.AddressType, e.Addresses[0]}] = e
+			before[address{s.AddressType, e.Addresses[0]}] = e
 		}
 	}
 	added, updated := 0, 0
@@ -53,7 +53,7 @@ func (m *metrics) planned(key controller.Key, wanted map[groupKey]*portGroup, ha
 		size.Endpoints += len(g.endpoints)
 		size.Ideal += backends.Ideal(len(g.endpoints), most)
 		for _, e := range g.endpoints {
-			at := place{of.family, e.Addresses[0]}
+			at := address{of.family, e.Addresses[0]}
 			was, had := before[at]
 			switch {
 			case !had:

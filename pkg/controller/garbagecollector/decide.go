@@ -16,19 +16,19 @@ const (
 	waiting                   // it is being deleted in the foreground and waits for its dependents
 )
 
-// verdict is what is to be done with an object for the state of its owners.
-type verdict int
+// action is what the collector does with an object because of the state of its owners.
+type action int
 
 const (
-	keep   verdict = iota // nothing
-	unlink                // drop the references in drop, keep the object
+	keep   action = iota // nothing
+	unlink               // drop the references in drop, keep the object
 	// stop blocking the owners, then delete in the foreground: dependents wait for each other in a circle
 	unblock
 	erase // delete it
 )
 
 // judge decides about an object with these owners. dependents are its own.
-func judge(refs []metav1.OwnerReference, states map[types.UID]ownerState, dependents []dependent) (v verdict,
+func judge(refs []metav1.OwnerReference, states map[types.UID]ownerState, dependents []dependent) (do action,
 	drop []types.UID) {
 	if len(refs) == 0 {
 		return keep, nil

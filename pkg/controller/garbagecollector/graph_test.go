@@ -210,7 +210,7 @@ func TestJudge(t *testing.T) {
 		name   string
 		x, y   ownerState
 		deps   []dependent
-		want   verdict
+		want   action
 		drop   []types.UID
 		policy metav1.DeletionPropagation
 	}{
@@ -226,7 +226,7 @@ func TestJudge(t *testing.T) {
 		states := map[types.UID]ownerState{"x": c.x, "y": c.y}
 		v, drop := judge(refs, states, c.deps)
 		if v != c.want || c.want == unlink && !slices.Equal(drop, c.drop) {
-			t.Errorf("%s: verdict %v drop %v, want %v %v", c.name, v, drop, c.want, c.drop)
+			t.Errorf("%s: action %v drop %v, want %v %v", c.name, v, drop, c.want, c.drop)
 		}
 		if c.want == erase {
 			if p := policy(nil, states, len(c.deps)); p != c.policy {

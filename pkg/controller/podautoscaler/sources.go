@@ -173,7 +173,7 @@ func (s *sources) ofObject(ctx context.Context, namespace string, ref autoscalin
 	if err != nil {
 		return nil, err
 	}
-	at, err := s.place(ctx, namespace, ref, m.Name)
+	at, err := s.objectPath(ctx, namespace, ref, m.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -187,8 +187,8 @@ func (s *sources) ofObject(ctx context.Context, namespace string, ref autoscalin
 	return []int64{all[0].Value.MilliValue()}, nil
 }
 
-// place is where an object's metric is: a namespace's own are below it.
-func (s *sources) place(ctx context.Context, namespace string, ref autoscalingv2.CrossVersionObjectReference,
+// objectPath is where an object's metric is: a namespace's own are below it.
+func (s *sources) objectPath(ctx context.Context, namespace string, ref autoscalingv2.CrossVersionObjectReference,
 	metric string) (apiclient.ResourcePath, error) {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {

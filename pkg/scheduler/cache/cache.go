@@ -185,11 +185,11 @@ func (c *Cache) Assume(p *model.PodInfo, nodeName string) error {
 	if _, ok := c.pods[p.Pod.UID]; ok {
 		return fmt.Errorf("assuming pod %s on node %s: it is on a node already", p.Key(), nodeName)
 	}
-	c.place(p, nodeName, true)
+	c.put(p, nodeName, true)
 	return nil
 }
 
-func (c *Cache) place(p *model.PodInfo, nodeName string, assumed bool) {
+func (c *Cache) put(p *model.PodInfo, nodeName string, assumed bool) {
 	n := c.node(nodeName)
 	n.info.AddPod(p)
 	c.pods[p.Pod.UID] = &placed{info: p, node: n, assumed: assumed}
@@ -241,7 +241,7 @@ func (c *Cache) Add(p *model.PodInfo) {
 	defer c.mu.Unlock()
 	pl := c.pods[p.Pod.UID]
 	if pl == nil {
-		c.place(p, p.Pod.Spec.NodeName, false)
+		c.put(p, p.Pod.Spec.NodeName, false)
 		return
 	}
 	if pl.node.name == p.Pod.Spec.NodeName && same(pl.info, p) {
@@ -253,7 +253,7 @@ func (c *Cache) Add(p *model.PodInfo) {
 		return
 	}
 	c.take(pl)
-	c.place(p, p.Pod.Spec.NodeName, false)
+	c.put(p, p.Pod.Spec.NodeName, false)
 }
 
 // same reports whether two states of a pod are alike to every plug-in.

@@ -87,16 +87,16 @@ type item struct {
 	until, failed time.Time
 	err           bool // it failed for an error
 	// in is the heap that has it, nil in flight; at is its place there.
-	in     *heap
-	at     int
-	places []place // in watches
+	in          *heap
+	at          int
+	memberships []membership // in watches
 }
 
 // flight is a popped pod: what happened from position from on may help it.
 type flight struct {
 	it      *item
 	from    int
-	place   *list.Element // in flying
+	element *list.Element // in flying
 	updated *model.PodInfo
 	deleted bool
 	again   bool // Retry was called
@@ -355,7 +355,7 @@ func (q *Queue) next() (it *item, wait time.Duration, again bool) {
 	delete(q.items, it.Pod.UID)
 	it.Attempts++
 	f := &flight{it: it, from: q.log.end()}
-	f.place = q.flying.PushBack(f)
+	f.element = q.flying.PushBack(f)
 	q.flights[it.Pod.UID] = f
 	return it, 0, false
 }
@@ -419,7 +419,7 @@ func (q *Queue) land(uid types.UID) {
 		return
 	}
 	delete(q.flights, uid)
-	q.flying.Remove(f.place)
+	q.flying.Remove(f.element)
 	if first := q.flying.Front(); first == nil {
 		q.log.clear()
 	} else if q.log.size() > trimAbove {

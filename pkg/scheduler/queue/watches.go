@@ -58,14 +58,14 @@ type group struct {
 	event   string    // its label
 }
 
-// member is a pod of a group, for which the group is one of its places.
+// member is a pod in a group, and which of the pod's memberships that is.
 type member struct {
-	it    *item
-	place int
+	it         *item
+	membership int // the index in the item's memberships
 }
 
-// place is where a pod stands in a group's members.
-type place struct {
+// membership is where a pod stands in a group's members.
+type membership struct {
 	group *group
 	at    int
 }
@@ -116,8 +116,8 @@ func (w *watches) group(interest *clusterevent.Interest, key string) *group {
 }
 
 func (g *group) add(it *item) {
-	it.places = append(it.places, place{g, len(g.members)})
-	g.members = append(g.members, member{it, len(it.places) - 1})
+	it.memberships = append(it.memberships, membership{g, len(g.members)})
+	g.members = append(g.members, member{it, len(it.memberships) - 1})
 }
 
 // remove takes out the member at i; the last one takes its place.
@@ -125,7 +125,7 @@ func (g *group) remove(i int) {
 	last := len(g.members) - 1
 	m := g.members[last]
 	g.members[i] = m
-	m.it.places[m.place].at = i
+	m.it.memberships[m.membership].at = i
 	g.members[last] = member{}
 	g.members = g.members[:last]
 	if last == 0 && g.watch != nil && g.watch.groups[g.key] == g {
@@ -135,11 +135,11 @@ func (g *group) remove(i int) {
 
 // remove ends what add began.
 func (w *watches) remove(it *item) {
-	for _, at := range it.places {
+	for _, at := range it.memberships {
 		at.group.remove(at.at)
 	}
-	clear(it.places) // it must not keep whole groups
-	it.places = it.places[:0]
+	clear(it.memberships) // it must not keep whole groups
+	it.memberships = it.memberships[:0]
 }
 
 // moved notes an event. It costs as much as there are interests.
@@ -244,7 +244,7 @@ func (w *watches) askOne(in *watch) (asked int) {
 
 // helpedAt tells when an event helped the pod first, and its label; false if none has.
 func (w *watches) helpedAt(it *item) (first time.Time, event string, ok bool) {
-	for _, at := range it.places {
+	for _, at := range it.memberships {
 		g := at.group
 		w.ask(g)
 		if g.helped && (!ok || g.at.Before(first)) {
