@@ -18,16 +18,18 @@ import (
 // archive is what an image archive contains.
 type archive struct {
 	names    []string // the images in it, in full: docker.io/library/app:1
-	platform string   // of the first of them, as linux/amd64; "" if it does not say
+	platform string   // of the first of them that has one, as linux/amd64; "" if none has
 }
 
-// Bounds, in bytes, on what is kept of an archive while it is read. Everything else is skipped.
+// Bounds on what stays in memory of an archive while it is read, in bytes. Everything else, above all the layers, is
+// skipped.
 const (
-	keptFile  = 1 << 20 // bytes of a file that may be a manifest or a configuration
-	keptFiles = 16 << 20
+	keptFile  = 1 << 20  // one file: a manifest or a configuration is smaller
+	keptFiles = 16 << 20 // all files together
 )
 
-// plain returns the content of r, unpacked if it is compressed by gzip.
+// plain returns the content of r, unpacked if gzip has compressed it. It recognizes the compressions that users confuse
+// with it, and says how to unpack them.
 func plain(r io.Reader) (io.Reader, error) {
 	in := bufio.NewReader(r)
 	head, err := in.Peek(6)
@@ -51,7 +53,8 @@ func plain(r io.Reader) (io.Reader, error) {
 	return in, nil
 }
 
-// readArchive reads an archive of docker save or an OCI image layout, not compressed, to its end.
+// readArchive reads an uncompressed archive of docker save or of an OCI image layout, to its end. It finds what is
+// wrong before any node begins to import. Its errors complete a sentence that begins with the archive's name.
 func readArchive(r io.Reader) (archive, error) {
 	files, err := readFiles(tar.NewReader(r))
 	switch {
@@ -70,14 +73,14 @@ func readArchive(r io.Reader) (archive, error) {
 		"is a tar archive, but no image: it has neither manifest.json (docker save) nor index.json (OCI); docker export, for example, saves a container's files alone")
 }
 
-// archiveFiles are the names of all files in an archive, and the content of the small ones.
+// archiveFiles has the names of all files in an archive, and the content of the small ones.
 type archiveFiles struct {
 	there   map[string]bool
 	content map[string][]byte
 }
 
-// readFiles reads an archive. On an error it returns what it has read: that tells a broken archive from something
-// else.
+// readFiles reads an archive. With an error it returns what it has read so far, which distinguishes a broken archive
+// from another kind of file.
 func readFiles(r *tar.Reader) (archiveFiles, error) {
 	files := archiveFiles{there: map[string]bool{}, content: map[string][]byte{}}
 	total := int64(0)
@@ -101,7 +104,7 @@ func readFiles(r *tar.Reader) (archiveFiles, error) {
 	}
 }
 
-// docker reads the manifest of docker save.
+// docker reads the manifest of docker save, and checks that the archive has everything that it names.
 func (f archiveFiles) docker() (archive, error) {
 	var manifest []struct {
 		Config   string
@@ -134,16 +137,17 @@ func (f archiveFiles) docker() (archive, error) {
 	return a, nil
 }
 
-// descriptor is the part of an OCI descriptor that names what it leads to.
+// descriptor is the part of an OCI descriptor that identifies its blob.
 type descriptor struct {
 	Digest      string
 	Annotations map[string]string
 }
 
-// file is the path of the blob in the archive.
+// file returns the path of the blob in the archive.
 func (d descriptor) file() string { return "blobs/" + strings.Replace(d.Digest, ":", "/", 1) }
 
-// oci reads the index of an OCI image layout.
+// oci reads the index of an OCI image layout. Without a full name containerd would import the image under a name that
+// no pod can use.
 func (f archiveFiles) oci() (archive, error) {
 	var index struct{ Manifests []descriptor }
 	if err := json.Unmarshal(f.content["index.json"], &index); err != nil {
@@ -178,7 +182,7 @@ func (f archiveFiles) oci() (archive, error) {
 	return a, nil
 }
 
-// add adds the full form of an image's name.
+// add adds an image by the full form of its name, under which containerd has it.
 func (a *archive) add(name string) error {
 	full, err := reference.ParseDockerRef(name)
 	if err != nil {
@@ -188,7 +192,7 @@ func (a *archive) add(name string) error {
 	return nil
 }
 
-// says takes the platform from an image's configuration.
+// says takes the platform from an image's configuration, unless an earlier image had one.
 func (a *archive) says(config []byte) {
 	var c struct{ OS, Architecture string }
 	if json.Unmarshal(config, &c) == nil && a.platform == "" && c.Architecture != "" {

@@ -48,7 +48,7 @@ func (s Stores) loadLocal(ctx context.Context, name string) ([]string, error) {
 	return nil, fmt.Errorf("is no file, and no image that this machine has: %w", errors.Join(problems...))
 }
 
-// loadFrom imports what a store gives. found is false if it gives nothing; err is then what the store says.
+// loadFrom imports what a store writes. found is false if it writes no image; err is then the store's own message.
 func (s Stores) loadFrom(ctx context.Context, store localStore) (names []string, found bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -64,7 +64,7 @@ func (s Stores) loadFrom(ctx context.Context, store localStore) (names []string,
 	}
 	names, err = s.LoadArchive(ctx, "-", archive)
 	if err != nil {
-		cancel() // what it still has to say is read by nobody
+		cancel() // the store would block: nothing reads the rest of its output
 	}
 	if ended := cmd.Wait(); ended != nil && problem.Len() > 0 {
 		return nil, false, errors.New(strings.TrimSpace(problem.String()))

@@ -7,8 +7,9 @@ import (
 	"bonsai/pkg/cluster/plan/localimage"
 )
 
-// LocalRecipes returns the recipes of the local images by their names. They are made of the binaries in binDir and of
-// the program busybox, which brings the shared libraries that it needs and gets links for the applets.
+// LocalRecipes returns the recipes of the local images by their names. They consist of the programs in binDir and of
+// busybox, which brings the shared libraries that it needs and gets a link for each applet. All except busybox run as
+// users without rights.
 func LocalRecipes(binDir, busybox string, applets []string) (map[string]Recipe, error) {
 	shell, err := withLibraries("bin/busybox", busybox)
 	if err != nil {

@@ -32,7 +32,8 @@ type Recipe struct {
 	User       string
 }
 
-// WriteRecipe builds the image of a recipe and writes it to path as an archive that containerd imports.
+// WriteRecipe builds the image of a recipe and writes it to path as an archive that containerd imports. The file is
+// whole or not there.
 func WriteRecipe(path string, r Recipe) error {
 	ref, err := name.NewTag(r.Ref)
 	if err != nil {
@@ -42,7 +43,7 @@ func WriteRecipe(path string, r Recipe) error {
 	if err != nil {
 		return fmt.Errorf("build %s: %w", r.Ref, err)
 	}
-	// Not compressed: it never travels, and a node would spend time on it.
+	// The layer is not compressed: it never crosses a network, and each node would spend time to unpack it.
 	layer := static.NewLayer(content, types.DockerUncompressedLayer)
 	image, err := mutate.AppendLayers(empty.Image, layer)
 	if err != nil {
@@ -74,7 +75,8 @@ func (r Recipe) config(image v1.Image) *v1.ConfigFile {
 	return config
 }
 
-// layer returns the image's one layer as a tar file. The same recipe always gives the same bytes.
+// layer returns the image's only layer as a tar file. It has no times and a fixed order, so the same recipe always
+// gives the same bytes, and the same digest.
 func (r Recipe) layer() ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// withLibraries returns the files that an image needs to run program: the program at path, its dynamic loader at the
-// path that the program names, and in lib/ the shared libraries that they need. Values are paths on this machine. A
-// static program needs nothing else.
+// withLibraries returns the files that an image needs to run a program: the program itself at path, its dynamic loader
+// where the program names it, and the shared libraries in lib/, also those that other libraries need. The values are
+// paths on this machine. A static program needs nothing else.
 func withLibraries(path, program string) (map[string]string, error) {
 	files := map[string]string{path: program}
 	loader, needed, err := linkage(program)

@@ -27,13 +27,13 @@ type Stores struct {
 	PID func(ctx context.Context, node string) (int, error)
 	// CTR is containerd's client on this machine. Socket is containerd's socket as a node sees it.
 	CTR, Socket string
-	// Spool is the directory for archives that must be unpacked to a file while they are loaded.
+	// Spool is the directory for archives that must be unpacked into a file while they are loaded.
 	Spool string
 }
 
-// Load imports images into every node. A source is an archive of docker save or an OCI layout, either of which gzip
-// may have compressed; "-" is stdin. A source that is no file is the name of an image of this machine's Docker or
-// containerd. The error names the source.
+// Load imports images into every node. A source is an archive of docker save or an OCI layout, possibly compressed by
+// gzip; "-" is stdin. A source that is no file is the name of an image in this machine's Docker or containerd; a path
+// that begins with / or . is always a file. The error names the source.
 func (s Stores) Load(ctx context.Context, sources []string, stdin io.Reader, out io.Writer) error {
 	for _, source := range sources {
 		name := source
@@ -56,7 +56,8 @@ func (s Stores) Load(ctx context.Context, sources []string, stdin io.Reader, out
 	return nil
 }
 
-// LoadArchive imports one archive and returns the names of its images. A path of "-" stands for stdin.
+// LoadArchive imports one archive into all nodes at the same time and returns the names of its images. A path of "-"
+// stands for stdin.
 func (s Stores) LoadArchive(ctx context.Context, path string, stdin io.Reader) ([]string, error) {
 	file, err := s.plainFile(path, stdin)
 	if err != nil {
@@ -73,7 +74,8 @@ func (s Stores) LoadArchive(ctx context.Context, path string, stdin io.Reader) (
 	var nodes errgroup.Group
 	for _, node := range s.Nodes {
 		nodes.Go(func() error {
-			// Each with a place of its own in the file.
+			// Opened again for each node, because a copy of the descriptor would share its offset. The file has no name
+			// any more (plainFile).
 			again, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
 			if err != nil {
 				return err
@@ -86,14 +88,15 @@ func (s Stores) LoadArchive(ctx context.Context, path string, stdin io.Reader) (
 	return a.names, nodes.Wait()
 }
 
-// plainFile opens an archive. One that is compressed or comes from standard input is first written to a file without
-// a name, which is gone when it is closed.
+// plainFile opens an archive as an uncompressed file. If the archive is compressed or comes from standard input,
+// plainFile first writes it to a file in Spool, whose name it removes at once: the space is free again when the file is
+// closed, however this process ends.
 func (s Stores) plainFile(path string, stdin io.Reader) (_ *os.File, err error) {
 	in := stdin
 	if path != "-" {
 		file, err := os.Open(path)
 		if err != nil {
-			return nil, errors.Unwrap(err) // the archive's name is told by the caller
+			return nil, errors.Unwrap(err) // the caller's error has the archive's name
 		}
 		defer file.Close()
 		if info, err := file.Stat(); err != nil || info.IsDir() {
@@ -144,7 +147,7 @@ func (s Stores) run(ctx context.Context, node string, stdin io.Reader, args ...s
 	return out.String(), nil
 }
 
-// inWords says in words what an error of ctr means and what to do, where that is known.
+// inWords explains an error of ctr, with what to do, where that is known.
 func inWords(problem, node string) string {
 	text := strings.TrimSpace(problem)
 	if i := strings.LastIndex(text, "ctr: "); i >= 0 {
@@ -185,7 +188,7 @@ func parseImages(table string) []nodeImage {
 	return images
 }
 
-// isName reports whether it is a name, and not one of the references that containerd's CRI keeps beside it:
+// isName reports whether it is a name, and not one of the references that containerd's CRI keeps beside a name:
 // name@digest and the ID.
 func (i nodeImage) isName() bool {
 	return !strings.HasPrefix(i.name, "sha256:") && !strings.Contains(i.name, "@")
@@ -217,7 +220,7 @@ func (s Stores) Print(ctx context.Context, out io.Writer) error {
 	return w.Flush()
 }
 
-// Remove removes images by name from every node. An image that a container has, running or ended, is only removed if
+// Remove removes images by name from every node. It refuses an image that a container has, running or ended, unless
 // force is set.
 func (s Stores) Remove(ctx context.Context, names []string, force bool, out io.Writer) error {
 	for _, name := range names {
@@ -265,8 +268,8 @@ func (s Stores) removeImage(ctx context.Context, name string, force bool) (on []
 	return on, nil
 }
 
-// refsOf returns what to remove for a name: the name itself and, if the image has no other name, containerd's
-// references beside it.
+// refsOf returns what to remove for a name: the name itself and, if the image has no other name, also containerd's
+// references, which would keep the image on the disk.
 func refsOf(images []nodeImage, name string) []string {
 	i := slices.IndexFunc(images, func(i nodeImage) bool { return i.name == name })
 	if i < 0 {

@@ -28,13 +28,14 @@ type publication struct {
 	wait func()
 }
 
+// end returns when the port is free again.
 func (p publication) end() {
 	p.stop()
 	p.wait()
 }
 
-// Keep publishes, until ctx ends, the mappings that are not published yet. First it ends all others: their ports may
-// be wanted for another node port. If one mapping cannot be published, none of the new ones is.
+// Keep publishes, until ctx ends, the mappings that are not published yet. First it ends all others, because their
+// ports may be wanted for another node port. If one mapping cannot be published, none of the new ones is.
 func (k *PortKeeper) Keep(ctx context.Context, mappings []plan.PortMapping) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -16,22 +16,23 @@ import (
 )
 
 const (
-	// publishedDial is how long a node may take to answer before the next one is tried. A node whose node port leads
-	// nowhere is silent.
+	// publishedDial bounds the wait for one node before the next one is tried. A node whose node port leads nowhere
+	// does not even refuse.
 	publishedDial = time.Second
-	// publishedMost is how many connections, or clients of UDP, one published port may have, and publishedPart how
-	// many of them from one address of another machine. Where there is no room, one that has been silent for
-	// publishedSilent makes room.
+	// publishedMost bounds the connections, or clients of UDP, of one published port, and publishedPart those from one
+	// address of another machine. When all places are taken, one that has been silent for publishedSilent gives way.
 	publishedMost   = 1024
 	publishedPart   = 256
 	publishedSilent = 10 * time.Second
 	// publishedAgain is the pause after a connection could not be accepted.
 	publishedAgain = 100 * time.Millisecond
-	// publishedIdle is how long a client of UDP may be silent and still be led to the same node, and get its answers.
+	// publishedIdle is how long a client of UDP may be silent before its flow ends: until then the same node gets its
+	// datagrams, and answers reach it.
 	publishedIdle = time.Minute
 )
 
-// Publisher leads connections to published ports to nodes.
+// Publisher forwards connections to published ports to nodes, as a user process: the packet filter of the host, and
+// whoever rewrites it, has no part in it.
 type Publisher struct {
 	log  *slog.Logger
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -40,25 +41,25 @@ type Publisher struct {
 	room connlimit.Config
 
 	mu    sync.Mutex
-	nodes []netip.Addr // of the nodes that there are now, each asked in turn
+	nodes []netip.Addr // the current nodes in the order in which they are tried; a slice is never changed
 }
 
-// New returns a publisher that has no node to lead to yet.
+// New returns a publisher that has no nodes yet.
 func New(log *slog.Logger) *Publisher {
 	dialer := net.Dialer{Timeout: publishedDial}
 	return &Publisher{log: log, idle: publishedIdle, dial: dialer.DialContext,
 		room: connlimit.Config{Most: publishedMost, PerSource: publishedPart, Silent: publishedSilent}}
 }
 
-// LeadTo sets the nodes to lead to from now on. They are asked in this order.
+// LeadTo sets the nodes for new connections, in the order in which they are tried. Connections that are open stay.
 func (p *Publisher) LeadTo(nodes []netip.Addr) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.nodes = nodes
 }
 
-// Publish listens at all of the mappings and returns. It leads connections on until ctx ends; wait returns when the
-// last one has ended.
+// Publish listens at all of the mappings, or at none if one of them fails, and returns. It forwards connections until
+// ctx ends; wait returns when the last one has ended and all addresses are free again.
 func (p *Publisher) Publish(ctx context.Context, mappings []plan.PortMapping) (wait func(), err error) {
 	var listeners []io.Closer
 	var serve []func()
@@ -86,7 +87,7 @@ func (p *Publisher) Publish(ctx context.Context, mappings []plan.PortMapping) (w
 	return running.Wait, nil
 }
 
-// listen listens at one mapping. It returns what serves the listener until it is closed.
+// listen listens at one mapping. It returns the listener, and a function that serves it until it is closed.
 func (p *Publisher) listen(ctx context.Context, m plan.PortMapping) (io.Closer, func(), error) {
 	if m.UDP {
 		socket, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(m.Listens()))
@@ -102,8 +103,8 @@ func (p *Publisher) listen(ctx context.Context, m plan.PortMapping) (io.Closer, 
 	return l, func() { p.serve(ctx, l, m.NodePort) }, nil
 }
 
-// serve accepts connections until the listener is closed, and returns when they have ended, which they do with ctx.
-// It never waits for room: clients that open connections and say nothing would lock the others out.
+// serve accepts connections until the listener is closed, and returns when they have ended, which they do with ctx. It
+// never waits for a free place: clients that open connections and send nothing would keep everybody else out.
 func (p *Publisher) serve(ctx context.Context, l net.Listener, nodePort int) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -136,7 +137,8 @@ func (p *Publisher) serve(ctx context.Context, l net.Listener, nodePort int) {
 	}
 }
 
-// lead connects conn to the first node that answers, and copies both ways until either side or ctx ends.
+// lead connects conn to the first node that answers, and copies in both directions until either side or ctx ends. The
+// end of one direction is passed on as a half-close, which protocols such as HTTP/1.0 rely on.
 func (p *Publisher) lead(ctx context.Context, conn net.Conn, nodePort int) {
 	defer conn.Close()
 	node, err := p.connect(ctx, nodePort)

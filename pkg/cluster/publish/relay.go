@@ -20,9 +20,10 @@ import (
 
 const (
 	dnsPort = 53
-	// resolverPatience is how long one of them may take to answer before the next one is asked.
+	// resolverPatience bounds the wait for the answer of one server before the next one is asked.
 	resolverPatience = 2 * time.Second
-	// relayedMost is how many questions may wait for an answer at a time; further ones are dropped, as UDP's may be.
+	// relayedMost bounds the questions that wait for an answer at the same time. Further ones are dropped, as UDP
+	// permits; the client asks again.
 	relayedMost = 256
 )
 
@@ -38,8 +39,8 @@ type resolverRelay struct {
 }
 
 // RelayDNS starts a relay at the first of own, the host's addresses on the node networks. wait returns when it has
-// ended, after ctx. If something else has the port, such as a DNS server that listens at all addresses, nodes and
-// pods ask that instead.
+// ended, after ctx. If another program has the port, such as a DNS server that listens at all addresses, nodes and pods
+// ask that one instead.
 func RelayDNS(ctx context.Context, own []netip.Addr, log *slog.Logger) (wait func(), err error) {
 	dialer := net.Dialer{Timeout: resolverPatience}
 	r := &resolverRelay{conf: host.HostResolvConf, own: own, log: log, dial: dialer.DialContext}
@@ -60,7 +61,7 @@ func (r *resolverRelay) serve(ctx context.Context, at netip.AddrPort) (wait func
 	}
 	streams := New(r.log)
 	streams.dial = func(ctx context.Context, network, _ string) (net.Conn, error) { return r.connect(ctx, network) }
-	streams.LeadTo([]netip.Addr{at.Addr()}) // one place to lead to, wherever connect finds it
+	streams.LeadTo([]netip.Addr{at.Addr()}) // connect ignores the address; there must be one
 	listener, err := net.Listen("tcp", at.String())
 	if err != nil {
 		socket.Close()
@@ -88,7 +89,7 @@ func (r *resolverRelay) serveUDP(ctx context.Context, socket *net.UDPConn) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // of an answer that a client refused
+		if err != nil { // the kernel reports here that a client refused an earlier answer
 			continue
 		}
 		select {
@@ -123,7 +124,8 @@ func (r *resolverRelay) ask(ctx context.Context, question []byte) []byte {
 	return nil
 }
 
-// exchange sends a question to one server and reads the answer.
+// exchange sends a question to one server and reads the answer. The socket is connected, so only that server can
+// answer, and the ID of the answer must be the question's.
 func (r *resolverRelay) exchange(ctx context.Context, server netip.AddrPort, question, answer []byte) (int, error) {
 	conn, err := r.dial(ctx, "udp", server.String())
 	if err != nil {
@@ -143,7 +145,7 @@ func (r *resolverRelay) exchange(ctx context.Context, server netip.AddrPort, que
 		if err != nil {
 			return 0, err
 		}
-		// Else an answer to somebody else's question.
+		// Another ID answers an earlier question.
 		if n >= 2 && len(question) >= 2 && bytes.Equal(answer[:2], question[:2]) {
 			return n, nil
 		}
@@ -163,7 +165,8 @@ func (r *resolverRelay) connect(ctx context.Context, network string) (net.Conn, 
 	return nil, errors.Join(errs...)
 }
 
-// servers returns the servers that the host asks now, in its order.
+// servers returns the servers that the host asks now, in its order. It leaves out the relay itself, which would ask
+// itself for ever.
 func (r *resolverRelay) servers() []netip.AddrPort {
 	conf, err := host.ReadResolvConf(r.conf)
 	if err != nil {
@@ -179,7 +182,8 @@ func (r *resolverRelay) servers() []netip.AddrPort {
 	return out
 }
 
-// failure returns the answer that no server could be asked (SERVFAIL), or nil if the message is no question.
+// failure returns the answer SERVFAIL, which tells the client at once that no server answered. It returns nil if the
+// message is not a question: answering answers could go on for ever.
 func failure(question []byte) []byte {
 	var p dnsmessage.Parser
 	header, err := p.Start(question)

@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// largestDatagram is the most that UDP carries.
+// largestDatagram is the most that a datagram of UDP carries, in bytes.
 const largestDatagram = 1 << 16
 
-// flows are the clients of a published port of UDP. Each is led to one node by a socket of its own, by which the
-// answers come back.
+// flows are the clients of a published port of UDP. Each client has a socket of its own, which is connected to one
+// node, so that answers find their way back.
 type flows struct {
 	p        *Publisher
 	socket   *net.UDPConn
 	nodePort int
-	// turn is the node that new flows go to. Nobody can report whether a node hears what it is sent; one that refuses
-	// is passed over.
+	// turn selects the node for new flows. A datagram that is lost shows nowhere, so only a node that refuses (ICMP)
+	// makes it advance.
 	turn    atomic.Uint32
 	running sync.WaitGroup
 
@@ -35,7 +35,7 @@ type flow struct {
 	used time.Time // when the client was last led on; the mutex of flows holds it
 }
 
-// serveUDP leads datagrams on until the socket is closed.
+// serveUDP forwards datagrams until the socket is closed.
 func (p *Publisher) serveUDP(ctx context.Context, socket *net.UDPConn, nodePort int) {
 	f := &flows{p: p, socket: socket, nodePort: nodePort, nodes: map[netip.AddrPort]*flow{}}
 	defer f.running.Wait()
@@ -46,7 +46,7 @@ func (p *Publisher) serveUDP(ctx context.Context, socket *net.UDPConn, nodePort 
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // of an answer that a client refused
+		if err != nil { // the kernel reports here that a client refused an earlier answer
 			continue
 		}
 		node, err := f.to(ctx, client)
@@ -54,7 +54,8 @@ func (p *Publisher) serveUDP(ctx context.Context, socket *net.UDPConn, nodePort 
 			p.log.Info("cannot lead a datagram to a published port on", "port", nodePort, "err", err)
 			continue
 		}
-		// Whether it can be written or not: a flow without an end would keep its place; it may have ended meanwhile.
+		// Even if the write fails: a flow without a deadline would keep its place for ever. The flow may have ended
+		// since.
 		node.SetReadDeadline(time.Now().Add(p.idle))
 		_, _ = node.Write(buffer[:n]) // datagrams may be lost
 	}
@@ -65,7 +66,7 @@ var (
 	errNoRoom  = errors.New("too many clients")
 )
 
-// to returns the socket that leads a client's datagrams to a node.
+// to returns the socket that forwards a client's datagrams, which it opens for a new client.
 func (f *flows) to(ctx context.Context, client netip.AddrPort) (net.Conn, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,7 +95,8 @@ func (f *flows) to(ctx context.Context, client netip.AddrPort) (net.Conn, error)
 	return opened, nil
 }
 
-// makeRoom ends the flow whose client has been silent for longest, if that is long enough. The caller holds mu.
+// makeRoom ends the flow whose client has been silent for longest, if that is publishedSilent at least. The caller
+// holds mu.
 func (f *flows) makeRoom(now time.Time) bool {
 	var chosen netip.AddrPort
 	oldest := now.Add(-publishedSilent)
@@ -112,7 +114,8 @@ func (f *flows) makeRoom(now time.Time) bool {
 	return true
 }
 
-// answer leads a node's datagrams back to the client, until the client has been silent for long or the node refuses.
+// answer forwards a node's datagrams to the client, until neither side has sent anything for the idle time, or the node
+// refuses.
 func (f *flows) answer(node *flow, client netip.AddrPort, turn uint32) {
 	defer f.forget(client, node)
 	buffer := make([]byte, largestDatagram)
@@ -141,6 +144,7 @@ func (f *flows) forget(client netip.AddrPort, node *flow) {
 	node.Close()
 }
 
+// closeAll closes all sockets, which ends the goroutines that read them.
 func (f *flows) closeAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -22,7 +22,7 @@ type Status struct {
 }
 
 // Serve answers GET /status on a Unix socket that only root can open, until ctx ends. Unless reload is nil, it also
-// answers POST /reload, when reload has returned.
+// answers POST /reload, when reload has returned. It replaces a socket that an earlier life left.
 func Serve(ctx context.Context, path string, status func() Status, reload func() error) error {
 	if err := host.IgnoreMissing(os.Remove(path)); err != nil {
 		return err
@@ -59,12 +59,13 @@ func Serve(ctx context.Context, path string, status func() Status, reload func()
 }
 
 const (
+	// statusPatience bounds a question for the status, which is answered from memory.
 	statusPatience = 2 * time.Second
-	// reloadPatience is how long a node that is no longer wanted may take to end.
+	// reloadPatience bounds a reload: a node that is no longer wanted has StopGrace to end.
 	reloadPatience = StopGrace + 10*time.Second
 )
 
-// Ask reads the status from a control socket. An error means that nobody listens there.
+// Ask reads the status from a control socket. An error means that no process answers there.
 func Ask(ctx context.Context, path string) (*Status, error) {
 	answer, err := callControl(ctx, path, http.MethodGet, "/status", statusPatience)
 	if err != nil {
@@ -109,7 +110,7 @@ func callControl(ctx context.Context, path, method, what string, patience time.D
 	return answer, err
 }
 
-// Epitaph says how a process ended and what it wrote last.
+// Epitaph returns a sentence for the user: how a process ended, and the last three lines of its output.
 func (p ProcessStatus) Epitaph() string {
 	words := "it said nothing"
 	if lines := strings.Split(p.LastWords, "\n"); p.LastWords != "" {

@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// errorsWithin is how much of the end of a log is searched for errors, in bytes.
+	// errorsWithin is the size of the end of a log that is searched for errors, in bytes.
 	errorsWithin = 64 << 10
-	// errorsShown is how many of the last errors are shown of one process, and errorLength how much of each, in bytes.
+	// errorsShown is the number of last errors that are shown for one process, and errorLength bounds each, in bytes.
 	errorsShown, errorLength = 3, 500
 )
 
-// levelField is the level in a line of our components.
+// levelField matches the level in a line of our components.
 var levelField = regexp.MustCompile(`(?:^| )level=(ERROR|WARN)(?: |$)`)
 
 // LastErrors returns the last errors in the log at path since a time or, if there are none, the last warnings. A log
-// that cannot be read has none: what is wrong with it is reported elsewhere.
+// that cannot be read has none.
 func LastErrors(path string, since time.Time) []string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -46,10 +46,10 @@ func LastErrors(path string, since time.Time) []string {
 	return lines[max(0, len(lines)-errorsShown):]
 }
 
-// lineStamp is the time in a line of our components or containerd, or of etcd.
+// lineStamp matches the time in a line of our components, of containerd, or of etcd.
 var lineStamp = regexp.MustCompile(`(?:time="?|"ts":")(\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:\d\d))`)
 
-// lineTime returns when a line was written, if the line says so.
+// lineTime returns the time in a line, if it has one.
 func lineTime(line []byte) (time.Time, bool) {
 	m := lineStamp.FindSubmatch(line)
 	if m == nil {

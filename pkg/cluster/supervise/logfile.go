@@ -12,17 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process's log is <name>.log and, older, <name>.log.1 and <name>.log.2. It is bounded, however long the cluster
-// lives.
+// A process's log is <name>.log and, older, <name>.log.1 and <name>.log.2. Its size has a bound, however long the
+// cluster lives: three files of a little over maxLogSize.
 const (
 	maxLogSize = 8 << 20 // bytes; a file ends with the line that reaches it
 	oldLogs    = 2
-	// lastWords is how much of the end of a process's output is kept in memory, in bytes.
+	// lastWords is how much of the end of a process's output stays in memory, in bytes: on a full disk it is the only
+	// copy.
 	lastWords = 1 << 10
 )
 
-// LogFile is a log that several goroutines may write to. It accepts everything: what a full disk does not hold is
-// lost to the file and is no error of the writer, whose pipe must not fill up.
+// LogFile is a log that several goroutines may write to. Its writes always succeed: what a full disk does not take is
+// lost to the file. An error would stop the copying of the writer's pipe, and the process would block when the pipe is
+// full.
 type LogFile struct {
 	path  string
 	limit int64
@@ -82,11 +84,12 @@ func (l *LogFile) Write(p []byte) (int, error) {
 
 // append writes to the current file. What the disk does not take is lost.
 func (l *LogFile) append(p []byte) {
-	n, _ := l.file.Write(p) // see logFile
+	n, _ := l.file.Write(p) // see LogFile
 	l.size += int64(n)
 }
 
-// rotate makes the current file the youngest of the old ones. If that fails, the current file is written on.
+// rotate makes the current file the youngest of the old ones. If that fails, the current file grows on: a log that is
+// too large is better than none.
 func (l *LogFile) rotate() {
 	for i := oldLogs; i > 0; i-- {
 		if err := os.Rename(oldLog(l.path, i-1), oldLog(l.path, i)); err != nil && !os.IsNotExist(err) {
@@ -99,7 +102,7 @@ func (l *LogFile) rotate() {
 	}
 }
 
-// oldLog is the path of the i-th old file of a log; 0 is the current one.
+// oldLog returns the path of the i-th old file of a log; 0 is the current one.
 func oldLog(path string, i int) string {
 	if i == 0 {
 		return path

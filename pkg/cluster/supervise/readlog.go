@@ -15,13 +15,13 @@ import (
 // LogOptions say which part of a log is printed.
 type LogOptions struct {
 	Follow bool
-	// Tail is how many of the last lines are printed, or all if it is negative. Since leaves out older lines.
+	// Tail is the number of last lines to print, or all if it is negative. Since leaves out older lines.
 	Tail  int
 	Since time.Time
 }
 
 // ReadLog prints the log at path, from its oldest file on, as far as o includes it. With o.Follow it then prints what
-// is added, across the change from one file to the next, until ctx ends.
+// is added, also when the log continues in the next file, until ctx ends.
 func ReadLog(ctx context.Context, path string, o LogOptions, out io.Writer) error {
 	files, err := openLogs(path)
 	if err != nil {
@@ -43,7 +43,8 @@ func ReadLog(ctx context.Context, path string, o LogOptions, out io.Writer) erro
 	const lookEvery = 100 * time.Millisecond
 	return host.Poll(ctx, lookEvery, func() (bool, error) {
 		next, err := successor(current, path)
-		// All of the current file is read after its successor is there: nothing is added to it any more.
+		// The rest of the current file is read after the look for its successor: once there is one, the current file no
+		// longer grows, and so nothing is missed.
 		if _, err := io.Copy(out, current); err != nil {
 			return false, err
 		}
@@ -62,7 +63,7 @@ func (o LogOptions) print(in io.Reader, out io.Writer) error {
 		_, err := io.Copy(out, in)
 		return err
 	}
-	var last [][]byte // the newest, if only some are wanted
+	var last [][]byte // the newest lines if only some are wanted, 2*o.Tail at most
 	young := o.Since.IsZero()
 	for r := bufio.NewReader(in); ; {
 		line, err := r.ReadBytes('\n')

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// The restart back-off is doubled at every end that comes within stable of the start. It begins low, so that a
-// component that was killed is back before most clients notice. It stays low enough that a component whose trouble is
-// over starts while the user still looks.
+// The back-off doubles with every end that comes within stable of the start. It begins low, so that a component that
+// was killed is back before most clients notice. It stays low enough that a component whose trouble is over starts
+// while the user is still watching.
 const (
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = 10 * time.Second
@@ -27,7 +27,8 @@ const (
 	// StopPatience bounds the orderly end of a whole cluster: its nodes, its control plane and its etcd, with StopGrace
 	// for each.
 	StopPatience = 3*StopGrace + 15*time.Second
-	// outputDelay is how long the output of a process that ended is waited for, if a child of it holds the pipe open.
+	// outputDelay bounds the wait for the output of a process that has ended, if a child of it still holds the pipe
+	// open.
 	outputDelay = time.Second
 )
 
@@ -57,11 +58,12 @@ type ProcessStatus struct {
 	LastWords string `json:"lastWords,omitempty"`
 }
 
-// Supervisor keeps processes running until their contexts end.
+// Supervisor keeps processes running until their contexts end. Several goroutines may call its methods, except for
+// Environ, which is set before the first Keep.
 type Supervisor struct {
 	log     *slog.Logger
-	forks   chan func()
-	Environ []string // the children's, beside their own variables
+	forks   chan func() // functions for the one thread that forks (New)
+	Environ []string    // the children's, beside their own variables
 
 	// guards all below: each process has a goroutine, and the control socket asks for the statuses
 	mu       sync.Mutex
@@ -128,7 +130,10 @@ func (s *Supervisor) record(name string, change func(*ProcessStatus)) {
 	change(status)
 }
 
-// Keep runs p again and again, with back-off, until ctx ends. Then it stops p with SIGTERM and, if need be, SIGKILL.
+// Keep runs p again and again, with back-off, until ctx ends. Then it stops p with SIGTERM and, after StopGrace, with
+// SIGKILL. It returns when p has ended.
+//
+// Its status remains after the end, so that the last words can still be read (Forget).
 func (s *Supervisor) Keep(ctx context.Context, p Process) {
 	backoff := minBackoff
 	s.record(p.Name, func(*ProcessStatus) {})
@@ -156,6 +161,9 @@ func (s *Supervisor) Keep(ctx context.Context, p Process) {
 }
 
 // once starts p and waits for its end.
+//
+// p.Started runs while the process waits for a byte on its standard input. So the network of a node is complete before
+// anything in the node runs, and an error ends the process before it has done anything.
 func (s *Supervisor) once(ctx context.Context, p Process) error {
 	out, err := OpenLog(p.Log)
 	if err != nil {
@@ -211,11 +219,11 @@ func (s *Supervisor) once(ctx context.Context, p Process) error {
 	}
 }
 
-// start forks on the supervisor's thread. The caller must call wait.
+// start forks on the supervisor's thread. The caller must call wait, which takes the child out of children again.
 func (s *Supervisor) start(ctx context.Context, cmd *exec.Cmd) error {
 	done := make(chan error, 1)
 	fork := func() {
-		s.mu.Lock() // so that owns knows a child before anyone can see it end
+		s.mu.Lock() // so that Owns knows a child before anybody can see its end
 		defer s.mu.Unlock()
 		err := cmd.Start()
 		if err == nil {
@@ -233,7 +241,8 @@ func (s *Supervisor) start(ctx context.Context, cmd *exec.Cmd) error {
 
 // wait waits for the end of a started command.
 func (s *Supervisor) wait(cmd *exec.Cmd) error {
-	// First: the end of a child that is not owned any more would be taken by reap, and its exit status lost.
+	// Wait comes first: the reaper of orphans would take the end of a child that is no longer owned, and with it the
+	// exit status.
 	err := cmd.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
