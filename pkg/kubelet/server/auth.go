@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -37,16 +38,16 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 func (s *Server) authorized(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, _ := r.Context().Value(userKey{}).(authnv1.UserInfo)
-		var last authzv1.ResourceAttributes
-		for _, sub := range subresources(r.URL.Path) {
-			last = authzv1.ResourceAttributes{Verb: verb(r), Version: "v1", Resource: "nodes", Subresource: sub,
-				Name: s.cfg.NodeName}
-			allowed, _, err := s.cfg.Authorizer.Authorize(r.Context(), user, delegated.Attributes{Resource: &last})
+		verb, subs := verb(r), subresources(r.URL.Path)
+		asked := fmt.Sprintf("(user=%s, verb=%s, resource=nodes, subresource(s)=%v)", user.Username, verb, subs)
+		for _, sub := range subs {
+			allowed, _, err := s.cfg.Authorizer.Authorize(r.Context(), user,
+				delegated.Attributes{Resource: &authzv1.ResourceAttributes{Verb: verb, Version: "v1",
+					Resource: "nodes", Subresource: sub, Name: s.cfg.NodeName}})
 			if err != nil {
-				s.cfg.Log.Error("request not authorized", "user", user.Username, "verb", last.Verb, "subresource", sub,
+				s.cfg.Log.Error("request not authorized", "user", user.Username, "verb", verb, "subresource", sub,
 					"err", err)
-				http.Error(w, "Authorization error (user="+user.Username+", verb="+last.Verb+
-					", resource=nodes, subresource="+sub+")", http.StatusInternalServerError)
+				http.Error(w, "Authorization error "+asked, http.StatusInternalServerError)
 				return
 			}
 			if allowed {
@@ -54,17 +55,16 @@ func (s *Server) authorized(next http.Handler) http.Handler {
 				return
 			}
 		}
-		s.cfg.Log.Info("request forbidden", "user", user.Username, "verb", last.Verb, "subresource", last.Subresource)
-		http.Error(w, "Forbidden (user="+user.Username+", verb="+last.Verb+", resource=nodes, subresource="+
-			last.Subresource+")", http.StatusForbidden)
+		s.cfg.Log.Info("request forbidden", "user", user.Username, "verb", verb, "subresources", subs)
+		http.Error(w, "Forbidden "+asked, http.StatusForbidden)
 	})
 }
 
 // under reports whether path is p or lies below it.
 func under(path, p string) bool { return path == p || strings.HasPrefix(path, p+"/") }
 
-// subresources returns the subresources of the node that give access to a path: any one suffices. Read-only paths have
-// one of their own besides "proxy", which stands for everything, exec included.
+// subresources returns the subresources of the node that give access to a path; any one suffices. "proxy" stands for
+// everything, exec included, except for what Kubernetes gives with a subresource of its own only.
 func subresources(path string) []string {
 	switch {
 	case under(path, "/stats"):
@@ -79,10 +79,12 @@ func subresources(path string) []string {
 		return []string{"pods", "proxy"}
 	case under(path, "/healthz"):
 		return []string{"healthz", "proxy"}
-	case under(path, "/configz"), under(path, zpages.FlagzPath): // flags are configuration
+	case under(path, "/configz"):
 		return []string{"configz", "proxy"}
+	case under(path, zpages.FlagzPath): // flags are configuration
+		return []string{"configz"}
 	case under(path, zpages.StatuszPath):
-		return []string{"statusz", "proxy"}
+		return []string{"statusz"}
 	}
 	return []string{"proxy"}
 }

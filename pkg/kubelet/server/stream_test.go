@@ -54,8 +54,8 @@ func TestSubresources(t *testing.T) {
 		"/metrics/resource": "metrics", "/metrics/cadvisor": "metrics", "/metrics/probes": "metrics",
 		"/metrics/slis": "metrics", "/metricsx": "proxy", "/logs/": "log", "/pods": "pods proxy",
 		"/runningpods/": "pods proxy", "/exec/a/b/c": "proxy",
-		"/healthz": "healthz proxy", "/configz": "configz proxy", "/flagz": "configz proxy",
-		"/statusz": "statusz proxy", "/checkpoint/a/b/c": "checkpoint", "/containerLogs/a/b/c": "proxy",
+		"/healthz": "healthz proxy", "/configz": "configz proxy", "/flagz": "configz",
+		"/statusz": "statusz", "/checkpoint/a/b/c": "checkpoint", "/containerLogs/a/b/c": "proxy",
 		"/debug/pprof/heap": "proxy", "/": "proxy"} {
 		if got := strings.Join(subresources(path), " "); got != want {
 			t.Errorf("%s: %s, want %s", path, got, want)
@@ -76,7 +76,7 @@ func TestReadersCannotExec(t *testing.T) {
 			for _, upgrade := range []string{"", "websocket", "SPDY/3.1"} {
 				if code, body := upgraded(t, f, method, f.url+path,
 					upgrade); code != http.StatusForbidden ||
-					method != "HEAD" && !strings.Contains(body, "verb=create, resource=nodes, subresource=proxy") {
+					method != "HEAD" && !strings.Contains(body, "verb=create, resource=nodes, subresource(s)=[proxy]") {
 					t.Errorf("%s %s, upgrade %q: %d %q", method, path, upgrade, code, body)
 				}
 			}
