@@ -25,10 +25,10 @@ func mutatingPolicyRow(c *expression.Compiler) resources.Row {
 	return resources.Row{
 		GVK:      admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicy"),
 		Resource: "mutatingadmissionpolicies", Singular: "mutatingadmissionpolicy",
-		PlainFinalizers: true, Recheck: resources.RecheckWhole,
-		Categories:  []string{category},
-		StoragePath: "mutatingadmissionpolicies",
-		New:         resources.Make[mutatingPolicy],
+		PlainFinalizers: true,
+		Categories:      []string{category},
+		StoragePath:     "mutatingadmissionpolicies",
+		New:             resources.Make[mutatingPolicy],
 		Strategy: resources.Typed[*mutatingPolicy]{
 			NeedsVersion: true,
 			Default: func(p *mutatingPolicy) {
@@ -59,10 +59,10 @@ func mutatingBindingRow() resources.Row {
 	return resources.Row{
 		GVK:      admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicyBinding"),
 		Resource: "mutatingadmissionpolicybindings", Singular: "mutatingadmissionpolicybinding",
-		PlainFinalizers: true, Recheck: resources.RecheckWhole,
-		Categories:  []string{category},
-		StoragePath: "mutatingadmissionpolicybindings",
-		New:         resources.Make[mutatingBinding],
+		PlainFinalizers: true,
+		Categories:      []string{category},
+		StoragePath:     "mutatingadmissionpolicybindings",
+		New:             resources.Make[mutatingBinding],
 		Strategy: resources.Typed[*mutatingBinding]{
 			NeedsVersion:   true,
 			Default:        func(b *mutatingBinding) { defaultMatchResources(b.Spec.MatchResources) },
@@ -79,8 +79,8 @@ func mutatingBindingRow() resources.Row {
 	}
 }
 
-// validateMutatingPolicy checks a policy; old is nil for a new one. Match conditions that an update leaves as they are are
-// not checked again.
+// validateMutatingPolicy checks a policy; old is nil for a new one. Match conditions that an update leaves as they are
+// are not checked again.
 func validateMutatingPolicy(p, old *mutatingPolicy, c *expression.Compiler) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := oneOf(spec.Child("failurePolicy"), p.Spec.FailurePolicy, admissionregistrationv1.Fail,

@@ -39,10 +39,10 @@ func validatingPolicyRow(c *expression.Compiler) resources.Row {
 	return resources.Row{
 		GVK:      admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"),
 		Resource: "validatingadmissionpolicies", Singular: "validatingadmissionpolicy",
-		PlainFinalizers: true, Recheck: resources.RecheckWhole,
-		Categories:  []string{category},
-		StoragePath: "validatingadmissionpolicies",
-		New:         resources.Make[validatingPolicy],
+		PlainFinalizers: true,
+		Categories:      []string{category},
+		StoragePath:     "validatingadmissionpolicies",
+		New:             resources.Make[validatingPolicy],
 		Strategy: resources.Typed[*validatingPolicy]{
 			NeedsVersion: true,
 			Default: func(p *validatingPolicy) {
@@ -52,9 +52,11 @@ func validatingPolicyRow(c *expression.Compiler) resources.Row {
 			PrepareCreate: func(p *validatingPolicy) {
 				p.Status = admissionregistrationv1.ValidatingAdmissionPolicyStatus{}
 			},
-			PrepareUpdate:  func(p, old *validatingPolicy) { p.Status = *old.Status.DeepCopy() },
-			Validate:       func(p *validatingPolicy) field.ErrorList { return validateValidatingPolicy(p, nil, c) },
-			ValidateUpdate: func(p, old *validatingPolicy) field.ErrorList { return validateValidatingPolicy(p, old, c) },
+			PrepareUpdate: func(p, old *validatingPolicy) { p.Status = *old.Status.DeepCopy() },
+			Validate:      func(p *validatingPolicy) field.ErrorList { return validateValidatingPolicy(p, nil, c) },
+			ValidateUpdate: func(p, old *validatingPolicy) field.ErrorList {
+				return validateValidatingPolicy(p, old, c)
+			},
 			SpecChanged: func(p, old *validatingPolicy) bool {
 				return !apiequality.Semantic.DeepEqual(p.Spec, old.Spec)
 			},
@@ -78,10 +80,10 @@ func validatingBindingRow() resources.Row {
 	return resources.Row{
 		GVK:      admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"),
 		Resource: "validatingadmissionpolicybindings", Singular: "validatingadmissionpolicybinding",
-		PlainFinalizers: true, Recheck: resources.RecheckWhole,
-		Categories:  []string{category},
-		StoragePath: "validatingadmissionpolicybindings",
-		New:         resources.Make[validatingBinding],
+		PlainFinalizers: true,
+		Categories:      []string{category},
+		StoragePath:     "validatingadmissionpolicybindings",
+		New:             resources.Make[validatingBinding],
 		Strategy: resources.Typed[*validatingBinding]{
 			NeedsVersion:   true,
 			Default:        func(b *validatingBinding) { defaultMatchResources(b.Spec.MatchResources) },
@@ -98,8 +100,8 @@ func validatingBindingRow() resources.Row {
 	}
 }
 
-// validateValidatingPolicy checks a policy; old is nil for a new one. Match conditions that an update leaves as they are are
-// not checked again.
+// validateValidatingPolicy checks a policy; old is nil for a new one. Match conditions that an update leaves as they
+// are are not checked again.
 func validateValidatingPolicy(p, old *validatingPolicy, c *expression.Compiler) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := oneOf(spec.Child("failurePolicy"), p.Spec.FailurePolicy, admissionregistrationv1.Fail,

@@ -21,10 +21,10 @@ func mutatingRow(c *expression.Compiler) resources.Row {
 	return resources.Row{
 		GVK:      admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"),
 		Resource: "mutatingwebhookconfigurations", Singular: "mutatingwebhookconfiguration",
-		PlainFinalizers: true, Recheck: resources.RecheckWhole,
-		Categories:  []string{category},
-		StoragePath: "mutatingwebhookconfigurations",
-		New:         resources.Make[mutating],
+		PlainFinalizers: true,
+		Categories:      []string{category},
+		StoragePath:     "mutatingwebhookconfigurations",
+		New:             resources.Make[mutating],
 		Strategy: resources.Typed[*mutating]{
 			NeedsVersion: true,
 			Default: func(m *mutating) {
@@ -54,10 +54,10 @@ func validatingRow(c *expression.Compiler) resources.Row {
 	return resources.Row{
 		GVK:      admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"),
 		Resource: "validatingwebhookconfigurations", Singular: "validatingwebhookconfiguration",
-		PlainFinalizers: true, Recheck: resources.RecheckWhole,
-		Categories:  []string{category},
-		StoragePath: "validatingwebhookconfigurations",
-		New:         resources.Make[validating],
+		PlainFinalizers: true,
+		Categories:      []string{category},
+		StoragePath:     "validatingwebhookconfigurations",
+		New:             resources.Make[validating],
 		Strategy: resources.Typed[*validating]{
 			NeedsVersion: true,
 			Default: func(v *validating) {

@@ -158,6 +158,10 @@ func validateVersions(crd *Definition, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	versions, at := crd.Spec.Versions, path.Child("versions")
 	stored, unique := 0, map[string]bool{}
+	var names []string // to show; whole versions would show megabytes of schemas
+	if versions != nil {
+		names = []string{}
+	}
 	for i := range versions {
 		v := &versions[i]
 		for _, msg := range validation.IsDNS1035Label(v.Name) {
@@ -169,49 +173,19 @@ func validateVersions(crd *Definition, path *field.Path) field.ErrorList {
 		if v.Storage {
 			stored++
 		}
-		unique[v.Name] = true
+		unique[v.Name], names = true, append(names, v.Name)
 		errs = append(errs, validateDeprecation(v, at.Index(i))...)
 		if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
 			errs = append(errs, field.Required(at.Index(i).Child("schema", "openAPIV3Schema"), ""))
 		}
 	}
 	if len(unique) != len(versions) {
-		errs = append(errs, field.Invalid(at, shown(crd), "must contain unique version names"))
+		errs = append(errs, field.Invalid(at, names, "must contain unique version names"))
 	}
 	if stored != 1 {
-		errs = append(errs, field.Invalid(at, shown(crd), "must have exactly one version marked as storage version"))
+		errs = append(errs, field.Invalid(at, names, "must have exactly one version marked as storage version"))
 	}
 	return errs
-}
-
-// shownVersion is how Kubernetes shows a version in errors.
-type shownVersion struct {
-	Name                                                             string
-	Served, Storage, Deprecated                                      bool
-	DeprecationWarning                                               *string
-	Schema, Subresources, AdditionalPrinterColumns, SelectableFields any
-}
-
-// shown are the versions as errors show them: without what all have alike.
-func shown(crd *Definition) []shownVersion {
-	out := slices.Clone([]shownVersion(nil))
-	unlessShared := func(p part, v *version) any {
-		if p.isShared(crd) {
-			return nil
-		}
-		return p.of(v)
-	}
-	if crd.Spec.Versions != nil {
-		out = []shownVersion{}
-	}
-	for i := range crd.Spec.Versions {
-		v := &crd.Spec.Versions[i]
-		out = append(out, shownVersion{Name: v.Name, Served: v.Served, Storage: v.Storage, Deprecated: v.Deprecated,
-			DeprecationWarning: v.DeprecationWarning,
-			Schema:             unlessShared(schemaPart, v), Subresources: unlessShared(subPart, v),
-			AdditionalPrinterColumns: unlessShared(columnPart, v), SelectableFields: unlessShared(selectPart, v)})
-	}
-	return out
 }
 
 func validateDeprecation(v *version, path *field.Path) field.ErrorList {

@@ -20,10 +20,10 @@ import (
 func Rows(now func() time.Time) []resources.Row {
 	return []resources.Row{{
 		GVK: v1.SchemeGroupVersion.WithKind("APIService"), Resource: "apiservices", Singular: "apiservice",
-		PlainFinalizers: true, Recheck: resources.RecheckBoth,
-		Categories:  []string{"api-extensions"},
-		StoragePath: "apiregistration.k8s.io/apiservices",
-		New:         resources.Make[v1.APIService],
+		PlainFinalizers: true,
+		Categories:      []string{"api-extensions"},
+		StoragePath:     "apiregistration.k8s.io/apiservices",
+		New:             resources.Make[v1.APIService],
 		Strategy: resources.Typed[*v1.APIService]{
 			Default: Default,
 			PrepareCreate: func(s *v1.APIService) {

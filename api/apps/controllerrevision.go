@@ -17,7 +17,6 @@ func controllerRevisionRow() resources.Row {
 	return resources.Row{
 		GVK: appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), Resource: "controllerrevisions",
 		Singular:    "controllerrevision",
-		Recheck:     resources.RecheckBoth,
 		Namespaced:  true,
 		StoragePath: "controllerrevisions",
 		New:         resources.Make[appsv1.ControllerRevision],

@@ -183,7 +183,7 @@ func validateDaemonUpdates(u *appsv1.DaemonSetUpdateStrategy, path *field.Path) 
 		return nil
 	case appsv1.RollingUpdateDaemonSetStrategyType:
 	default:
-		return field.ErrorList{notSupported(path, strategyValue{u.Type, orNil(u.RollingUpdate)},
+		return field.ErrorList{notSupported(path, u,
 			string(appsv1.RollingUpdateDaemonSetStrategyType), string(appsv1.OnDeleteDaemonSetStrategyType))}
 	}
 	at := path.Child("rollingUpdate")

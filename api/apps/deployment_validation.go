@@ -51,19 +51,8 @@ func validateStrategy(s *appsv1.DeploymentStrategy, path *field.Path) field.Erro
 		}
 		return validateRolling(s.RollingUpdate.MaxUnavailable, s.RollingUpdate.MaxSurge, path.Child("rollingUpdate"))
 	}
-	shown := strategyValue{Type: s.Type}
-	if r := s.RollingUpdate; r != nil {
-		shown.RollingUpdate = struct{ MaxUnavailable, MaxSurge intstr.IntOrString }{deref(r.MaxUnavailable),
-			deref(r.MaxSurge)}
-	}
-	return field.ErrorList{notSupported(path, shown, string(appsv1.RecreateDeploymentStrategyType),
+	return field.ErrorList{notSupported(path, s, string(appsv1.RecreateDeploymentStrategyType),
 		string(appsv1.RollingUpdateDeploymentStrategyType))}
-}
-
-// strategyValue is how errors show a strategy, of a deployment, a daemon set or a stateful set.
-type strategyValue struct {
-	Type          any
-	RollingUpdate any
 }
 
 // notSupported says which words would do in place of a whole strategy.
@@ -128,12 +117,4 @@ func validateDeploymentStatus(obj, old *appsv1.Deployment) field.ErrorList {
 			"cannot be greater than readyReplicas"))
 	}
 	return errs
-}
-
-// orNil keeps a nil pointer a plain nil.
-func orNil[T any](p *T) any {
-	if p == nil {
-		return nil
-	}
-	return p
 }

@@ -10,7 +10,6 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -185,8 +184,8 @@ func validateStatefulSet(s, old *appsv1.StatefulSet) field.ErrorList {
 	return errs
 }
 
-// validateStatefulTemplate checks the pod template, of which an update checks only the labels if that of old is invalid:
-// earlier versions of the API did not check it, and such an object must remain scalable.
+// validateStatefulTemplate checks the pod template, of which an update checks only the labels if that of old is
+// invalid: earlier versions of the API did not check it, and such an object must remain scalable.
 func validateStatefulTemplate(s, old *appsv1.StatefulSet, path *field.Path) field.ErrorList {
 	errs := podspec.ValidateTemplate(withClaims(&s.Spec), path)
 	if len(errs) == 0 || old == nil {
@@ -207,22 +206,16 @@ func validateStatefulUpdates(u *appsv1.StatefulSetUpdateStrategy, path *field.Pa
 	case appsv1.OnDeleteStatefulSetStrategyType:
 		if u.RollingUpdate != nil {
 			return field.ErrorList{field.Invalid(path.Child("rollingUpdate"),
-				rollingValue{u.RollingUpdate.Partition, u.RollingUpdate.MaxUnavailable},
+				u.RollingUpdate,
 				"only allowed for updateStrategy '"+string(appsv1.RollingUpdateStatefulSetStrategyType)+"'")}
 		}
 		return nil
 	case appsv1.RollingUpdateStatefulSetStrategyType:
 		return validateStatefulRolling(u.RollingUpdate, path.Child("rollingUpdate"))
 	}
-	return field.ErrorList{field.Invalid(path, strategyValue{u.Type, orNil(u.RollingUpdate)},
+	return field.ErrorList{field.Invalid(path, u,
 		fmt.Sprintf("must be '%s' or '%s'", appsv1.RollingUpdateStatefulSetStrategyType,
 			appsv1.OnDeleteStatefulSetStrategyType))}
-}
-
-// rollingValue is how errors show a stateful set's rolling update.
-type rollingValue struct {
-	Partition      *int32
-	MaxUnavailable *intstr.IntOrString
 }
 
 func validateStatefulRolling(r *appsv1.RollingUpdateStatefulSetStrategy, path *field.Path) field.ErrorList {

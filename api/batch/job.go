@@ -21,7 +21,6 @@ func jobRow() resources.Row {
 	spec, status := batchv1.JobSpec{}.SwaggerDoc(), batchv1.JobStatus{}.SwaggerDoc()
 	return resources.Row{
 		GVK: batchv1.SchemeGroupVersion.WithKind("Job"), Resource: "jobs", Singular: "job",
-		Recheck:      resources.RecheckBoth,
 		Namespaced:   true,
 		Categories:   []string{"all"},
 		StoragePath:  "jobs",

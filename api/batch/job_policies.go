@@ -125,28 +125,9 @@ func validatePodConditions(patterns []batchv1.PodFailurePolicyOnPodConditionsPat
 	return errs
 }
 
-// successPolicyValue is how errors show a success policy.
-type successPolicyValue struct{ Rules []successRuleValue }
-
-type successRuleValue struct {
-	SucceededIndexes *string
-	SucceededCount   *int32
-}
-
-func showSuccessPolicy(p *batchv1.SuccessPolicy) any {
-	if p == nil {
-		return nil
-	}
-	var v successPolicyValue
-	for _, r := range p.Rules {
-		v.Rules = append(v.Rules, successRuleValue(r))
-	}
-	return v
-}
-
 func validateSuccessPolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	if !Indexed(s) {
-		return field.ErrorList{field.Invalid(path, showSuccessPolicy(s.SuccessPolicy),
+		return field.ErrorList{field.Invalid(path, s.SuccessPolicy,
 			"requires indexed completion mode")}
 	}
 	at, rules := path.Child("rules"), s.SuccessPolicy.Rules

@@ -72,9 +72,6 @@ func (u statusUpdate) counts() field.ErrorList {
 	return errs
 }
 
-// uncountedValue is how errors show pods that are not counted yet.
-type uncountedValue struct{ Succeeded, Failed []types.UID }
-
 // uncounted: each pod waits once to be counted, and none when the job is finished.
 func (u statusUpdate) uncounted() field.ErrorList {
 	pods := u.now.UncountedTerminatedPods
@@ -84,7 +81,7 @@ func (u statusUpdate) uncounted() field.ErrorList {
 	at := u.path.Child("uncountedTerminatedPods")
 	var errs field.ErrorList
 	if Finished(u.now) != nil && len(pods.Succeeded)+len(pods.Failed) > 0 {
-		errs = append(errs, field.Invalid(at, uncountedValue(*pods), "must be empty for finished job"))
+		errs = append(errs, field.Invalid(at, pods, "must be empty for finished job"))
 	}
 	seen := sets.New[types.UID]()
 	check := func(list []types.UID, at *field.Path) {

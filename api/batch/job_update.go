@@ -23,10 +23,10 @@ func validateJobUpdate(obj, old *batchv1.Job) field.ErrorList {
 	}{
 		{"selector", now.Selector, was.Selector, now.Selector},
 		{"completionMode", now.CompletionMode, was.CompletionMode, now.CompletionMode},
-		{"podFailurePolicy", now.PodFailurePolicy, was.PodFailurePolicy, showFailurePolicy(now.PodFailurePolicy)},
+		{"podFailurePolicy", now.PodFailurePolicy, was.PodFailurePolicy, now.PodFailurePolicy},
 		{"backoffLimitPerIndex", now.BackoffLimitPerIndex, was.BackoffLimitPerIndex, now.BackoffLimitPerIndex},
 		{"managedBy", now.ManagedBy, was.ManagedBy, now.ManagedBy},
-		{"successPolicy", now.SuccessPolicy, was.SuccessPolicy, showSuccessPolicy(now.SuccessPolicy)},
+		{"successPolicy", now.SuccessPolicy, was.SuccessPolicy, now.SuccessPolicy},
 	} {
 		if !apiequality.Semantic.DeepEqual(f.now, f.was) {
 			errs = append(errs, field.Invalid(path.Child(f.name), f.show, apivalidation.FieldImmutableErrorMsg))
@@ -103,39 +103,4 @@ func placeResources(old, now []corev1.Container) {
 	for i := range old {
 		old[i].Resources = now[i].Resources
 	}
-}
-
-// failurePolicyValue is how errors show a pod failure policy.
-type failurePolicyValue struct{ Rules []failureRuleValue }
-
-type failureRuleValue struct {
-	Action          batchv1.PodFailurePolicyAction
-	OnExitCodes     *exitCodesValue
-	OnPodConditions []conditionValue
-}
-
-type exitCodesValue struct {
-	ContainerName *string
-	Operator      batchv1.PodFailurePolicyOnExitCodesOperator
-	Values        []int32
-}
-
-type conditionValue struct {
-	Type   corev1.PodConditionType
-	Status corev1.ConditionStatus
-}
-
-func showFailurePolicy(p *batchv1.PodFailurePolicy) any {
-	if p == nil {
-		return nil
-	}
-	var v failurePolicyValue
-	for _, r := range p.Rules {
-		rule := failureRuleValue{Action: r.Action, OnExitCodes: (*exitCodesValue)(r.OnExitCodes)}
-		for _, c := range r.OnPodConditions {
-			rule.OnPodConditions = append(rule.OnPodConditions, conditionValue(c))
-		}
-		v.Rules = append(v.Rules, rule)
-	}
-	return v
 }

@@ -26,7 +26,6 @@ func signingRequestRow(now func() time.Time) resources.Row {
 	return resources.Row{
 		GVK:      certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"),
 		Resource: "certificatesigningrequests", Singular: "certificatesigningrequest",
-		Recheck:      resources.RecheckBoth,
 		ShortNames:   []string{"csr"},
 		StoragePath:  "certificatesigningrequests",
 		New:          resources.Make[signingRequest],

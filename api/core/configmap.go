@@ -18,7 +18,6 @@ import (
 func configMapRow() resources.Row {
 	return resources.Row{
 		GVK: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Resource: "configmaps", Singular: "configmap",
-		Recheck:     resources.RecheckBoth,
 		Namespaced:  true,
 		ShortNames:  []string{"cm"},
 		StoragePath: "configmaps",

@@ -19,7 +19,6 @@ import (
 func endpointsRow() resources.Row {
 	return resources.Row{
 		GVK: corev1.SchemeGroupVersion.WithKind("Endpoints"), Resource: "endpoints", Singular: "endpoints",
-		Recheck:     resources.RecheckBoth,
 		Namespaced:  true,
 		ShortNames:  []string{"ep"},
 		StoragePath: "services/endpoints",

@@ -19,7 +19,6 @@ import (
 func limitRangeRow() resources.Row {
 	return resources.Row{
 		GVK: corev1.SchemeGroupVersion.WithKind("LimitRange"), Resource: "limitranges", Singular: "limitrange",
-		Recheck:     resources.RecheckWhole,
 		Namespaced:  true,
 		ShortNames:  []string{"limits"},
 		StoragePath: "limitranges",

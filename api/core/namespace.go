@@ -21,7 +21,6 @@ func namespaceRow() resources.Row {
 	finalize := namespaceFinalizeStrategy().Strategy()
 	return resources.Row{
 		GVK: corev1.SchemeGroupVersion.WithKind("Namespace"), Resource: "namespaces", Singular: "namespace",
-		Recheck:            resources.RecheckBoth,
 		ShortNames:         []string{"ns"},
 		StoragePath:        "namespaces",
 		New:                resources.Make[corev1.Namespace],

@@ -15,7 +15,6 @@ import (
 func nodeRow() resources.Row {
 	return resources.Row{
 		GVK: corev1.SchemeGroupVersion.WithKind("Node"), Resource: "nodes", Singular: "node",
-		Recheck:     resources.RecheckBoth,
 		ShortNames:  []string{"no"},
 		StoragePath: "minions",
 		New:         resources.Make[corev1.Node],

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -105,10 +104,7 @@ func validateNodeAddresses(n *corev1.Node) field.ErrorList {
 	seen := map[corev1.NodeAddress]bool{}
 	for i, a := range n.Status.Addresses {
 		if seen[a] {
-			errs = append(errs, field.Duplicate(field.NewPath("status", "addresses").Index(i), struct {
-				Type    corev1.NodeAddressType
-				Address string
-			}{a.Type, a.Address}))
+			errs = append(errs, field.Duplicate(field.NewPath("status", "addresses").Index(i), a))
 		}
 		seen[a] = true
 	}
@@ -130,7 +126,7 @@ func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
 		errs = append(errs, podspec.ValidateTaintEffect(t.Effect, false, at.Child("effect"))...)
 		p := pair{t.Key, t.Effect}
 		if seen[p] {
-			dup := field.Duplicate(at, taintValue{t.Key, t.Value, t.Effect, t.TimeAdded})
+			dup := field.Duplicate(at, *t)
 			dup.Detail = "taints must be unique by key and effect pair"
 			errs = append(errs, dup)
 			continue
@@ -138,13 +134,6 @@ func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
 		seen[p] = true
 	}
 	return errs
-}
-
-// taintValue is how errors show a taint.
-type taintValue struct {
-	Key, Value string
-	Effect     corev1.TaintEffect
-	TimeAdded  *metav1.Time
 }
 
 // validateNodeUpdate: a node's address range and provider, once set, stay; the spec's taints and schedulability may

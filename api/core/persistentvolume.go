@@ -23,7 +23,6 @@ func persistentVolumeRow(now func() time.Time) resources.Row {
 	return resources.Row{
 		GVK: corev1.SchemeGroupVersion.WithKind("PersistentVolume"), Resource: "persistentvolumes",
 		Singular:     "persistentvolume",
-		Recheck:      resources.RecheckBoth,
 		ShortNames:   []string{"pv"},
 		StoragePath:  "persistentvolumes",
 		New:          resources.Make[corev1.PersistentVolume],

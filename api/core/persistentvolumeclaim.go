@@ -19,7 +19,6 @@ func persistentVolumeClaimRow() resources.Row {
 	return resources.Row{
 		GVK: corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), Resource: "persistentvolumeclaims",
 		Singular:     "persistentvolumeclaim",
-		Recheck:      resources.RecheckBoth,
 		Namespaced:   true,
 		ShortNames:   []string{"pvc"},
 		StoragePath:  "persistentvolumeclaims",

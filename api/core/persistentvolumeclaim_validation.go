@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -42,7 +41,7 @@ func validateVolumeClaimUpdate(obj, old *corev1.PersistentVolumeClaim) field.Err
 	if !apiequality.Semantic.DeepEqual(obj.Spec, *was) {
 		errs = append(errs, field.Forbidden(path,
 			"spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n"+
-				diff.Diff(claimText(was), claimText(&obj.Spec))))
+				diff.Diff(was, &obj.Spec)))
 	}
 	before, now, has := old.Spec.Resources.Requests[corev1.ResourceStorage],
 		obj.Spec.Resources.Requests[corev1.ResourceStorage], old.Status.Capacity[corev1.ResourceStorage]
@@ -100,46 +99,4 @@ func validateStorageName(name corev1.ResourceName, path *field.Path) field.Error
 		return nil
 	}
 	return field.ErrorList{field.NotSupported(path, name, []corev1.ResourceName{corev1.ResourceStorage})}
-}
-
-// claimFields is how errors show a claim's spec: with the names of its fields in Go.
-type claimFields struct {
-	AccessModes []corev1.PersistentVolumeAccessMode
-	Selector    *metav1.LabelSelector
-	Resources   struct{ Limits, Requests corev1.ResourceList }
-	VolumeName  string
-
-	StorageClassName *string
-	VolumeMode       *corev1.PersistentVolumeMode
-	DataSource       *struct {
-		APIGroup   *string
-		Kind, Name string
-	}
-	DataSourceRef *struct {
-		APIGroup   *string
-		Kind, Name string
-		Namespace  *string
-	}
-	VolumeAttributesClassName *string
-}
-
-func claimText(s *corev1.PersistentVolumeClaimSpec) claimFields {
-	out := claimFields{AccessModes: s.AccessModes, Selector: s.Selector, VolumeName: s.VolumeName,
-		StorageClassName: s.StorageClassName,
-		VolumeMode:       s.VolumeMode, VolumeAttributesClassName: s.VolumeAttributesClassName}
-	out.Resources.Limits, out.Resources.Requests = s.Resources.Limits, s.Resources.Requests
-	if d := s.DataSource; d != nil {
-		out.DataSource = &struct {
-			APIGroup   *string
-			Kind, Name string
-		}{d.APIGroup, d.Kind, d.Name}
-	}
-	if r := s.DataSourceRef; r != nil {
-		out.DataSourceRef = &struct {
-			APIGroup   *string
-			Kind, Name string
-			Namespace  *string
-		}{r.APIGroup, r.Kind, r.Name, r.Namespace}
-	}
-	return out
 }

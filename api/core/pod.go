@@ -13,7 +13,6 @@ import (
 func podRow() resources.Row {
 	return resources.Row{
 		GVK: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: "pods", Singular: "pod",
-		Recheck:      resources.RecheckBoth,
 		Namespaced:   true,
 		ShortNames:   []string{"po"},
 		Categories:   []string{"all"},

@@ -9,13 +9,10 @@ import (
 	netutils "k8s.io/utils/net"
 )
 
-// address is one as upstream's messages show it, without the name of JSON.
-type address struct{ IP string }
-
 func validatePodIPs(ips []corev1.PodIP, path *field.Path) field.ErrorList {
-	list := make([]address, len(ips))
+	list := make([]string, len(ips))
 	for i, ip := range ips {
-		list[i] = address(ip)
+		list[i] = ip.IP
 	}
 	return validateAddresses(list, path)
 }
@@ -25,30 +22,28 @@ func validateHostIPs(hostIP string, ips []corev1.HostIP, path *field.Path) field
 	if len(ips) > 0 && ips[0].IP != hostIP {
 		errs = append(errs, field.Invalid(path.Index(0).Child("ip"), ips[0].IP, "must be equal to `hostIP`"))
 	}
-	list := make([]address, len(ips))
+	list := make([]string, len(ips))
 	for i, ip := range ips {
-		list[i] = address(ip)
+		list[i] = ip.IP
 	}
 	return append(errs, validateAddresses(list, path)...)
 }
 
 // validateAddresses: of several addresses, there is one of each family.
-func validateAddresses(list []address, path *field.Path) field.ErrorList {
+func validateAddresses(ips []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	ips := make([]string, len(list))
-	for i, a := range list {
-		ips[i] = a.IP
-		errs = append(errs, validation.IsValidIPForLegacyField(path.Index(i), a.IP, true, nil)...)
+	for i, ip := range ips {
+		errs = append(errs, validation.IsValidIPForLegacyField(path.Index(i), ip, true, nil)...)
 	}
-	if len(list) < 2 {
+	if len(ips) < 2 {
 		return errs
 	}
 	dual, err := netutils.IsDualStackIPStrings(ips)
 	if err != nil {
 		errs = append(errs, field.InternalError(path, fmt.Errorf("failed to check for dual stack with error:%w", err)))
 	}
-	if !dual || len(list) > 2 {
-		errs = append(errs, field.Invalid(path, list, "may specify no more than one IP for each IP family"))
+	if !dual || len(ips) > 2 {
+		errs = append(errs, field.Invalid(path, ips, "may specify no more than one IP for each IP family"))
 	}
 	return errs
 }

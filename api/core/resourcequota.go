@@ -168,7 +168,7 @@ func validateScopeSelector(q *corev1.ResourceQuota, path *field.Path) field.Erro
 		}
 		errs = append(errs, validateScopeOperator(r, path)...)
 		if !scopeFits(r.ScopeName, q.Spec.Hard) {
-			errs = append(errs, field.Invalid(path, shownSelector(q.Spec.ScopeSelector),
+			errs = append(errs, field.Invalid(path, q.Spec.ScopeSelector,
 				"unsupported scope applied to resource"))
 		}
 	}
@@ -200,20 +200,6 @@ func validateScopeOperator(r corev1.ScopedResourceSelectorRequirement, path *fie
 		errs = append(errs, field.Invalid(path.Child("operator"), r.Operator, "not a valid selector operator"))
 	}
 	return errs
-}
-
-// shownSelector is s as Kubernetes' message shows it, which has the names of Go's fields.
-func shownSelector(s *corev1.ScopeSelector) any {
-	type expression struct {
-		ScopeName corev1.ResourceQuotaScope
-		Operator  corev1.ScopeSelectorOperator
-		Values    []string
-	}
-	shown := struct{ MatchExpressions []expression }{}
-	for _, r := range s.MatchExpressions {
-		shown.MatchExpressions = append(shown.MatchExpressions, expression(r))
-	}
-	return shown
 }
 
 func validateQuotaList(l corev1.ResourceList, path *field.Path) field.ErrorList {

@@ -22,7 +22,6 @@ func secretRow() resources.Row {
 	doc := corev1.Secret{}.SwaggerDoc()
 	return resources.Row{
 		GVK: corev1.SchemeGroupVersion.WithKind("Secret"), Resource: "secrets", Singular: "secret",
-		Recheck:     resources.RecheckBoth,
 		Namespaced:  true,
 		StoragePath: "secrets",
 		New:         resources.Make[corev1.Secret],

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -264,21 +263,11 @@ func validateNodePorts(s *corev1.ServiceSpec, path *field.Path) field.ErrorList 
 		}
 		k := key{p.Protocol, p.Port}
 		if ports[k] {
-			errs = append(errs, field.Duplicate(at, servicePortValue{Protocol: p.Protocol, Port: p.Port}))
+			errs = append(errs, field.Duplicate(at, corev1.ServicePort{Protocol: p.Protocol, Port: p.Port}))
 		}
 		ports[k] = true
 	}
 	return errs
-}
-
-// servicePortValue is how errors show a port that is given twice.
-type servicePortValue struct {
-	Name        string
-	Protocol    corev1.Protocol
-	AppProtocol *string
-	Port        int32
-	TargetPort  intstr.IntOrString
-	NodePort    int32
 }
 
 func validateLoadBalancer(s *corev1.ServiceSpec, had []string, path *field.Path) field.ErrorList {

@@ -12,7 +12,6 @@ func serviceAccountRow() resources.Row {
 	return resources.Row{
 		GVK: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), Resource: "serviceaccounts",
 		Singular:    "serviceaccount",
-		Recheck:     resources.RecheckBoth,
 		Namespaced:  true,
 		ShortNames:  []string{"sa"},
 		StoragePath: "serviceaccounts",

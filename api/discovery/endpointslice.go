@@ -20,7 +20,6 @@ func endpointSliceRow() resources.Row {
 	return resources.Row{
 		GVK: discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), Resource: "endpointslices",
 		Singular:    "endpointslice",
-		Recheck:     resources.RecheckWhole,
 		Namespaced:  true,
 		StoragePath: "endpointslices",
 		New:         resources.Make[discoveryv1.EndpointSlice],

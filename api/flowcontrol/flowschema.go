@@ -22,7 +22,6 @@ func flowSchemaRow() resources.Row {
 		flowcontrolv1.PriorityLevelConfigurationReference{}.SwaggerDoc()
 	return resources.Row{
 		GVK: flowcontrolv1.SchemeGroupVersion.WithKind("FlowSchema"), Resource: "flowschemas", Singular: "flowschema",
-		Recheck:      resources.RecheckWhole,
 		StoragePath:  "flowschemas",
 		New:          resources.Make[flowSchema],
 		Strategy:     flowSchemaStrategy().Strategy(),

@@ -24,7 +24,7 @@ func validateFlowSchema(f *flowSchema) field.ErrorList {
 	path := field.NewPath("spec")
 	for _, m := range MandatorySchemas() {
 		if m.Name == f.Name && !apiequality.Semantic.DeepEqual(m.Spec, f.Spec) {
-			return field.ErrorList{field.Invalid(path, validate.GoNames(f.Spec),
+			return field.ErrorList{field.Invalid(path, f.Spec,
 				fmt.Sprintf("spec of '%s' must equal the fixed value", f.Name))}
 		}
 	}
@@ -32,7 +32,7 @@ func validateFlowSchema(f *flowSchema) field.ErrorList {
 	errs := validatePrecedence(f, path.Child("matchingPrecedence"))
 	if m := spec.DistinguisherMethod; m != nil && m.Type != flowcontrolv1.FlowDistinguisherMethodByUserType &&
 		m.Type != flowcontrolv1.FlowDistinguisherMethodByNamespaceType {
-		errs = append(errs, field.NotSupported(path.Child("distinguisherMethod", "type"), validate.GoNames(*m),
+		errs = append(errs, field.NotSupported(path.Child("distinguisherMethod", "type"), m.Type,
 			[]string{string(flowcontrolv1.FlowDistinguisherMethodByNamespaceType),
 				string(flowcontrolv1.FlowDistinguisherMethodByUserType)}))
 	}

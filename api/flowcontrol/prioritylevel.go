@@ -29,7 +29,6 @@ func priorityLevelRow() resources.Row {
 	return resources.Row{
 		GVK:      flowcontrolv1.SchemeGroupVersion.WithKind("PriorityLevelConfiguration"),
 		Resource: "prioritylevelconfigurations", Singular: "prioritylevelconfiguration",
-		Recheck:      resources.RecheckWhole,
 		StoragePath:  "prioritylevelconfigurations",
 		New:          resources.Make[priorityLevel],
 		Strategy:     priorityLevelStrategy().Strategy(),

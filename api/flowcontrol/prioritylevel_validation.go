@@ -33,7 +33,7 @@ func validatePriorityLevel(l *priorityLevel) field.ErrorList {
 			want.Exempt, have.Exempt, but = nil, nil, " except the 'spec.exempt' field"
 		}
 		if !apiequality.Semantic.DeepEqual(want, have) {
-			errs = append(errs, field.Invalid(path, validate.GoNames(*spec),
+			errs = append(errs, field.Invalid(path, *spec,
 				fmt.Sprintf("spec of '%s'%s must equal the fixed value", l.Name, but)))
 		}
 	}

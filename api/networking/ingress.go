@@ -21,7 +21,6 @@ const ClassAnnotation = "kubernetes.io/ingress.class"
 func ingressRow() resources.Row {
 	return resources.Row{
 		GVK: networkingv1.SchemeGroupVersion.WithKind("Ingress"), Resource: "ingresses", Singular: "ingress",
-		Recheck:      resources.RecheckBoth,
 		Namespaced:   true,
 		ShortNames:   []string{"ing"},
 		StoragePath:  "ingress",

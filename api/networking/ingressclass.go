@@ -19,7 +19,6 @@ func ingressClassRow() resources.Row {
 	return resources.Row{
 		GVK: networkingv1.SchemeGroupVersion.WithKind("IngressClass"), Resource: "ingressclasses",
 		Singular:    "ingressclass",
-		Recheck:     resources.RecheckBoth,
 		StoragePath: "ingressclasses",
 		New:         resources.Make[networkingv1.IngressClass],
 		Strategy: resources.Typed[*networkingv1.IngressClass]{

@@ -20,7 +20,6 @@ import (
 func ipAddressRow() resources.Row {
 	return resources.Row{
 		GVK: networkingv1.SchemeGroupVersion.WithKind("IPAddress"), Resource: "ipaddresses", Singular: "ipaddress",
-		Recheck:     resources.RecheckBoth,
 		ShortNames:  []string{"ip"},
 		StoragePath: "ipaddresses",
 		New:         resources.Make[networkingv1.IPAddress],
@@ -67,9 +66,6 @@ func addressName(name string) []string {
 	return msgs
 }
 
-// parent is a reference as upstream's messages show it, without the names of JSON.
-type parent struct{ Group, Resource, Namespace, Name string }
-
 func validateParent(p *networkingv1.ParentReference) field.ErrorList {
 	at := field.NewPath("spec", "parentRef")
 	if p == nil {
@@ -91,7 +87,7 @@ func validateParent(p *networkingv1.ParentReference) field.ErrorList {
 func validateIPAddressUpdate(obj, old *networkingv1.IPAddress) field.ErrorList {
 	errs := validateParent(obj.Spec.ParentRef)
 	if !apiequality.Semantic.DeepEqual(obj.Spec.ParentRef, old.Spec.ParentRef) {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "parentRef"), (*parent)(obj.Spec.ParentRef),
+		errs = append(errs, field.Invalid(field.NewPath("spec", "parentRef"), obj.Spec.ParentRef,
 			apivalidation.FieldImmutableErrorMsg))
 	}
 	return errs

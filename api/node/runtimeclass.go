@@ -22,9 +22,9 @@ import (
 func runtimeClassRow() resources.Row {
 	return resources.Row{
 		GVK: nodev1.SchemeGroupVersion.WithKind("RuntimeClass"), Resource: "runtimeclasses", Singular: "runtimeclass",
-		PlainFinalizers: true, Recheck: resources.RecheckBoth,
-		StoragePath: "runtimeclasses",
-		New:         resources.Make[nodev1.RuntimeClass],
+		PlainFinalizers: true,
+		StoragePath:     "runtimeclasses",
+		New:             resources.Make[nodev1.RuntimeClass],
 		Strategy: resources.Typed[*nodev1.RuntimeClass]{
 			NeedsVersion:   true,
 			Validate:       validateRuntimeClass,
@@ -85,7 +85,7 @@ func validateScheduling(s *nodev1.Scheduling, path *field.Path) field.ErrorList 
 		t := &s.Tolerations[i]
 		key := fmt.Sprintf("%q %q %q %q %v", t.Key, t.Operator, t.Value, t.Effect, ptr.Deref(t.TolerationSeconds, -1))
 		if seen[key] {
-			errs = append(errs, field.Duplicate(tolerations.Index(i), validate.GoNames(*t)))
+			errs = append(errs, field.Duplicate(tolerations.Index(i), *t))
 		}
 		seen[key] = true
 	}

@@ -13,7 +13,6 @@ func clusterRoleRow() resources.Row {
 	}
 	return resources.Row{
 		GVK: rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), Resource: "clusterroles", Singular: "clusterrole",
-		Recheck:     resources.RecheckBoth,
 		StoragePath: "clusterroles",
 		New:         resources.Make[rbacv1.ClusterRole],
 		Strategy: resources.Typed[*rbacv1.ClusterRole]{

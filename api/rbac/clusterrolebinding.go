@@ -16,7 +16,6 @@ func clusterRoleBindingRow() resources.Row {
 	return resources.Row{
 		GVK: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), Resource: "clusterrolebindings",
 		Singular:    "clusterrolebinding",
-		Recheck:     resources.RecheckBoth,
 		StoragePath: "clusterrolebindings",
 		New:         resources.Make[rbacv1.ClusterRoleBinding],
 		Strategy: resources.Typed[*rbacv1.ClusterRoleBinding]{

@@ -13,7 +13,6 @@ func roleRow() resources.Row {
 	}
 	return resources.Row{
 		GVK: rbacv1.SchemeGroupVersion.WithKind("Role"), Resource: "roles", Singular: "role",
-		Recheck:     resources.RecheckBoth,
 		Namespaced:  true,
 		StoragePath: "roles",
 		New:         resources.Make[rbacv1.Role],

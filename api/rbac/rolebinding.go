@@ -15,7 +15,6 @@ func roleBindingRow() resources.Row {
 	}
 	return resources.Row{
 		GVK: rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), Resource: "rolebindings", Singular: "rolebinding",
-		Recheck:     resources.RecheckBoth,
 		Namespaced:  true,
 		StoragePath: "rolebindings",
 		New:         resources.Make[rbacv1.RoleBinding],

@@ -108,18 +108,6 @@ func validateDeviceNodes(d *resourcev1.Device, perDevice bool, path *field.Path)
 	return append(errs, field.Invalid(path, shown(set), one))
 }
 
-// attribute is one as upstream's messages show it, without the names of JSON.
-type attribute struct {
-	IntValue      *int64
-	BoolValue     *bool
-	StringValue   *string
-	VersionValue  *string
-	IntValues     []int64
-	BoolValues    []bool
-	StringValues  []string
-	VersionValues []string
-}
-
 func validateAttribute(a *resourcev1.DeviceAttribute, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	n := 0
@@ -146,7 +134,5 @@ func validateAttribute(a *resourcev1.DeviceAttribute, path *field.Path) field.Er
 	case 1:
 		return errs
 	}
-	return append(errs, field.Invalid(path,
-		attribute{IntValue: a.IntValue, BoolValue: a.BoolValue, StringValue: a.StringValue,
-			VersionValue: a.VersionValue}, "exactly one value must be specified"))
+	return append(errs, field.Invalid(path, a, "exactly one value must be specified"))
 }

@@ -14,7 +14,6 @@ import (
 func deviceClassRow() resources.Row {
 	return resources.Row{
 		GVK: resourcev1.SchemeGroupVersion.WithKind("DeviceClass"), Resource: "deviceclasses", Singular: "deviceclass",
-		Recheck:     resources.RecheckBoth,
 		StoragePath: "deviceclasses",
 		New:         resources.Make[resourcev1.DeviceClass],
 		Strategy: resources.Typed[*resourcev1.DeviceClass]{

@@ -22,7 +22,6 @@ func resourceClaimRow() resources.Row {
 	return resources.Row{
 		GVK: resourcev1.SchemeGroupVersion.WithKind("ResourceClaim"), Resource: "resourceclaims",
 		Singular:     "resourceclaim",
-		Recheck:      resources.RecheckBoth,
 		Namespaced:   true,
 		StoragePath:  "resourceclaims",
 		New:          resources.Make[resourcev1.ResourceClaim],

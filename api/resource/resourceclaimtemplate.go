@@ -14,7 +14,6 @@ func resourceClaimTemplateRow() resources.Row {
 	return resources.Row{
 		GVK: resourcev1.SchemeGroupVersion.WithKind("ResourceClaimTemplate"), Resource: "resourceclaimtemplates",
 		Singular:    "resourceclaimtemplate",
-		Recheck:     resources.RecheckBoth,
 		Namespaced:  true,
 		StoragePath: "resourceclaimtemplates",
 		New:         resources.Make[resourcev1.ResourceClaimTemplate],

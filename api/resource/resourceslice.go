@@ -178,29 +178,11 @@ func validateNodes(s *resourcev1.ResourceSliceSpec, path *field.Path) field.Erro
 	return append(errs, field.Invalid(path, shown(set), one+", but multiple fields are set"))
 }
 
-// term is one as upstream's messages show it, without the names of JSON.
-type term struct{ MatchExpressions, MatchFields []requirement }
-
-type requirement struct {
-	Key      string
-	Operator corev1.NodeSelectorOperator
-	Values   []string
-}
-
 func validateNodeSelector(s *corev1.NodeSelector, path *field.Path) field.ErrorList {
 	errs := podspec.ValidateNodeSelector(s, path)
 	if len(s.NodeSelectorTerms) == 1 {
 		return errs
 	}
-	terms := make([]term, len(s.NodeSelectorTerms))
-	for i, t := range s.NodeSelectorTerms {
-		for _, r := range t.MatchExpressions {
-			terms[i].MatchExpressions = append(terms[i].MatchExpressions, requirement(r))
-		}
-		for _, r := range t.MatchFields {
-			terms[i].MatchFields = append(terms[i].MatchFields, requirement(r))
-		}
-	}
-	return append(errs, field.Invalid(path.Child("nodeSelectorTerms"), terms,
+	return append(errs, field.Invalid(path.Child("nodeSelectorTerms"), s.NodeSelectorTerms,
 		"must have exactly one node selector term"))
 }

@@ -41,8 +41,6 @@ type Row struct {
 	// PlainFinalizers lets finalizers be names without a domain ("example"): of custom resources and their definitions,
 	// and of the kinds whose rules do not look at them.
 	PlainFinalizers bool
-	// Recheck is what the kind's rules look at again in the metadata at an update.
-	Recheck Recheck
 	// Deprecated, if not empty, is the warning that every request for the resource is answered with.
 	Deprecated string
 	// Ending, if not empty, is why nothing can be created any more (403): "custom resource definition is terminating".

@@ -36,8 +36,8 @@ type Version struct {
 	// other schema: who only asks whether it has changed need not have it made.
 	Schema     func() (*spec.Schema, error)
 	SchemaMark string
-	// Validate, if not nil, checks what clients of this version write, on objects of this version. It replaces the rules
-	// of the row's strategies, and the stored kind's defaults are then left out, too. It returns what
+	// Validate, if not nil, checks what clients of this version write, on objects of this version. It replaces the
+	// rules of the row's strategies, and the stored kind's defaults are then left out, too. It returns what
 	// Strategy.ValidateUpdate returns; old is nil at a create.
 	Validate func(subresource string, obj, old runtime.Object) (faults field.ErrorList, kept []string)
 	// Prune, for such a kind, drops from an object what the schema does not know, and returns the paths of that as

@@ -18,7 +18,6 @@ import (
 func csiNodeRow() resources.Row {
 	return resources.Row{
 		GVK: storagev1.SchemeGroupVersion.WithKind("CSINode"), Resource: "csinodes", Singular: "csinode",
-		Recheck:     resources.RecheckWhole,
 		StoragePath: "csinodes",
 		New:         resources.Make[storagev1.CSINode],
 		Strategy: resources.Typed[*storagev1.CSINode]{
@@ -82,23 +81,17 @@ func validateNodeDriver(d *storagev1.CSINodeDriver, path *field.Path) field.Erro
 	return errs
 }
 
-// driver is one as upstream's messages show it, without the names of JSON and without what may change.
-type driver struct {
-	Name, NodeID string
-	TopologyKeys []string
-	Allocatable  *storagev1.VolumeNodeResources
-}
-
 // validateCSINodeUpdate: what a driver is on a node stays while it is there, except how many volumes it can have.
 func validateCSINodeUpdate(obj, old *storagev1.CSINode) field.ErrorList {
-	was := map[string]driver{}
+	was := map[string]storagev1.CSINodeDriver{}
 	for _, d := range old.Spec.Drivers {
-		was[d.Name] = driver{Name: d.Name, NodeID: d.NodeID, TopologyKeys: d.TopologyKeys}
+		d.Allocatable = nil
+		was[d.Name] = d
 	}
 	var errs field.ErrorList
-	for _, d := range obj.Spec.Drivers {
-		now := driver{Name: d.Name, NodeID: d.NodeID, TopologyKeys: d.TopologyKeys}
-		if had, ok := was[d.Name]; ok && !apiequality.Semantic.DeepEqual(now, had) {
+	for _, now := range obj.Spec.Drivers {
+		now.Allocatable = nil
+		if had, ok := was[now.Name]; ok && !apiequality.Semantic.DeepEqual(now, had) {
 			errs = append(errs, field.Invalid(field.NewPath("spec", "drivers"), now,
 				apivalidation.FieldImmutableErrorMsg))
 		}

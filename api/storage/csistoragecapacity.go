@@ -19,7 +19,6 @@ func csiStorageCapacityRow() resources.Row {
 	return resources.Row{
 		GVK: storagev1.SchemeGroupVersion.WithKind("CSIStorageCapacity"), Resource: "csistoragecapacities",
 		Singular:    "csistoragecapacity",
-		Recheck:     resources.RecheckBoth,
 		Namespaced:  true,
 		StoragePath: "csistoragecapacities",
 		New:         resources.Make[storagev1.CSIStorageCapacity],

@@ -49,7 +49,6 @@ func storageClassRow() resources.Row {
 	return resources.Row{
 		GVK: storagev1.SchemeGroupVersion.WithKind("StorageClass"), Resource: "storageclasses",
 		Singular:    "storageclass",
-		Recheck:     resources.RecheckBoth,
 		ShortNames:  []string{"sc"},
 		StoragePath: "storageclasses",
 		New:         resources.Make[storagev1.StorageClass],

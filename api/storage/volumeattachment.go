@@ -23,7 +23,6 @@ func volumeAttachmentRow() resources.Row {
 	return resources.Row{
 		GVK: storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"), Resource: "volumeattachments",
 		Singular:     "volumeattachment",
-		Recheck:      resources.RecheckWhole,
 		StoragePath:  "volumeattachments",
 		New:          resources.Make[storagev1.VolumeAttachment],
 		Strategy:     volumeAttachmentStrategy().Strategy(),
@@ -139,23 +138,10 @@ func validateInline(s *corev1.PersistentVolumeSpec, path *field.Path) field.Erro
 	return errs
 }
 
-// attachment is a spec as upstream's messages show it, without the names of JSON.
-type attachment struct {
-	Attacher string
-	Source   struct {
-		PersistentVolumeName *string
-		InlineVolumeSpec     *corev1.PersistentVolumeSpec
-	}
-	NodeName string
-}
-
 func validateVolumeAttachmentUpdate(obj, old *storagev1.VolumeAttachment) field.ErrorList {
 	errs := validateVolumeAttachment(obj)
 	if !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) {
-		shown := attachment{Attacher: obj.Spec.Attacher, NodeName: obj.Spec.NodeName}
-		shown.Source.PersistentVolumeName, shown.Source.InlineVolumeSpec = obj.Spec.Source.PersistentVolumeName,
-			obj.Spec.Source.InlineVolumeSpec
-		errs = append(errs, field.Invalid(field.NewPath("spec"), shown, apivalidation.FieldImmutableErrorMsg))
+		errs = append(errs, field.Invalid(field.NewPath("spec"), obj.Spec, apivalidation.FieldImmutableErrorMsg))
 	}
 	return errs
 }

@@ -15,7 +15,6 @@ func volumeAttributesClassRow() resources.Row {
 	return resources.Row{
 		GVK: storagev1.SchemeGroupVersion.WithKind("VolumeAttributesClass"), Resource: "volumeattributesclasses",
 		Singular:    "volumeattributesclass",
-		Recheck:     resources.RecheckBoth,
 		ShortNames:  []string{"vac"},
 		StoragePath: "volumeattributesclasses",
 		New:         resources.Make[storagev1.VolumeAttributesClass],

@@ -117,17 +117,18 @@ func steady(a answer) answer {
 	return a
 }
 
-// orderCauses sorts the causes of a Status and takes what they say out of its message, if they are several: what is
-// wrong in a map is told in any order.
+// orderCauses sorts the causes of a Status, keeps one of each, and takes what they say out of its message: faults in a
+// map come in any order, and Kubernetes repeats a fault as often as its rules find it.
 func orderCauses(status map[string]any) {
 	details, _ := status["details"].(map[string]any)
 	causes, _ := details["causes"].([]any)
-	if len(causes) < 2 {
+	if len(causes) == 0 {
 		return
 	}
 	slices.SortFunc(causes, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
-	if head, _, ok := strings.Cut(fmt.Sprint(status["message"]), ": ["); ok {
-		status["message"] = head + ": […]"
+	details["causes"] = slices.CompactFunc(causes, func(a, b any) bool { return reflect.DeepEqual(a, b) })
+	if head, _, ok := strings.Cut(fmt.Sprint(status["message"]), " is invalid: "); ok {
+		status["message"] = head + " is invalid: …"
 	}
 }
 

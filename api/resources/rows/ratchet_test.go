@@ -115,7 +115,8 @@ func TestRatcheting(t *testing.T) {
 		change(r)
 		return r
 	}
-	asked := func(change func(*certificatesv1.CertificateSigningRequestSpec)) *certificatesv1.CertificateSigningRequest {
+	asked := func(change func(
+		*certificatesv1.CertificateSigningRequestSpec)) *certificatesv1.CertificateSigningRequest {
 		return request(func(r *certificatesv1.CertificateSigningRequest) { change(&r.Spec) })
 	}
 	decided := func(types ...certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequest {
@@ -368,7 +369,8 @@ func TestRatcheting(t *testing.T) {
 		"a request's repeated conditions": {resource: "certificatesigningrequests", subresource: "status",
 			old: decided("X", "X"), obj: decided("X", "X", "Y", "Y")},
 		"a request's newly repeated condition": {resource: "certificatesigningrequests", subresource: "status",
-			old: decided("X"), obj: decided("X", "X"), errors: []string{`status.conditions[1].type: Duplicate value: "X"`}},
+			old: decided("X"), obj: decided("X", "X"),
+			errors: []string{`status.conditions[1].type: Duplicate value: "X"`}},
 		"a request's condition without a type": {resource: "certificatesigningrequests", subresource: "approval",
 			old: decided(""), obj: decided("", "Y")},
 		"a request's new condition without a type": {resource: "certificatesigningrequests", subresource: "approval",

@@ -214,10 +214,7 @@ func (g *Generic) validateCreate(ctx context.Context, obj runtime.Object, access
 	} else if s.Validate != nil {
 		errs = s.Validate(obj)
 	}
-	if g.Row.Recheck != resources.RecheckNothing || len(errs) == 0 { // rules that look at no metadata come before it
-		errs = append(meta, errs...)
-	}
-	if len(errs) > 0 {
+	if errs = append(meta, errs...); len(errs) > 0 {
 		return invalid(g.codec.GVK().GroupKind(), access.GetName(), errs)
 	}
 	return nil

@@ -49,12 +49,30 @@ func (e *NoReplicasError) Error() string {
 // their number, and an object of 3 MiB can have a million.
 const maxInvalid = 1000
 
-// invalid is the 422 for an object with problems.
+// invalid returns the 422 for an object with faults. It reports each fault once, also if several rules find it.
 func invalid(kind schema.GroupKind, name string, errs field.ErrorList) error {
-	if len(errs) > maxInvalid {
-		errs = append(errs[:maxInvalid:maxInvalid], field.TooMany(field.NewPath(""), len(errs), maxInvalid))
+	found := len(errs)
+	errs = distinct(errs[:min(found, maxInvalid)])
+	if found > maxInvalid {
+		errs = append(errs, field.TooMany(field.NewPath(""), found, maxInvalid))
 	}
 	return apierrors.NewInvalid(kind, name, errs)
+}
+
+// distinct returns errs without those that say the same as one before them.
+func distinct(errs field.ErrorList) field.ErrorList {
+	if len(errs) < 2 {
+		return errs
+	}
+	said := make(map[string]bool, len(errs))
+	out := make(field.ErrorList, 0, len(errs))
+	for _, e := range errs {
+		if text := e.Error(); !said[text] {
+			said[text] = true
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 // apiError turns a storage error into the Status error of the API; Status errors pass as they are.

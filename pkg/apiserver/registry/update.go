@@ -333,24 +333,12 @@ func (u *update) validate(ctx context.Context, a *admission.Attributes, seen *ve
 	return nil
 }
 
-// validateMetadata checks metadata as that of every kind, and again as the kind's own rules do. What is wrong is told
-// each time, as Kubernetes tells it.
+// validateMetadata checks metadata as that of a new object, and its changes.
 func (u *update) validateMetadata(access, was metav1.Object, path *field.Path) field.ErrorList {
-	whole := validation.ValidateObjectMetaAccessor(access, u.Row.Namespaced, pathsegment.ValidatePathSegmentName, path)
-	change := validation.ValidateObjectMetaAccessorUpdate(access, was, path)
-	finalizers := u.validateFinalizers(access, path)
-	errs := slices.Concat(whole, change)
-	recheck := u.Row.Recheck
-	if u.subresource != "" && recheck != resources.RecheckNothing {
-		recheck = resources.RecheckChange
-	}
-	if recheck == resources.RecheckChange || recheck == resources.RecheckBoth {
-		errs = slices.Concat(errs, change, finalizers)
-	}
-	if recheck == resources.RecheckWhole || recheck == resources.RecheckBoth {
-		errs = slices.Concat(errs, whole, finalizers)
-	}
-	return errs
+	return slices.Concat(
+		validation.ValidateObjectMetaAccessor(access, u.Row.Namespaced, pathsegment.ValidatePathSegmentName, path),
+		validation.ValidateObjectMetaAccessorUpdate(access, was, path),
+		u.validateFinalizers(access, path))
 }
 
 // goes reports whether a deleted object has nothing left to wait for.

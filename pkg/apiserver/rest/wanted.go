@@ -25,9 +25,6 @@ type wanted struct {
 	readable func(runtime.Object) error
 }
 
-// kindsName is what Kubernetes' errors call the table of its kinds.
-const kindsName = "pkg/runtime/scheme.go:111"
-
 // optionKinds are those that options of a deletion may be mistaken for.
 func optionKinds() *runtime.Scheme {
 	s := runtime.NewScheme()
@@ -80,7 +77,7 @@ func (w *wanted) differs(got schema.GroupVersionKind, body []byte) error {
 		kinds = optionKinds()
 	}
 	if !kinds.Recognizes(got) {
-		return runtime.NewNotRegisteredErrForKind(kindsName, got)
+		return fmt.Errorf("no kind %q is registered for version %q", got.Kind, got.GroupVersion())
 	}
 	to := w.internal
 	if to == "" {

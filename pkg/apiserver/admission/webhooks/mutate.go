@@ -149,8 +149,8 @@ func (r *request) decode(doc []byte, c *candidate, v *match.View) (runtime.Objec
 	switch {
 	case got.Kind == "", got == c.Target.Kind:
 	case got.Kind == c.Target.Kind.Kind:
-		// upstream's scheme
-		return nil, apierrors.NewInternalError(runtime.NewNotRegisteredErrForKind("pkg/runtime/scheme.go:111", got))
+		return nil, apierrors.NewInternalError(
+			fmt.Errorf("no kind %q is registered for version %q", got.Kind, got.GroupVersion()))
 	default:
 		return nil, &apierrors.StatusError{
 			ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
