@@ -24,11 +24,11 @@ func TestPatchOfKind(t *testing.T) {
 		message     string
 	}{
 		{"merge", `{"kind":"Pod"}`, 422, "converting (v1.Pod) to (core.ConfigMap): unknown conversion"},
-		{"merge", `{"kind":"Nope"}`, 422, `no kind \"Nope\" is registered for version \"v1\" in scheme`},
+		{"merge", `{"kind":"Nope"}`, 422, `no kind \"Nope\" is registered for version \"v1\"`},
 		{"merge", `{"kind":{}}`, 422,
 			"couldn't get version/kind; json parse error: json: cannot unmarshal object into Go struct field .kind of type string"},
 		{"merge", `{"apiVersion":"v1/b/c"}`, 422, "unexpected GroupVersion string: v1/b/c"},
-		{"merge", `{"apiVersion":"v2"}`, 422, `no kind \"ConfigMap\" is registered for version \"v2\" in scheme`},
+		{"merge", `{"apiVersion":"v2"}`, 422, `no kind \"ConfigMap\" is registered for version \"v2\"`},
 		{"json", `[{"op":"remove","path":"/kind"}]`, 200, `"kind":"ConfigMap"`},
 		{"strategic-merge", `{"kind":"Foo"}`, 200, `"kind":"ConfigMap"`},
 		{"strategic-merge", `{"data":[1]}`, 422, `Invalid value: \"map[data:[1]]\": cannot restore map from slice`},
