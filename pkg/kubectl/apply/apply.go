@@ -1,6 +1,13 @@
-// Package apply is "kubectl apply": it brings objects to the state of files, by a three-way merge between the file,
-// what was applied last (kept in an annotation) and what the server has, or, with --server-side, by leaving it to the
-// server.
+// Package apply is "kubectl apply": it brings objects to the state of files.
+//
+// Client-side, it merges three documents: the file, what was applied last (kept in the annotation
+// kubectl.kubernetes.io/last-applied-configuration), and what the server has. A field that the last configuration had
+// and the file lacks is deleted; a field that neither has belongs to somebody else and stays. With --server-side the
+// server merges, by the managers of fields.
+//
+// One run has three steps, in this order: read the files, apply each object, prune what was applied before and is not
+// in the files any more. Pruning comes last and only after every object was applied, because an object that failed
+// would otherwise look like one that left the files.
 package apply
 
 import (
@@ -50,7 +57,7 @@ type Options struct {
 	deletion    write.Deletion
 	subresource string
 	cmd         *cobra.Command
-	// ahead reads what is there of the objects.
+	// ahead reads the existing objects, up to sixteen before their turn. Writes keep the order of the files.
 	ahead *resource.Ahead
 }
 
@@ -118,7 +125,7 @@ func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) er
 		return o.completeSet(cmd.Context(), f.Version)
 	}
 	if err := o.validatePrune(); err != nil {
-		return err // before the server is asked for kinds
+		return err // before a request for the server's kinds
 	}
 	return o.prune.Complete(o.Client)
 }
@@ -144,7 +151,9 @@ func (o *Options) Validate() error {
 	return err
 }
 
-// Run applies what the files hold, one after the other, and goes on after a refusal.
+// Run applies the objects of the files in their order, and goes on after an error. It prunes only if all were applied.
+// An apply set is written twice: before the first object, so that the parent names every kind and namespace that may
+// hold a member, and after pruning, when it may name fewer.
 func (o *Options) Run(ctx context.Context) error {
 	o.files.Check = o.Checks()
 	infos, err := o.Client.Resolve(ctx, resource.Request{
@@ -158,7 +167,7 @@ func (o *Options) Run(ctx context.Context) error {
 			err = o.set.begin(ctx, infos)
 		}
 		if err != nil {
-			return err // what is not in the set is pruned: all of it must be known
+			return err // pruning deletes members that are not in the set, so the set must be complete
 		}
 	}
 	cli.Serial(ctx)
@@ -204,7 +213,11 @@ func (o *Options) showAll(list *unstructured.UnstructuredList) error {
 	return o.Show("", list)
 }
 
-// apply brings one object to the state of its file and tells what that was: "created", "configured" or "unchanged".
+// apply brings one object to the state of its file and returns what it did: "created", "configured" or "unchanged".
+//
+// The object may have been read before its turn. It may exist by now, for example because an earlier object of the
+// files makes a controller create it. So "already exists" after an early "not found" is no error: the object is read
+// again and patched.
 func (o *Options) apply(ctx context.Context, i *resource.Info) (string, error) {
 	if i.Name == "" && i.Object.GetGenerateName() != "" {
 		return "", fmt.Errorf("from %s: cannot use generate name with apply", i.Object.GetGenerateName())
@@ -219,7 +232,7 @@ func (o *Options) apply(ctx context.Context, i *resource.Info) (string, error) {
 	early, err := o.get(ctx, i)
 	if apierrors.IsNotFound(err) {
 		i.Object = want.DeepCopy()
-		dropNulls(i.Object.Object) // as the patch of an object that is there would
+		dropNulls(i.Object.Object) // null deletes a field in a patch, and a new object has nothing to delete
 		if o.DryRun == write.DryRunClient {
 			return "created", nil
 		}
@@ -227,7 +240,7 @@ func (o *Options) apply(ctx context.Context, i *resource.Info) (string, error) {
 		if !early || !apierrors.IsAlreadyExists(err) {
 			return "created", write.WithSource("creating", i.Source, err)
 		}
-		err = i.Get(ctx) // it came after the look, maybe by what was applied meanwhile
+		err = i.Get(ctx) // created since the early read
 	}
 	if err != nil {
 		return "", write.WithSource(
@@ -247,7 +260,7 @@ func (o *Options) apply(ctx context.Context, i *resource.Info) (string, error) {
 	return "configured", nil
 }
 
-// warnIfDeleting warns that what is applied to an object goes with it.
+// warnIfDeleting warns that a change of an object that is being deleted goes away with it.
 func (o *Options) warnIfDeleting(i *resource.Info) {
 	if i.Object.GetDeletionTimestamp() != nil {
 		fmt.Fprintf(o.ErrOut, "Warning: Detected changes to resource %s which is currently being deleted.\n", i.Name)
@@ -256,7 +269,7 @@ func (o *Options) warnIfDeleting(i *resource.Info) {
 
 const warnNoAnnotation = "Warning: resource %s/%s is missing the %s annotation which is required by kubectl apply. kubectl apply should only be used on resources created declaratively by either kubectl create --save-config or kubectl apply. The missing annotation will be patched automatically.\n"
 
-// get reads what is there of an object, and reports whether that was before its turn.
+// get reads an object, and reports whether the server was asked before the object's turn.
 func (o *Options) get(ctx context.Context, i *resource.Info) (early bool, err error) {
 	if i.Name == "" {
 		return false, errors.New("resource name may not be empty")

@@ -20,8 +20,8 @@ import (
 	"bonsai/pkg/kubectl/write"
 )
 
-// Labels and annotations of apply sets (KEP-3659). The parent has the set's id. It names the tool that keeps
-// the set, the kinds of the members, and their namespaces besides its own; each member has the label of its set.
+// Labels and annotations of apply sets (KEP-3659). The parent has the set's id. It names the tool that keeps the set,
+// the kinds of the members, and their namespaces besides its own; each member has the label of its set.
 const (
 	setIDLabel           = "applyset.kubernetes.io/id"
 	setMemberLabel       = "applyset.kubernetes.io/part-of"
@@ -123,7 +123,8 @@ func (s *applySet) String() string {
 	return s.parent.Resource.Resource + "." + s.parent.Resource.Group + "/" + s.name
 }
 
-// id follows from what the parent is called, so that no other object can pose as it.
+// id is a hash of the parent's name, namespace and kind. It is not chosen, so that no other object can claim the
+// members of a set by copying its label. The form is fixed by KEP-3659.
 func (s *applySet) id() string {
 	kind := s.parent.GroupVersionKind
 	sum := sha256.Sum256([]byte(strings.Join([]string{s.name, s.namespace(), kind.Kind, kind.Group}, ".")))
@@ -153,10 +154,12 @@ func (s *applySet) begin(ctx context.Context, infos []*resource.Info) error {
 	return s.write(ctx, s.before.union(s.now))
 }
 
-// end has the parent name what the set holds now.
+// end has the parent name only the kinds and namespaces that the set holds now. It comes after pruning: a parent that
+// named too little earlier would hide members from the next run.
 func (s *applySet) end(ctx context.Context) error { return s.write(ctx, s.now) }
 
-// read reads what the parent names; one that is not there yet names nothing.
+// read reads what the parent names. A parent that does not exist yet names nothing. One that another tool keeps, or
+// whose id is not its own, is refused: pruning by it could delete objects of somebody else.
 func (s *applySet) read(ctx context.Context) error {
 	u, err := s.o.Client.Get(ctx, s.parent, s.namespace(), s.name)
 	if apierrors.IsNotFound(err) {

@@ -14,20 +14,24 @@ import (
 )
 
 const (
-	// conflicts is how often a patch is made again because the object changed meanwhile; after eager tries each waits.
+	// conflicts is how many times a patch is computed again because the object changed in between. The first of these
+	// tries, eager, come at once; each further one waits for
+	// backOff. The numbers are upstream's.
 	conflicts = 5
 	eager     = 1
 	backOff   = time.Second
 )
 
-// patcher brings one existing object to the state of want, which carries its own configuration in the annotation.
+// patcher brings one existing object to the state of want, whose annotation already holds the new configuration: the
+// patch then updates the annotation together with the fields, in one write.
 type patcher struct {
 	o    *Options
 	info *resource.Info
 	want *unstructured.Unstructured
 }
 
-// patch reports whether anything changed.
+// patch reports whether anything changed. Only --force goes on after conflicts, or after a change that validation
+// refuses, such as one of an immutable field: it replaces the object.
 func (p *patcher) patch(ctx context.Context) (bool, error) {
 	changed, err := p.once(ctx)
 	for try := 1; try <= conflicts && apierrors.IsConflict(err); try++ {
@@ -47,6 +51,7 @@ func (p *patcher) patch(ctx context.Context) (bool, error) {
 	return changed, err
 }
 
+// rest waits for d, or returns why ctx ended before.
 func rest(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -56,6 +61,8 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// once computes the patch from the object as it was read last, and sends it. It reports whether there was anything to
+// change. An empty patch is not sent.
 func (p *patcher) once(ctx context.Context) (bool, error) {
 	i := p.info
 	original, err := write.LastApplied(i.Object)
@@ -93,7 +100,9 @@ func (p *patcher) once(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// replace serves --force: the object is deleted and made again; if that fails, the old one is made again.
+// replace serves --force: it deletes the object, waits until it is gone, and creates it from the file. If that fails,
+// it creates the old object again; the UID is cleared, as the server refuses one from a client. Either way it is
+// another object than before.
 func (p *patcher) replace(ctx context.Context) error {
 	i, old := p.info, p.info.Object
 	if _, err := i.Delete(ctx, p.o.deletion.Options()); err != nil && !apierrors.IsNotFound(err) {

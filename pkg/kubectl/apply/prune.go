@@ -12,7 +12,8 @@ import (
 	"bonsai/pkg/kubectl/write"
 )
 
-// applied is what one run has applied, which is not pruned, and the namespaces that it was applied in.
+// applied holds the UIDs of the objects that one run applied, which are not pruned, and the namespaces that it applied
+// to, which are searched. UIDs and not names: an object that was deleted and created again in between is another one.
 type applied struct {
 	namespaces sets.Set[string]
 	uids       sets.Set[types.UID]
@@ -50,7 +51,8 @@ func (o *Options) validatePrune() error {
 	return nil
 }
 
-// pruneAll deletes what was applied before and now is not.
+// pruneAll deletes the objects that an earlier run applied and this one did not: the members of the apply set, or,
+// without one, the objects of the allowed kinds that match the selector and have the annotation of an apply.
 func (o *Options) pruneAll(ctx context.Context, done *applied) error {
 	if o.set != nil {
 		gone, err := o.set.members(ctx, done.uids)
@@ -58,7 +60,7 @@ func (o *Options) pruneAll(ctx context.Context, done *applied) error {
 			err = resource.Each(gone, nil, func(i *resource.Info) error { return o.pruneOne(ctx, i) })
 		}
 		if err != nil {
-			return err // the parent still names all kinds and namespaces: the next run goes on
+			return err // the parent still names all kinds and namespaces, so the next run can finish
 		}
 		return o.set.end(ctx)
 	}

@@ -83,7 +83,7 @@ func (o *Options) Run(ctx context.Context) error {
 		errs = append(errs, err)
 	}
 	if (len(infos) > 1 || err != nil) && !o.eventsSaid {
-		o.events = false // a request for each of many objects takes long
+		o.events = false // they cost one more request per object
 	}
 	for n, i := range infos {
 		if n > 0 {
@@ -103,7 +103,7 @@ func (o *Options) Run(ctx context.Context) error {
 	return utilerrors.NewAggregate(errs)
 }
 
-// matches describes what was found by the beginning of its name: without events.
+// matches describes the objects whose names begin with the argument, without events, and ends at the first error.
 func (o *Options) matches(ctx context.Context, infos []*resource.Info) error {
 	o.events = false
 	for _, i := range infos {
@@ -136,8 +136,8 @@ func (o *Options) byPrefix(ctx context.Context, notFound error) ([]*resource.Inf
 	return out, nil
 }
 
-// describer is the description of one object: where it is written, and what may be read for it. Functions that only
-// write take its writer.
+// describer is the description of one object: where it is written, and what may be read for it. A function that only
+// writes takes the writer alone, so that its signature shows that it makes no request.
 type describer struct {
 	*writer
 	ctx    context.Context // ends the description
@@ -148,6 +148,7 @@ type describer struct {
 	pod    *corev1.Pod // whose fields its containers' variables show, nil for templates
 }
 
+// one describes one object. The text goes through a tabwriter, which aligns the cells of columns.
 func (o *Options) one(ctx context.Context, info *resource.Info) error {
 	t := tabwriter.NewWriter(o.Out, 0, 8, 2, ' ', 0)
 	d := &describer{writer: &writer{w: t}, ctx: ctx, client: o.client, info: info, now: time.Now(),
@@ -173,6 +174,8 @@ type kind struct {
 	events bool
 }
 
+// kinds are the kinds that have a description of their own, by KIND.GROUP. All others are described by the fields that
+// they have (generic).
 func kinds() map[string]kind {
 	return map[string]kind{
 		"Pod":                                   {typed(pod), true},

@@ -6,12 +6,13 @@ import (
 	"io"
 )
 
-// chunk is how much of a log is read and written at once, in bytes. A longer line is written in pieces of it.
+// chunk is the number of bytes that are read and written at once. A longer line is written in pieces of this size, so
+// that a line without an end cannot fill the memory.
 const chunk = 256 << 10
 
-// lines copies r to w until r ends or fails, as fast as it comes: what has arrived is written before more is waited
-// for, up to the last end of a line in it. Each line begins with head. An end without an end of line is written as it
-// is.
+// lines copies r to w until r ends or fails. It writes what has arrived, up to the last end of a line in it, before it
+// waits for more: a user who follows a log sees each line at once.
+// Each line begins with head. A last line without an end is written as it is.
 func lines(w io.Writer, r io.Reader, head string) error {
 	in, held := make([]byte, chunk), 0 // held is how much of in begins a line that has no end yet
 	l := liner{w: w, head: []byte(head), fresh: true}

@@ -37,8 +37,9 @@ type Session struct {
 	detachable *detachable
 }
 
-// Run streams until the command ends. A command that fails is a *cli.ExitError with its code. A local terminal is raw
-// meanwhile, and its size follows.
+// Run streams until the command ends. A command that fails is a *cli.ExitError with its code. With TTY, the local
+// terminal is in raw mode until Run returns, so that control characters reach the container, and its size is sent
+// whenever it changes. The terminal is restored on every way out: a shell in raw mode is unusable.
 func (s Session) Run(ctx context.Context, c *resource.Client, cfg *rest.Config) error {
 	executor, err := s.executor(c, cfg)
 	if err != nil {
@@ -71,7 +72,7 @@ func (s Session) Run(ctx context.Context, c *resource.Client, cfg *rest.Config) 
 	return exitError(executor.StreamWithContext(ctx, opts))
 }
 
-// exitError makes the exit code of the command that of kubectl.
+// exitError turns the exit code of the remote command into that of kubectl.
 func exitError(err error) error {
 	var code exec.CodeExitError
 	if errors.As(err, &code) {
@@ -88,6 +89,8 @@ func (f *failed) Error() string { return fmt.Sprintf("command terminated with ex
 // Plain tells that the message stands without "error: ".
 func (f *failed) Plain() bool { return true }
 
+// executor makes the connection's executor: WebSocket, and SPDY if the server or a proxy on the way refuses the
+// upgrade. Any other error does not fall back: the command may have begun, and must not run twice.
 func (s Session) executor(c *resource.Client, cfg *rest.Config) (remotecommand.Executor, error) {
 	verb := "attach"
 	query := url.Values{}
@@ -145,6 +148,8 @@ func takeTerminal(ctx context.Context, fd int, redraw bool) (restore func(), siz
 	}, q, nil
 }
 
+// sizeQueue gives the sizes of a terminal, one per call of Next. One goroutine calls Next. Signals that come while
+// nobody waits are merged: only the latest size counts.
 type sizeQueue struct {
 	ctx     context.Context // ends with the session; Next has no parameter for it
 	fd      int

@@ -39,7 +39,7 @@ type Flags struct {
 	Output, Template  string
 	AllowMissingKeys  bool
 	ShowManagedFields bool
-	// documents counts the YAML documents that the printers of these flags wrote.
+	// documents counts the YAML documents that the printers of these flags wrote: all but the first begin with "---".
 	documents int
 	// Extra are formats that the verb itself handles, for the error message: "wide".
 	Extra []string

@@ -8,17 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// window is how many objects are asked for before their turn, and so kept in memory at most.
+// window is the number of objects that are requested before their turn, and so the most that are kept in memory.
+// Waiting for one answer after the other is most of the time of an apply without changes.
 const window = 16
 
-// Ahead reads the objects of many infos in their order, and asks the server for some before their turn. What is written
-// in turn may change what was read early: it is for callers that bear a change between their own read and write as
-// well. Only one goroutine may use it.
+// Ahead reads the objects of many infos in their order, and requests some before their turn. A write in turn may change
+// an object that was read early. So it is for callers that handle a change between their read and their write anyway,
+// by resourceVersion or by an error. Only one goroutine may use it; its own goroutines only send to answers.
 type Ahead struct {
-	infos   []*Info
-	turn    map[*Info]int
+	infos []*Info
+	turn  map[*Info]int
+	// answers has a channel of capacity one for each info, so that a goroutine ends even if nobody takes its answer.
 	answers []chan answer
-	// asked is the first info that was not asked for yet.
+	// asked is the index of the first info that was not requested yet.
 	asked int
 }
 
@@ -46,8 +48,8 @@ func NewAhead(infos []*Info) *Ahead {
 	return a
 }
 
-// Get is i.Get, and reports whether the server was asked before the call. It waits for nothing else than i. Questions
-// under way end with ctx.
+// Get is i.Get, and reports whether the request was sent before the call. It waits for the answer about i alone.
+// Requests in flight end with ctx.
 func (a *Ahead) Get(ctx context.Context, i *Info) (early bool, err error) {
 	n, ok := a.turn[i]
 	if !ok {
@@ -55,9 +57,9 @@ func (a *Ahead) Get(ctx context.Context, i *Info) (early bool, err error) {
 	}
 	end := n + window
 	if n == 0 {
-		end = 1 // alone, so that the others find its connection
+		end = 1 // alone, so that the next requests share its connection instead of opening one each
 	} else if a.asked-n > window/2 {
-		end = a.asked // many at once cost less
+		end = a.asked // wait until half of the window is used: requests that leave together cost less CPU
 	}
 	for ; a.asked < min(end, len(a.infos)); a.asked++ {
 		go a.infos[a.asked].ask(ctx, a.answers[a.asked])
@@ -67,12 +69,12 @@ func (a *Ahead) Get(ctx context.Context, i *Info) (early bool, err error) {
 	case apierrors.IsNotFound(got.err):
 		return n > 0, i.client.missing(ctx, i.Mapping, i.Namespace, got.err)
 	case got.err != nil:
-		return false, i.Get(ctx) // what came before it in turn may have allowed it
+		return false, i.Get(ctx) // an object before it may have granted access, or defined the kind
 	}
 	return n > 0, i.take(got.object, nil)
 }
 
-// ask sends what the server says of the object. It leaves the info as it is.
+// ask requests the object and sends the answer. It must not change the info, which the caller's goroutine reads.
 func (i *Info) ask(ctx context.Context, to chan<- answer) {
 	path, err := ObjectPath(i.Mapping, i.Namespace, i.Name)
 	if err != nil {

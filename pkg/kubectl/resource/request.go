@@ -19,8 +19,8 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
-// Request says which objects a command speaks of: those of files, or those of its arguments (TYPE, TYPE NAME…,
-// TYPE/NAME…) and selectors.
+// Request selects the objects of a command: those of files, or those of its arguments (TYPE, TYPE NAME…, TYPE/NAME…)
+// and selectors. An empty Request selects nothing: "all objects of a type" must be asked for with All or Lists.
 type Request struct {
 	Args  []string
 	Files Files
@@ -68,8 +68,9 @@ Example resource specifications include:
    '<resource> <name>'
    '<resource>'`)
 
-// Resolve finds the objects of q. What was found is returned together with the errors (an aggregate, if several) of
-// what was not.
+// Resolve finds the objects of q. It returns the objects that it found together with the errors about the others (an
+// aggregate, if there are several), so that a command can show what exists before it fails. Objects of arguments come
+// in the order of the arguments; those of files in the order of the files.
 func (c *Client) Resolve(ctx context.Context, q Request) ([]*Info, error) {
 	if q.Accept == "" {
 		q.Accept = JSON
@@ -102,8 +103,8 @@ func (c *Client) Resolve(ctx context.Context, q Request) ([]*Info, error) {
 	return c.resolveLists(ctx, q, mappings)
 }
 
-// Each calls do for each of infos and returns its errors, and after them resolve, the error of what was not found: the
-// one error there is, or all as an aggregate.
+// Each calls do for each of infos, also after an error. It returns the errors, and after them resolve, the error about
+// objects that were not found: a single error as it is, several as an aggregate.
 func Each(infos []*Info, resolve error, do func(*Info) error) error {
 	var errs []error
 	for _, i := range infos {
@@ -154,6 +155,7 @@ func SplitTuple(arg string) (kind, name string, err error) {
 	return parts[0], parts[1], nil
 }
 
+// resolveTuples finds TYPE/NAME arguments. A malformed argument ends it at once: the user meant something else.
 func (c *Client) resolveTuples(ctx context.Context, q Request) ([]*Info, error) {
 	if q.LabelSelector != "" || q.FieldSelector != "" {
 		return nil, errors.New("selectors and the all flag cannot be used when passing resource/name arguments")
@@ -177,6 +179,7 @@ func (c *Client) resolveTuples(ctx context.Context, q Request) ([]*Info, error) 
 	return out, aggregate(errs)
 }
 
+// resolveNames finds every name in every type of TYPE[,TYPE…] NAME….
 func (c *Client) resolveNames(ctx context.Context, q Request, mappings []*meta.RESTMapping, names []string) ([]*Info,
 	error) {
 	switch {
@@ -200,7 +203,8 @@ func (c *Client) resolveNames(ctx context.Context, q Request, mappings []*meta.R
 	return out, aggregate(errs)
 }
 
-// named appends the object called name, or the error.
+// named appends the object called name to out, or the reason why there is none to errs. The name is checked before it
+// becomes part of a path: "../x" would name another resource.
 func (c *Client) named(ctx context.Context, q Request, m *meta.RESTMapping, name string, out []*Info,
 	errs []error) ([]*Info, []error) {
 	info := &Info{Mapping: m, Name: name, client: c}
@@ -243,6 +247,7 @@ func (c *Client) read(ctx context.Context, q Request, info *Info) error {
 	return err
 }
 
+// resolveLists lists the types. A type that fails does not hide the others.
 func (c *Client) resolveLists(ctx context.Context, q Request, mappings []*meta.RESTMapping) ([]*Info, error) {
 	if q.LabelSelector == "" && q.FieldSelector == "" && !q.All && !q.Lists {
 		return nil, errors.New("resource(s) were provided, but no name was specified")
@@ -265,7 +270,8 @@ func (c *Client) Select(ctx context.Context, m *meta.RESTMapping, namespace, sel
 	return c.list(ctx, Request{Namespace: namespace, LabelSelector: selector, Limit: 500, Accept: JSON}, m)
 }
 
-// list reads a collection page by page.
+// list reads a collection page by page, of q.Limit objects each. All pages are from the same resourceVersion, as the
+// continue token holds it. A token that expired (410) fails the list: pages of two versions would not fit together.
 func (c *Client) list(ctx context.Context, q Request, m *meta.RESTMapping) ([]*Info, error) {
 	ns := ""
 	if m.Scope.Name() == meta.RESTScopeNameNamespace && !q.AllNamespaces {
@@ -332,6 +338,8 @@ func decodeList(data []byte) ([]unstructured.Unstructured, error) {
 	return list.Items, nil
 }
 
+// resolveFiles reads the documents of files, finds their resources and, with q.Latest, their current state. Documents
+// that cannot be read do not hide the others, unless q.StopAtFirst.
 func (c *Client) resolveFiles(ctx context.Context, q Request) ([]*Info, error) {
 	docs, err := c.Read(ctx, q.Files)
 	var out []*Info
@@ -371,7 +379,8 @@ func (c *Client) resolveFiles(ctx context.Context, q Request) ([]*Info, error) {
 	return out, aggregate(errs)
 }
 
-// fromFile finds the resource of a document and settles its namespace.
+// fromFile finds the resource of a document and settles its namespace: the document's own, or else the request's. A
+// document that contradicts --namespace is refused, because kubectl cannot know which one the user meant.
 func (c *Client) fromFile(d Document, q Request) (*Info, error) {
 	gvk := d.Object.GroupVersionKind()
 	m, err := c.mappingOf(gvk, q.Local)
