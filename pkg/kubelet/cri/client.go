@@ -61,18 +61,18 @@ type Config struct {
 	Observe func(operation string, took time.Duration, err error)
 }
 
-// Containers is what the node makes of all its containers.
+// Containers are the node's settings for all containers.
 type Containers struct {
 	// CgroupV2: the node has the unified hierarchy.
 	CgroupV2 bool
-	// SeccompDefault gives containers that say nothing the runtime's seccomp profile, instead of none.
+	// SeccompDefault gives containers without a seccomp profile the runtime's default one instead of none.
 	SeccompDefault bool
 	// SingleProcessOOMKill lets the kernel end one process of a container that is out of memory, not all of them (with
 	// CgroupV2; without it that is always so).
 	SingleProcessOOMKill bool
 }
 
-// Dial connects and asks the runtime for its version; it fails if the runtime does not answer within ctx.
+// Dial connects and asks the runtime for its version. It waits for the runtime until ctx ends, and fails then.
 func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 2 * time.Minute
@@ -153,7 +153,7 @@ func (c *Client) Close() error {
 	return err
 }
 
-// Version returns what the runtime said when its Health was last asked for.
+// Version returns the runtime's version as of its last Health.
 func (c *Client) Version() runtime.Version { return *c.version.Load() }
 
 // Health asks the runtime for its conditions, its handlers and its version.

@@ -56,9 +56,9 @@ func (c *Client) SetCPUs(ctx context.Context, id, cpus string) error {
 // startPatience is how long a start may go on after its caller has gone. A usual start takes a tenth of a second.
 const startPatience = 10 * time.Second
 
-// StartContainer starts a made container. A start that has begun is not cut off when ctx ends, as it does with the
-// pod's deletion and with the kubelet's own stop, but startPatience later: what containerd gives up halfway it may not
-// be able to remove (see stuck).
+// StartContainer starts a created container. ctx ends with the pod's deletion and with the kubelet's own stop, but a
+// start that has begun goes on for startPatience: containerd may be unable to remove a container whose start was cut
+// off halfway (see stuck).
 func (c *Client) StartContainer(ctx context.Context, id string) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("start container: %w", ctx.Err())
@@ -115,7 +115,7 @@ func (c *Client) RemoveContainer(ctx context.Context, id string) error {
 	return nil
 }
 
-// Checkpoint has the runtime write a container into an archive at path; timeout 0 is the usual time. The error is in
+// Checkpoint makes the runtime write a container into an archive at path; timeout 0 is the usual time. The error is in
 // the runtime's words.
 func (c *Client) Checkpoint(ctx context.Context, id, path string, timeout time.Duration) error {
 	limit := c.timeout
@@ -172,7 +172,7 @@ func containerConfig(q runtime.ContainerRequest, node Containers) *runtimeapi.Co
 	return cfg
 }
 
-// mount has the files of a mount belong to the pod's users by the ids that they have on the node's disk.
+// mount maps the ids of a mount's files, so that on the node's disk they belong to the pod's users.
 func mount(m runtime.Mount, users *runtime.IDRange) *runtimeapi.Mount {
 	ids := mappings(users)
 	out := &runtimeapi.Mount{ContainerPath: m.ContainerPath, HostPath: m.HostPath, Readonly: m.ReadOnly,

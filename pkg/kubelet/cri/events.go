@@ -15,9 +15,9 @@ import (
 // ErrNoEvents: the runtime has no container events (containerd before 1.7).
 var ErrNoEvents = errors.New("the container runtime has no container events")
 
-// Events calls changed with the uid of each pod one of whose containers was created, started, stopped or deleted, until
-// ctx ends or the stream breaks. A runtime without events gives ErrNoEvents at once. connected is called with the first
-// event, the proof that they come.
+// Events calls changed with the uid of each pod that had a container created, started, stopped or deleted, until ctx
+// ends or the stream breaks. A runtime without events returns ErrNoEvents at once. connected is called with the first
+// event, which proves that they come.
 func (c *Client) Events(ctx context.Context, connected func(), changed func(types.UID)) error {
 	stream, err := c.runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
 	for first := true; err == nil; first = false {

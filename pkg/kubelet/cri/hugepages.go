@@ -9,8 +9,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// hugepageLimits are the limits of every size of huge pages: what is listed, and nothing of the other sizes that the
-// node has, for a size without a limit may be used up by anybody. node is the node's capacity.
+// hugepageLimits returns the limits of every size of huge pages: those that are listed, and 0 for the other sizes that
+// the node has, because any container could use up a size without a limit. node is the node's capacity.
 func hugepageLimits(limits, node corev1.ResourceList) []*runtimeapi.HugepageLimit {
 	var names []corev1.ResourceName
 	for _, l := range []corev1.ResourceList{limits, node} {

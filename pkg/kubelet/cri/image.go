@@ -92,7 +92,7 @@ func (c *Client) RemoveImage(ctx context.Context, id string) error {
 	return nil
 }
 
-// Filesystems tells where the runtime keeps images and what containers write.
+// Filesystems returns where the runtime keeps images and writable layers.
 func (c *Client) Filesystems(ctx context.Context) (runtime.Filesystems, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
@@ -106,7 +106,7 @@ func (c *Client) Filesystems(ctx context.Context) (runtime.Filesystems, error) {
 	return filesystems(r), nil
 }
 
-// filesystems are those that the runtime names, which has named one for images.
+// filesystems converts the runtime's answer, which has at least one file system for images.
 func filesystems(r *runtimeapi.ImageFsInfoResponse) runtime.Filesystems {
 	images := r.ImageFilesystems[0]
 	containers := images

@@ -17,8 +17,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Pods lists every pod that has a sandbox or a container, with the fields that lists know: ids, names, attempts,
-// states.
+// Pods lists every pod that has a sandbox or a container, with the fields that lists have: ids, names, attempts and
+// states. It takes two calls, whatever the number of pods.
 func (c *Client) Pods(ctx context.Context) ([]*runtime.PodStatus, error) {
 	byUID, err := c.list(ctx, nil)
 	if err != nil {
@@ -32,7 +32,8 @@ func (c *Client) Pods(ctx context.Context) ([]*runtime.PodStatus, error) {
 	return out, nil
 }
 
-// PodStatus returns all the runtime knows of one pod; a pod it does not know has no sandboxes and no containers.
+// PodStatus returns everything that the runtime knows about one pod; an unknown pod has no sandboxes and no containers.
+// What disappears between the list and the details is left out.
 func (c *Client) PodStatus(ctx context.Context, uid types.UID) (*runtime.PodStatus, error) {
 	byUID, err := c.list(ctx, map[string]string{labelPodUID: string(uid)})
 	if err != nil {
@@ -111,12 +112,12 @@ func (c *Client) list(ctx context.Context, labels map[string]string) (map[types.
 	return byUID, nil
 }
 
-// byAge puts the newest first.
+// byAge orders sandboxes, newest first.
 func byAge(a, b runtime.Sandbox) int {
 	return newestFirst(int(a.Attempt), int(b.Attempt), a.CreatedAt, b.CreatedAt)
 }
 
-// newestFirst goes by the attempt before the time: after the clock was put back what is made later is older by it.
+// newestFirst compares attempts before times: after the clock was put back, a later container has an earlier time.
 func newestFirst(attempt, other int, created, others time.Time) int {
 	return cmp.Or(cmp.Compare(other, attempt), others.Compare(created))
 }
@@ -129,7 +130,7 @@ func (c *Client) listed(ct *runtimeapi.Container) runtime.Container {
 		ImageID: ct.ImageRef, CreatedAt: time.Unix(0, ct.CreatedAt)}
 }
 
-// attempt is the restart count: the annotation, which all kubelets write, before the metadata.
+// attempt returns the restart count: from the annotation, which all kubelets write, else from the metadata.
 func attempt(annotations map[string]string, m *runtimeapi.ContainerMetadata) int {
 	if n, err := strconv.Atoi(annotations[annotationRestartCount]); err == nil {
 		return n
@@ -149,15 +150,13 @@ func state(s runtimeapi.ContainerState) runtime.State {
 	return runtime.StateUnknown
 }
 
-// stateOf is a container's state by its whole status. A container that never ran is one that was made, whatever the
-// runtime calls it, so that its pod's restart policy has nothing to say yet. There are two of them that containerd
-// calls otherwise:
+// stateOf returns a container's state from its whole status. A container that never ran counts as created, whatever the
+// runtime calls it, so that its pod's restart policy does not apply yet. containerd calls two kinds of them otherwise:
 //
-//   - containerd was killed while it made the container: it knows of it afterwards, but not its status, and calls it
-//     unknown, and
-//     once stopped exited with code 255. It has neither a time of creation nor of start (the CRI asks for both where
-//     they
-//     happened). One that has a log was started, and it is only containerd that could not learn its status again.
+//   - containerd was killed while it made the container. Afterwards it knows the container but not its status. It
+//     calls it unknown, and once stopped, exited with code 255. The container has neither a time of creation nor of
+//     start (the CRI asks for both if they happened). If it has a log, it was started, and containerd only lost its
+//     status.
 //   - The kubelet was killed while containerd made the container's task: containerd gives up with the request.
 func stateOf(s *runtimeapi.ContainerStatus) runtime.State {
 	exited := s.State == runtimeapi.ContainerState_CONTAINER_EXITED
@@ -174,9 +173,9 @@ func startCut(s *runtimeapi.ContainerStatus) bool {
 		strings.Contains(s.Message, context.Canceled.Error())
 }
 
-// stuck reports whether the start of a container that never ran was cut off when containerd had made its task and had
-// only to ask for its process. Such a container stays until containerd starts again: it refuses to remove one that has
-// a task, and does not stop one that it says has exited.
+// stuck reports whether the start of a container that never ran was cut off after containerd had made its task and
+// before it had asked for its process. Such a container stays until containerd restarts: containerd refuses to remove
+// one that has a task, and does not stop one that it considers exited.
 func stuck(s *runtimeapi.ContainerStatus) bool {
 	return startCut(s) && strings.Contains(s.Message, "failed to get task pid")
 }
@@ -211,7 +210,7 @@ func (c *Client) fillSandboxes(ctx context.Context, p *runtime.PodStatus) error 
 	return nil
 }
 
-// sandboxStatus reads a sandbox's details where they may have changed.
+// sandboxStatus returns a sandbox's details, from memory if they cannot have changed.
 func (c *Client) sandboxStatus(ctx context.Context, s runtime.Sandbox) (*runtimeapi.PodSandboxStatus, error) {
 	if r := c.memory.sandbox(s); r != nil {
 		return r, nil
@@ -226,7 +225,7 @@ func (c *Client) sandboxStatus(ctx context.Context, s runtime.Sandbox) (*runtime
 	return r.GetStatus(), nil
 }
 
-// containerStatus reads a container's details where they may have changed.
+// containerStatus returns a container's details, from memory if they cannot have changed.
 func (c *Client) containerStatus(ctx context.Context, ct runtime.Container) (runtime.Container, error) {
 	if full, ok := c.memory.container(ct); ok {
 		return full, nil
@@ -264,7 +263,7 @@ func (c *Client) containerStatus(ctx context.Context, ct runtime.Container) (run
 	return ct, nil
 }
 
-// joinMessages puts the runtime's message before the one the container left.
+// joinMessages puts the runtime's message before the one that the container left.
 func joinMessages(runtimeMessage, own string) string {
 	if runtimeMessage == "" {
 		return own

@@ -8,10 +8,10 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// memory keeps what the runtime said in detail of sandboxes and containers. A list tells their states cheaply; while
-// the state is the one that the details were read in, the details still hold: a ready sandbox keeps its addresses, a
-// running container its start, an ended one its end. It is bounded by what the runtime has: each full list drops the
-// rest.
+// memory keeps the details of sandboxes and containers. A list shows their states cheaply, and while the state is the
+// one that the details were read in, they still hold: a ready sandbox keeps its addresses, a running container its
+// start, an ended one its end. So most syncs of a pod need no call for details. It is bounded by what the runtime has:
+// each full list drops the rest.
 type memory struct {
 	mu         sync.Mutex
 	sandboxes  map[string]*runtimeapi.PodSandboxStatus
@@ -64,7 +64,7 @@ func (m *memory) keepContainer(c runtime.Container, reads uint64) {
 	}
 }
 
-// forgetContainer has a container's details read again: they were changed.
+// forgetContainer drops a container's details after they were changed.
 func (m *memory) forgetContainer(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,7 +72,7 @@ func (m *memory) forgetContainer(id string) {
 	delete(m.containers, id)
 }
 
-// retain forgets what a full list has no more.
+// retain drops what a full list no longer has.
 func (m *memory) retain(pods []*runtime.PodStatus) {
 	sandboxes, containers := map[string]bool{}, map[string]bool{}
 	for _, p := range pods {

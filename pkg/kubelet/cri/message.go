@@ -22,9 +22,9 @@ const (
 	maxLogTail      = 64 << 10
 )
 
-// terminationMessage reads what an exited container left: its termination message file, else, where the policy says so
-// and the container failed, the end of its log. made reports whether the kubelet made a file for that message: a volume
-// that is mounted at the message's path is the pod's own, and what it has there is not read.
+// terminationMessage returns what an exited container left: its termination message file, or the end of its log if the
+// policy says so and the container failed. made reports whether the kubelet made a file for that message. A volume that
+// is mounted at the message's path is the pod's own, and its content is not read.
 func terminationMessage(s *runtimeapi.ContainerStatus, exit int32, made func(path string) bool) string {
 	for _, m := range s.Mounts {
 		if made(m.HostPath) {

@@ -14,7 +14,7 @@ import (
 
 var _ cm.Allocator = (*Manager)(nil)
 
-// wants are how many devices a container wants, by resource; m is locked.
+// wants returns how many devices a container asks for, by resource. The caller holds mu.
 func (m *Manager) wants(c *corev1.Container) map[string]int {
 	out := map[string]int{}
 	for name, q := range c.Resources.Limits {
@@ -48,6 +48,8 @@ func (m *Manager) Allocate(ctx context.Context, pod *corev1.Pod, c *corev1.Conta
 	return nil
 }
 
+// allocate chooses a container's devices of one resource. The plug-in's preference is asked without the lock, which is
+// safe because pods are admitted one at a time (see Allocate): nobody else takes a device meanwhile.
 func (m *Manager) allocate(ctx context.Context, pod *corev1.Pod, c *corev1.Container, resource string, count int,
 	near cm.Nodes) error {
 	m.mu.Lock()
@@ -90,7 +92,7 @@ func (m *Manager) allocate(ctx context.Context, pod *corev1.Pod, c *corev1.Conta
 	return nil
 }
 
-// give notes what a container has; m is locked.
+// give records what a container has. The caller holds mu.
 func (m *Manager) give(uid types.UID, container, resource string, a *allocation) {
 	if m.pods[uid] == nil {
 		m.pods[uid] = map[string]map[string]*allocation{}
@@ -101,7 +103,7 @@ func (m *Manager) give(uid types.UID, container, resource string, a *allocation)
 	m.pods[uid][container][resource] = a
 }
 
-// keeps tells why a container cannot begin again with the devices that it has; nil if it can.
+// keeps returns why a container cannot start again with the devices that it has; nil if it can.
 func (k *kind) keeps(pod *corev1.Pod, c *corev1.Container, resource string, has *allocation, count int) error {
 	if len(has.ids) != count {
 		return fmt.Errorf("pod %q container %q changed request for resource %q from %d to %d", pod.UID, c.Name,
@@ -119,7 +121,7 @@ func (k *kind) keeps(pod *corev1.Pod, c *corev1.Container, resource string, has 
 	return nil
 }
 
-// taken are the devices of a resource that containers have; m is locked.
+// taken returns the devices of a resource that containers have. The caller holds mu.
 func (m *Manager) taken(resource string) map[string]bool {
 	out := map[string]bool{}
 	for _, containers := range m.pods {
@@ -163,7 +165,8 @@ func (m *Manager) reusable(pod *corev1.Pod, c *corev1.Container, resource string
 	return out
 }
 
-// Confirm implements cm.Allocator: it asks the plug-ins how the devices get into the containers, and keeps that.
+// Confirm implements cm.Allocator: it asks the plug-ins how the devices get into the containers, and stores that.
+// Before it has succeeded nothing is on the disk: after a restart of the kubelet the pod is admitted again.
 func (m *Manager) Confirm(ctx context.Context, pod *corev1.Pod) error {
 	asked := false
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -183,6 +186,7 @@ func (m *Manager) Confirm(ctx context.Context, pod *corev1.Pod) error {
 	return m.save()
 }
 
+// confirm asks the plug-ins about one container's devices that they were not asked about yet.
 func (m *Manager) confirm(ctx context.Context, uid types.UID, container string) (asked bool, err error) {
 	m.mu.Lock()
 	todo := map[string]*allocation{}
@@ -271,8 +275,9 @@ func (m *Manager) PodHints(pod *corev1.Pod) map[string][]cm.Hint {
 	return out
 }
 
-// hints are from where so many devices can be had; false if none of the resource's is near to any node. has are those
-// that the container has already, again those it can have though others of its pod have them; m is locked.
+// hints returns the sets of NUMA nodes that can give so many devices; false if none of the resource's devices is near
+// to a node. has are those that the container already has; again are those that it can have although other containers
+// of its pod have them. The caller holds mu.
 func (m *Manager) hints(pod *corev1.Pod, resource string, count int, has *allocation, again map[string]bool) ([]cm.Hint,
 	bool) {
 	k := m.resources[resource]
@@ -305,7 +310,7 @@ func (m *Manager) hints(pod *corev1.Pod, resource string, count int, has *alloca
 		counter(func(id string, d device) bool { return d.healthy && own(id) })), true
 }
 
-// ofPod reports whether a container of the pod has a device; m is locked.
+// ofPod reports whether a container of the pod has a device. The caller holds mu.
 func (m *Manager) ofPod(uid types.UID, resource, id string) bool {
 	for _, has := range m.pods[uid] {
 		if a := has[resource]; a != nil && slices.Contains(a.ids, id) {

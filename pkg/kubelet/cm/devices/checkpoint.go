@@ -16,7 +16,7 @@ import (
 	"bonsai/pkg/kubelet/cm"
 )
 
-// checkpoint is the content of the file kubelet_internal_checkpoint, as other kubelets and tools read it.
+// checkpoint is the content of the file kubelet_internal_checkpoint, in the format that other kubelets and tools read.
 type checkpoint struct {
 	Data     checkpointData
 	Checksum uint64
@@ -24,7 +24,7 @@ type checkpoint struct {
 
 type checkpointData struct {
 	PodDeviceEntries []podDevicesEntry
-	// RegisteredDevices are the healthy ones by resource.
+	// RegisteredDevices has the healthy devices by resource.
 	RegisteredDevices map[string][]string
 }
 
@@ -33,7 +33,7 @@ type podDevicesEntry struct {
 	PodUID        string
 	ContainerName string
 	ResourceName  string
-	// DeviceIDs are by the NUMA node they are near to, -1 for those to which it does not matter.
+	// DeviceIDs are by the NUMA node that they are near to, -1 for devices that are near to none in particular.
 	DeviceIDs devicesPerNUMA
 	// AllocResp is the plug-in's answer, as protobuf.
 	AllocResp []byte
@@ -41,7 +41,8 @@ type podDevicesEntry struct {
 
 type devicesPerNUMA map[int64][]string
 
-// sum is the checksum that a kubelet finds for such data: of the text of its own types.
+// sum returns the checksum that Kubernetes' kubelet computes for such data: it hashes the text of its own Go types, so
+// ours are renamed in it.
 func (d checkpointData) sum() uint64 {
 	h := fnv.New32a()
 	text := strings.NewReplacer("devices.checkpointData", "checkpoint.checkpointData", "devices.podDevicesEntry",
@@ -51,7 +52,7 @@ func (d checkpointData) sum() uint64 {
 	return uint64(h.Sum32())
 }
 
-// save writes down who has what; m is locked.
+// save stores which pods have what. The caller holds mu.
 func (m *Manager) save() error {
 	d := checkpointData{PodDeviceEntries: []podDevicesEntry{}, RegisteredDevices: map[string][]string{}}
 	for name, k := range m.resources {
@@ -101,8 +102,8 @@ func (a *allocation) entry() (podDevicesEntry, error) {
 	return e, nil
 }
 
-// load reads which pods had which devices. The resources of that time are known with their devices, but none can be
-// given before its plug-in is back.
+// load reads which pods had which devices. The resources of that time are known again, but without devices until their
+// plug-ins are back: so a pod that asks for one fails, instead of being taken for one that needs no plug-in.
 func (m *Manager) load() error {
 	data, err := m.file.Read()
 	if err != nil || data == nil {

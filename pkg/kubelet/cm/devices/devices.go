@@ -1,8 +1,8 @@
-// Package devices gives containers the devices that device plug-ins have
+// Package devices gives containers the devices of device plug-ins
 // (https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/). A plug-in registers for
-// one extended resource, and tells in a stream which devices there are and whether they are healthy; of these the node
-// has so many of the resource. Which devices a container gets is decided when its pod is admitted (choose.go, a pure
-// function), and kept on the disk: the pod has them until its containers have ended, also when the plug-in or the
+// one extended resource, and sends in a stream which devices it has and whether they are healthy: that is the node's
+// amount of the resource. Which devices a container gets is decided when its pod is admitted (choose.go, a pure
+// function) and kept on the disk. The pod has them until its containers have ended, even while the plug-in or the
 // kubelet is away.
 package devices
 
@@ -25,7 +25,7 @@ import (
 	"bonsai/pkg/kubelet/cm"
 )
 
-// Bounds on what plug-ins can send, and how long they may take.
+// Bounds on what plug-ins may send, in number and bytes, and how long they may take.
 const (
 	maxResources = 256
 	maxDevices   = 16384
@@ -43,19 +43,19 @@ const (
 type Metrics interface {
 	// PluginRegistered counts a registration.
 	PluginRegistered(resource string)
-	// DevicesAllocated tells how long an Allocate of a plug-in took.
+	// DevicesAllocated receives how long an Allocate of a plug-in took.
 	DevicesAllocated(resource string, took time.Duration)
 }
 
 // Config is what a Manager needs. Everything is required.
 type Config struct {
-	// RootDir is the kubelet's; plug-ins' sockets are in device-plugins beneath it, or wherever else beneath it the
-	// plug-in manager finds one.
+	// RootDir is the kubelet's. Plug-ins' sockets are in device-plugins below it, or wherever else below it the plug-in
+	// manager finds one.
 	RootDir string
 	// Nodes are the machine's NUMA nodes.
 	Nodes cm.Nodes
-	// Changed is called when the node has another number of devices, Wake when a device that a pod has becomes healthy
-	// or unhealthy.
+	// Changed is called when the number of the node's devices changes, Wake when a pod's device becomes healthy or
+	// unhealthy.
 	Changed func()
 	Wake    func(uid types.UID)
 	Metrics Metrics
@@ -63,7 +63,8 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Manager knows the plug-ins and who has which device. It is safe for concurrent use.
+// Manager knows the plug-ins and which pod has which device. It is safe for concurrent use. mu is never held during a
+// call of a plug-in, which may hang.
 type Manager struct {
 	cfg  Config
 	root *os.Root
@@ -72,33 +73,33 @@ type Manager struct {
 	mu        sync.Mutex
 	resources map[string]*kind
 	pods      map[types.UID]map[string]map[string]*allocation // by container and resource
-	// running is what connections of plug-ins live for, set by Run.
+	// running is the context of the connections to plug-ins, set by Run.
 	running context.Context
 	streams sync.WaitGroup
 }
 
 // kind is one resource.
 type kind struct {
-	// plugin is nil while there is none; then it is gone since goneAt.
+	// plugin is nil while there is none, since goneAt.
 	plugin *plugin
 	goneAt time.Time
-	// devices stay when the plug-in goes, and are unhealthy then.
+	// devices stay when the plug-in goes, and count as unhealthy then.
 	devices map[string]device
 }
 
 // device is one device of a resource.
 type device struct {
 	healthy bool
-	// nodes are the NUMA nodes that it is near to; none: it does not matter.
+	// nodes are the NUMA nodes that it is near to; none: it is near to all.
 	nodes cm.Nodes
 }
 
-// allocation are the devices of one resource that a container has.
+// allocation has the devices of one resource that a container has.
 type allocation struct {
 	ids []string // sorted
-	// nodes are those of the devices, when they were given.
+	// nodes are the NUMA nodes of the devices at the time of the allocation.
 	nodes map[string]cm.Nodes
-	// response is how they get into the container; nil before the plug-in was asked.
+	// response says how the devices get into the container; nil until the plug-in was asked.
 	response *pluginapi.ContainerAllocateResponse
 }
 
@@ -116,7 +117,8 @@ func New(cfg Config) (*Manager, error) {
 		resources: map[string]*kind{},
 		pods:      map[types.UID]map[string]map[string]*allocation{}}
 	if err := m.load(); err != nil {
-		// What runs keeps its devices; that others may be given them is the lesser evil to no pod at all.
+		// Running pods keep their devices, but others may be given the same ones. That is the lesser evil: otherwise no
+		// pod could run.
 		cfg.Log.Warn("which devices pods had is not known any more", "err", err)
 	}
 	return m, nil
@@ -129,8 +131,8 @@ func (m *Manager) Manages(name corev1.ResourceName) bool {
 	return m.resources[string(name)] != nil
 }
 
-// Capacity is how many devices the node has, and how many of them pods may have. A resource whose plug-in has been gone
-// for a while has none.
+// Capacity returns how many devices the node has, and how many of them pods may have. A resource whose plug-in has been
+// gone for keepGone has none.
 func (m *Manager) Capacity() (capacity, allocatable corev1.ResourceList) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -146,7 +148,7 @@ func (m *Manager) Capacity() (capacity, allocatable corev1.ResourceList) {
 	return capacity, allocatable
 }
 
-// healthy are the devices that can be given, by id.
+// healthy returns the devices that can be given, by id.
 func (k *kind) healthy() map[string]cm.Nodes {
 	out := map[string]cm.Nodes{}
 	for id, d := range k.devices {
@@ -157,8 +159,8 @@ func (k *kind) healthy() map[string]cm.Nodes {
 	return out
 }
 
-// update takes the list of a plug-in's devices, if it is still the resource's. Whose devices have become healthy or
-// unhealthy is woken.
+// update records a plug-in's list of devices, if the plug-in is still the resource's. It wakes the pods that have
+// devices of the resource, because their health may have changed.
 func (m *Manager) update(p *plugin, list []*pluginapi.Device) error {
 	devices, err := devicesOf(list, m.cfg.Nodes)
 	if err != nil {
@@ -199,7 +201,7 @@ func (m *Manager) gone(p *plugin) {
 	m.tell(woken)
 }
 
-// tell tells the node that it has other devices, and pods that theirs may be.
+// tell reports that the node's devices changed, and wakes pods that have some. It is called without the lock.
 func (m *Manager) tell(pods []types.UID) {
 	m.cfg.Changed()
 	for _, uid := range pods {
@@ -207,7 +209,7 @@ func (m *Manager) tell(pods []types.UID) {
 	}
 }
 
-// holders are the pods that have devices of a resource.
+// holders returns the pods that have devices of a resource. The caller holds mu.
 func (m *Manager) holders(resource string) (out []types.UID) {
 	for uid, containers := range m.pods {
 		for _, has := range containers {
@@ -220,7 +222,7 @@ func (m *Manager) holders(resource string) (out []types.UID) {
 	return out
 }
 
-// devicesOf are the devices that a plug-in lists.
+// devicesOf converts a plug-in's list. It refuses a list beyond the bounds as a whole.
 func devicesOf(list []*pluginapi.Device, known cm.Nodes) (map[string]device, error) {
 	if len(list) > maxDevices {
 		return nil, fmt.Errorf("%d devices are more than %d", len(list), maxDevices)

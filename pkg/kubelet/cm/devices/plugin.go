@@ -17,7 +17,7 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// plugin is one that has registered.
+// plugin is a plug-in that has registered.
 type plugin struct {
 	pluginapi.DevicePluginClient
 	resource string
@@ -26,8 +26,8 @@ type plugin struct {
 	conn     *grpc.ClientConn
 }
 
-// connect takes a plug-in for a resource in place of the one that is there; it is left when that one's stream ends.
-// options nil: the plug-in is asked for them.
+// connect makes a plug-in the one of its resource and closes the connection to its predecessor, whose stream then ends.
+// With nil options the plug-in is asked for them.
 func (m *Manager) connect(ctx context.Context, resource, endpoint string,
 	options *pluginapi.DevicePluginOptions) error {
 	if !isExtended(resource) {
@@ -66,7 +66,7 @@ func (m *Manager) connect(ctx context.Context, resource, endpoint string,
 	return nil
 }
 
-// dial connects to a plug-in; it must be there.
+// dial connects to a plug-in and waits until it answers, within callTimeout.
 func dial(ctx context.Context, path, resource string, options *pluginapi.DevicePluginOptions) (*plugin, error) {
 	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
@@ -88,7 +88,8 @@ func dial(ctx context.Context, path, resource string, options *pluginapi.DeviceP
 	return p, nil
 }
 
-// connected waits until there is a connection.
+// connected waits until the connection is established, and fails at the first refusal: a plug-in registers when it
+// listens.
 func connected(ctx context.Context, conn *grpc.ClientConn) error {
 	conn.Connect()
 	for {
@@ -105,7 +106,7 @@ func connected(ctx context.Context, conn *grpc.ClientConn) error {
 	}
 }
 
-// follow takes a plug-in's lists of devices until its stream or ctx ends.
+// follow records a plug-in's lists of devices until its stream or ctx ends.
 func (m *Manager) follow(ctx context.Context, p *plugin) {
 	err := m.watch(ctx, p)
 	m.gone(p)
@@ -131,7 +132,7 @@ func (m *Manager) watch(ctx context.Context, p *plugin) error {
 	}
 }
 
-// socket is the real path of a plug-in's socket, which must be beneath the kubelet's directory, wherever links lead.
+// socket checks the path of a plug-in's socket: it must be below the kubelet's directory, even if links lead elsewhere.
 func (m *Manager) socket(path string) (string, error) {
 	rel, err := filepath.Rel(m.cfg.RootDir, path)
 	if err != nil || !filepath.IsLocal(rel) {
@@ -147,7 +148,7 @@ func (m *Manager) socket(path string) (string, error) {
 	return path, nil
 }
 
-// isExtended reports whether a name is that of an extended resource: qualified, and none of Kubernetes' own.
+// isExtended reports whether a name is that of an extended resource: qualified, and not Kubernetes' own.
 func isExtended(name string) bool {
 	domain, _, qualified := strings.Cut(name, "/")
 	return qualified && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io") &&

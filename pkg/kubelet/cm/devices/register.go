@@ -15,11 +15,11 @@ import (
 	"bonsai/pkg/kubelet/cm"
 )
 
-// socketName is the socket at which plug-ins register.
+// socketName is the socket where plug-ins register.
 const socketName = "kubelet.sock"
 
-// Run takes registrations until ctx ends. All sockets that are there are removed first: this tells plug-ins to register
-// again.
+// Run takes registrations until ctx ends. It removes all existing sockets first: plug-ins take that as the sign to
+// register again.
 func (m *Manager) Run(ctx context.Context) error {
 	if err := m.removeSockets(); err != nil {
 		return err

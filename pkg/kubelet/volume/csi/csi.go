@@ -46,17 +46,18 @@ type Config struct {
 	ShowInUse func(ctx context.Context, volume corev1.UniqueVolumeName) error
 }
 
-// Source gives volumes of drivers.
+// Source gives volumes of drivers. Its memory (published, staged) only saves calls: what must survive a restart is in
+// Records, and drivers' calls are idempotent.
 type Source struct {
 	cfg Config
 
-	// locks are those of volumes, held while a driver works on one: what one pod publishes must not be unstaged with
-	// another's end.
+	// locks are those of volumes, held while a driver works on one: a volume that one pod publishes must not be
+	// unstaged because another pod ends.
 	locks volume.Locks[volumeID]
 
 	mu sync.Mutex // guards what follows
-	// published are the places that this kubelet has published, and whether they are to be published again and again;
-	// staged are the volumes that it has staged.
+	// published has the places that this kubelet has published, with whether each is to be published again and again;
+	// staged has the volumes that it has staged.
 	published map[string]bool
 	staged    map[volumeID]bool
 }
@@ -93,8 +94,8 @@ func (*Source) TakesMountOptions() {}
 // MapsDevices implements volume.Mapper.
 func (*Source) MapsDevices() {}
 
-// target is where the driver publishes a volume of a pod: the directory that containers see, or the file of a device
-// that is mapped from there.
+// target returns where the driver publishes a volume of a pod: the directory that containers see, or the file of a
+// device that is mapped from there.
 func (s *Source) target(at volume.Place) string {
 	if at.Device {
 		return filepath.Join(s.cfg.Records.Dir, volumeDevices, "publish", at.Name, string(at.PodUID))
@@ -105,7 +106,7 @@ func (s *Source) target(at volume.Place) string {
 // volumeDevices is the directory of block devices, next to those of drivers.
 const volumeDevices = "volumeDevices"
 
-// recordDir is where the record of a pod's volume is; the place of a device is a link.
+// recordDir returns where the record of a pod's volume is. It cannot be in the place of a device, which is a link.
 func recordDir(at volume.Place) string {
 	if at.Device {
 		return at.Notes
@@ -121,13 +122,15 @@ func (s *Source) stagingTarget(rec *record) string {
 	return filepath.Join(s.stagingDir(volumeID{rec.Driver, rec.Handle}), "globalmount")
 }
 
-// stagingDir is the directory of a staged volume: its record, and globalmount of one that is no device.
+// stagingDir returns the directory of a staged volume, with its record and, for file systems, globalmount. The handle
+// is hashed, because drivers choose it.
 func (s *Source) stagingDir(id volumeID) string {
 	sum := sha256.Sum256([]byte(id.handle))
 	return filepath.Join(s.cfg.Records.Dir, id.driver, hex.EncodeToString(sum[:]))
 }
 
-// publish stages the volume, if its driver does that and it is not staged yet, and publishes it for the pod.
+// publish stages the volume, if its driver does that and it is not staged yet, and publishes it for the pod. The record
+// comes first: whatever happens after it, TakeDown knows which driver to ask.
 func (s *Source) publish(ctx context.Context, r volume.Request, w *work) error {
 	defer s.locks.Hold(w.id)()
 	at := s.target(r.Place)
@@ -193,7 +196,7 @@ func (s *Source) showInUse(ctx context.Context, w *work) error {
 	return s.cfg.ShowInUse(ctx, w.id.unique())
 }
 
-// step is an error of a step that has another name where the volume is a device.
+// step returns the error of a step, whose name is another one for devices.
 func step(r volume.Request, mount, mapped string, err error) error {
 	if r.Block() {
 		mount = mapped
@@ -241,7 +244,7 @@ func (s *Source) stage(ctx context.Context, w *work, rec *record, at string) err
 	return nil
 }
 
-// settled reports whether a place is published and stays as it is.
+// settled reports whether a place is published and needs no further call.
 func (s *Source) settled(at string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,15 +252,15 @@ func (s *Source) settled(at string) bool {
 	return published && !republish
 }
 
-// note notes that a place is published.
+// note records that a place is published.
 func (s *Source) note(at string, republish bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.published[at] = republish
 }
 
-// TakeDown implements volume.Remover. The record stays until the driver has let go of the volume, and the staged volume
-// goes with its last pod.
+// TakeDown implements volume.Remover. The record stays until the driver has released the volume, so that a failure is
+// repeated. The staged volume goes with its last pod.
 func (s *Source) TakeDown(ctx context.Context, at volume.Place) error {
 	if at.Device {
 		if err := volume.UnmapDevice(at); err != nil {
@@ -332,8 +335,8 @@ func (s *Source) unstage(ctx context.Context, id volumeID) error {
 	return forget(dir)
 }
 
-// Clean takes down the staged volumes that no pod uses: those of a kubelet that was killed between a pod's end and
-// theirs. A driver that has not registered yet is asked the next time.
+// Clean takes down the staged volumes that no pod uses: a kubelet left them that was killed after a pod's end and
+// before theirs. A driver that has not registered yet is asked the next time.
 func (s *Source) Clean(ctx context.Context) error {
 	list, err := s.cfg.Records.stagedVolumes()
 	errs := []error{err}

@@ -22,15 +22,15 @@ const callTimeout = 2 * time.Minute
 
 // NodeInfo is a driver's description of the node.
 type NodeInfo struct {
-	// ID is what the driver calls the node.
+	// ID is the driver's name for the node.
 	ID string
-	// MaxVolumes is how many volumes it takes, 0 for any number.
+	// MaxVolumes is the most volumes that the node can have, 0 for any number.
 	MaxVolumes int64
 	// Topology are the labels of where the node is.
 	Topology map[string]string
 }
 
-// Announcer tells the API server of the node's drivers.
+// Announcer publishes the node's drivers in the API (the CSINode).
 type Announcer interface {
 	Announce(ctx context.Context, driver string, info NodeInfo) error
 	// Limit announces a changed NodeInfo.MaxVolumes of a driver that was announced.
@@ -38,16 +38,16 @@ type Announcer interface {
 	Withdraw(ctx context.Context, driver string) error
 }
 
-// driver is one that has registered.
+// driver is a driver that has registered.
 type driver struct {
 	csi.NodeClient
 	conn     *grpc.ClientConn
 	endpoint string
-	// forget ends the following of its limit.
+	// forget ends the goroutine that follows its limit.
 	forget context.CancelFunc
-	// stages: volumes are staged once for all pods; mountGroup: it gives volumes to a group itself; multiWriter: it
-	// knows the access modes of single nodes apart; expands: it makes file systems larger; measures: it tells how full
-	// volumes are.
+	// stages: volumes are staged once for all pods. mountGroup: it gives volumes to a group itself. multiWriter: it
+	// distinguishes the access modes of single nodes. expands: it makes file systems larger. measures: it reports how
+	// full volumes are.
 	stages, mountGroup, multiWriter, expands, measures bool
 }
 
@@ -112,7 +112,7 @@ func (d *Drivers) Register(ctx context.Context, name, endpoint string, versions 
 	return nil
 }
 
-// ask asks a driver what it can do, and of its node.
+// ask asks a driver for its capabilities and for its description of the node.
 func (n *driver) ask(ctx context.Context) (NodeInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -137,7 +137,7 @@ func (n *driver) ask(ctx context.Context) (NodeInfo, error) {
 	return n.info(ctx)
 }
 
-// info asks a driver of its node.
+// info asks a driver for its description of the node.
 func (n *driver) info(ctx context.Context) (NodeInfo, error) {
 	got, err := n.NodeGetInfo(ctx, &csi.NodeGetInfoRequest{})
 	if err != nil {
@@ -165,7 +165,7 @@ func (d *Drivers) Deregister(ctx context.Context, name, endpoint string) {
 	}
 }
 
-// get returns a driver; it may not have registered yet.
+// get returns a driver. A missing one may only not have registered yet, so the error is one to retry.
 func (d *Drivers) get(name string) (*driver, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -27,17 +27,17 @@ type work struct {
 	id        volumeID
 	driver    *driver
 	lifecycle string
-	// attachment is the VolumeAttachment's name, "" if nothing attaches the volume; publishContext is what was said
-	// when it was attached.
+	// attachment is the VolumeAttachment's name, "" if nothing attaches the volume; publishContext is the metadata from
+	// the attachment.
 	attachment     string
 	publishContext map[string]string
 	capability     *csi.VolumeCapability
 	readOnly       bool
-	// attributes are the volume's, context these with what the driver wants to know of the pod.
+	// attributes are the volume's; context has these and what the driver wants to know about the pod.
 	attributes, context          map[string]string
 	stageSecrets, publishSecrets map[string]string
-	// ownership: the kubelet gives the volume to the pod's group. republish: it is published again and again, so that
-	// the pod's tokens stay fresh.
+	// ownership: the kubelet gives the volume to the pod's group. republish: the volume is published again and again,
+	// so that the pod's tokens stay fresh.
 	ownership, republish bool
 }
 
@@ -105,7 +105,7 @@ func (s *Source) work(ctx context.Context, r volume.Request) (*work, error) {
 	return w, nil
 }
 
-// inlineHandle is what a driver calls a volume that lives as long as its pod.
+// inlineHandle returns the driver's handle of a volume that lives as long as its pod.
 func inlineHandle(r volume.Request) string {
 	sum := sha256.Sum256([]byte(string(r.Pod.UID) + r.Volume.Name))
 	return "csi-" + hex.EncodeToString(sum[:])
@@ -123,7 +123,7 @@ func (s *Source) about(ctx context.Context, driver string) (*storagev1.CSIDriver
 	return &d.Spec, nil
 }
 
-// is tells what a setting of a CSIDriver says.
+// is returns a setting of a CSIDriver, or its default.
 func is(setting *bool, byDefault bool) bool {
 	if setting == nil {
 		return byDefault
@@ -143,7 +143,8 @@ func supports(about *storagev1.CSIDriverSpec, w *work) error {
 	return nil
 }
 
-// AttachmentName is the name of the VolumeAttachment of a volume on a node.
+// AttachmentName returns the name of the VolumeAttachment of a volume on a node. The controller that makes it computes
+// the same.
 func AttachmentName(handle, driver, node string) string {
 	sum := sha256.Sum256([]byte(handle + driver + node))
 	return "csi-" + hex.EncodeToString(sum[:])
@@ -163,7 +164,7 @@ func (s *Source) attached(ctx context.Context, about *storagev1.CSIDriverSpec, r
 	switch {
 	case err != nil:
 		why := fmt.Errorf("volume %s has GET error for volume attachment %s: %w", w.id.handle, w.attachment, err)
-		// the latter says no more to a node than that it has no such attachment
+		// The node authorizer forbids reading an attachment that does not exist.
 		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 			return pending(why)
 		}
@@ -266,7 +267,7 @@ func (s *Source) describe(ctx context.Context, about *storagev1.CSIDriverSpec, r
 
 const tokensKey = "csi.storage.k8s.io/serviceAccount.tokens"
 
-// tokens are tokens of the pod's account, by audience, as a driver reads them.
+// tokens returns tokens of the pod's account by audience, in the form that drivers read.
 func (s *Source) tokens(ctx context.Context, wants []storagev1.TokenRequest, pod *corev1.Pod) (string, error) {
 	out := map[string]authnv1.TokenRequestStatus{}
 	for _, want := range wants {
@@ -287,7 +288,7 @@ func (s *Source) tokens(ctx context.Context, wants []storagev1.TokenRequest, pod
 	return string(data), err
 }
 
-// capability is how the volume is to be mounted.
+// capability returns how the volume is to be mounted.
 func capability(r volume.Request, w *work, fsType string) *csi.VolumeCapability {
 	mode := &csi.VolumeCapability_AccessMode{Mode: accessMode(r, w.driver)}
 	if r.Block() {
@@ -308,8 +309,8 @@ func group(pod *corev1.Pod) *int64 {
 	return nil
 }
 
-// accessMode is what all of the volume's modes come to. Drivers that know no more take every use on one node as the
-// same.
+// accessMode returns the CSI's one access mode for all of the volume's modes. Older drivers do not distinguish uses on
+// one node.
 func accessMode(r volume.Request, d *driver) csi.VolumeCapability_AccessMode_Mode {
 	var modes []corev1.PersistentVolumeAccessMode
 	if r.PV != nil {

@@ -49,8 +49,8 @@ func readRecord(dir string) (*record, error) {
 	return r, nil
 }
 
-// write keeps the record in a directory, which is made; it is there whole or not at all, also after the machine has
-// lost its power.
+// write stores the record in a directory, which it makes. The record is there as a whole or not at all, even after a
+// power failure.
 func (r *record) write(dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("make the volume's directory: %w", err)
