@@ -17,6 +17,8 @@ import (
 	"bonsai/api/kubeversion"
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/cluster"
+	"bonsai/pkg/cluster/datadir"
+	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/logs"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
@@ -98,7 +100,11 @@ func kubeconfigCommand(chosen *chosen) *cobra.Command {
 		Example: "  bonsai kubeconfig export",
 		Args:    daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cluster.ExportContext(cmd.Context(), chosen.dataDir, cmd.ErrOrStderr())
+			config, err := datadir.LoadControlPlane(chosen.dataDir)
+			if err != nil {
+				return err
+			}
+			return kubeconfig.Export(cmd.Context(), config, cmd.ErrOrStderr())
 		},
 	})
 	return c

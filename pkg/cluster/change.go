@@ -13,8 +13,8 @@ import (
 	"bonsai/pkg/cluster/supervise"
 )
 
-// changeFrom makes the supervisor of the running cluster old continue with c (plan.Config.CanBecome), or changes
-// nothing.
+// changeFrom makes the supervisor of the running cluster old continue as c (plan.Config.CanBecome). If the supervisor
+// cannot, changeFrom restores the earlier configuration.
 func changeFrom(ctx context.Context, c plan.Config, home machine.Home, old plan.Config) error {
 	if err := start.CheckChange(ctx, c, home); err != nil {
 		return err
@@ -26,8 +26,8 @@ func changeFrom(ctx context.Context, c plan.Config, home machine.Home, old plan.
 	return nil
 }
 
-// loadOnNodes imports local images on nodes that run, once they are Ready: a node's own registry has those that there
-// were at its start.
+// loadOnNodes imports local images on nodes that run, once they are Ready. A node's own registry has only the images
+// that the cluster needed at the node's start.
 func loadOnNodes(ctx context.Context, c plan.Config, images []string) error {
 	if err := client.WaitNodes(ctx, c); err != nil {
 		return err

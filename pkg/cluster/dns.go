@@ -36,12 +36,15 @@ func ServeDNS(ctx context.Context, dataDir string, listen netip.AddrPort, out io
 // clusterNetwork is the network of a cluster on this machine, as package dns uses it.
 type clusterNetwork struct{ plan.Config }
 
+// RouteServices implements dns.Network.
 func (n clusterNetwork) RouteServices(gateways []netip.Addr) error {
 	return network.RouteThrough(n.Config, n.Networks().Services(), gateways)
 }
 
+// Gateways implements dns.Network.
 func (n clusterNetwork) Gateways(nodes []*corev1.Node) []netip.Addr {
 	return network.BalancerGateways(n.Config, nodes)
 }
 
+// Stands implements dns.Network.
 func (n clusterNetwork) Stands() bool { return network.Stands(n.Config) }

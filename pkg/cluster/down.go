@@ -20,12 +20,15 @@ import (
 	"bonsai/pkg/cluster/teardown"
 )
 
-// Down stops the cluster in dataDir and removes all it made: processes, namespaces, links, routes, packet rules, loop
-// devices, cgroups, the context in the user's kubeconfig, and, unless keepData, the data directory. It goes by the
-// cluster's mark, so that it does as well after a supervisor or nodes that were killed, and with a data directory that
-// cannot be read any more. found is false if there was no cluster.
+// Down stops the cluster in dataDir and removes everything it made: processes, namespaces, links, routes, packet rules,
+// loop devices, cgroups, the context in the user's kubeconfig and, unless keepData, the data directory. found is false
+// if there was no cluster.
+//
+// It finds these things by the cluster's mark. So it also works after a supervisor or nodes were killed, and with a
+// data directory that cannot be read any more. It takes all steps even if one fails, and keeps the data directory in
+// that case: the user can repeat the command.
 func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (found bool, err error) {
-	lock, err := machine.Lock(ctx) // a start that goes on makes what is removed here
+	lock, err := machine.Lock(ctx) // a start at the same time would make again what is removed here
 	if err != nil {
 		return false, err
 	}
@@ -37,7 +40,7 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 	}
 	ours := !missing || datadir.IsLeftover(dataDir, snapshot.Restoring, snapshot.Restored)
 	if !ours && !machine.HasMarked(c.Mark()) {
-		_ = syscall.Rmdir(dataDir) // a start that was killed at its first step leaves it empty
+		_ = syscall.Rmdir(dataDir) // a start that was killed at its first step leaves an empty directory
 		return false, nil
 	}
 	p := steps.NewPrinter(out)
@@ -49,7 +52,7 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 		{"Remove the node network", func() error { return network.Remove(ctx, c) }},
 		{"Remove the mounts", func() error { return host.UnmountBelow(c.DataDir) }},
 		{"Free the loop devices", func() error {
-			if !ours { // what is in the directory, if it is there, is not ours
+			if !ours { // an existing directory belongs to somebody else
 				return nil
 			}
 			return host.FreeLoopDevices(c.DataDir)
@@ -77,7 +80,8 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 	return true, p.Run("Remove the data directory", func() error { return datadir.Remove(dataDir) })
 }
 
-// Stop ends the cluster in dataDir and removes what it has on the machine but its data and its kubeconfig context.
+// Stop ends the cluster in dataDir and removes everything that it has on the machine, except its data and its
+// kubeconfig context.
 func Stop(ctx context.Context, dataDir string, out io.Writer) error {
 	c, err := datadir.LoadExisting(dataDir)
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 )
 
 // Join makes this machine a node of the cluster at o.Server, and returns when the node is Ready. The machine's part of
-// the cluster is in c.DataDir, and goes by c.Name on this machine.
+// the cluster is in c.DataDir, and has the name c.Name on this machine. Nothing is written before the cluster has
+// proved its identity and the machine has everything that a node needs.
 func Join(ctx context.Context, home machine.Home, c plan.Config, o join.Options, self string,
 	out io.Writer) (plan.Config, error) {
 	if err := plan.CheckName(c.Name); err != nil {
@@ -60,7 +61,7 @@ func Join(ctx context.Context, home machine.Home, c plan.Config, o join.Options,
 	return c, startJoined(ctx, s, c, self)
 }
 
-// startAgain starts the node of a machine that has joined; started is false if it was Ready already.
+// startAgain starts the node of a machine that has joined. started is false if it was Ready already.
 func startAgain(ctx context.Context, c plan.Config, home machine.Home, self string, out io.Writer) (started bool,
 	err error) {
 	lock, err := machine.Lock(ctx)
@@ -86,6 +87,7 @@ func startAgain(ctx context.Context, c plan.Config, home machine.Home, self stri
 	return true, startJoined(ctx, s, c, self)
 }
 
+// startJoined starts the supervisor of a joined machine and waits for its node.
 func startJoined(ctx context.Context, s steps.Start, c plan.Config, self string) error {
 	return s.Take(ctx,
 		steps.New("Start the node", func(ctx context.Context) error { return supervisor.Launch(ctx, c, self) }),

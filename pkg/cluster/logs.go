@@ -2,10 +2,7 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"os/exec"
-	"strings"
 
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/logs"
@@ -27,22 +24,6 @@ func ExportLogs(ctx context.Context, dataDir, to string) error {
 // PrintVersions prints the versions of the programs on which a cluster with its binaries in binDir runs, and of the
 // kernel.
 func PrintVersions(ctx context.Context, binDir string, out io.Writer) error {
-	node := node.Config{BinDir: binDir}
-	c := plan.Config{BinDir: binDir}
-	for _, program := range []struct{ name, path string }{{"etcd", c.Bin("etcd")}, {"containerd", node.Containerd()},
-		{"runc", "runc"}, {"kernel", "uname"}} {
-		arg := "--version"
-		if program.name == "kernel" {
-			arg = "-r"
-		}
-		version, err := exec.CommandContext(ctx, program.path, arg).Output()
-		line, _, _ := strings.Cut(strings.TrimSpace(string(version)), "\n")
-		if err != nil {
-			line = err.Error()
-		}
-		if _, err := fmt.Fprintf(out, "%-12s %s\n", program.name, line); err != nil {
-			return err
-		}
-	}
-	return nil
+	own, c := node.Config{BinDir: binDir}, plan.Config{BinDir: binDir}
+	return logs.PrintVersions(ctx, c.Bin("etcd"), own.Containerd(), out)
 }

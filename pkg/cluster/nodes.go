@@ -22,7 +22,7 @@ import (
 )
 
 // AddNode adds a node to the running cluster in dataDir and waits until it is Ready. Its number is the lowest that is
-// free. A node that does not become Ready is removed again.
+// free. If the node does not become Ready, AddNode removes it again.
 func AddNode(ctx context.Context, dataDir string, labels map[string]string, out io.Writer) error {
 	if err := metav1validation.ValidateLabels(labels, field.NewPath("--labels")).ToAggregate(); err != nil {
 		return err
@@ -50,8 +50,8 @@ func AddNode(ctx context.Context, dataDir string, labels map[string]string, out 
 	})
 }
 
-// RemoveNode stops a node of the running cluster in dataDir and removes it with all it has, also from the API. Its pods
-// are gone at once: `kubectl drain` before moves them in order.
+// RemoveNode stops a node of the running cluster in dataDir and removes it with everything it has, also from the API.
+// Its pods end at once: `kubectl drain` moves them in order before that.
 func RemoveNode(ctx context.Context, dataDir, name string, out io.Writer) error {
 	return changeNodes(ctx, dataDir, func(c plan.Config) error {
 		if err := mayRemove(c, name); err != nil {
@@ -61,8 +61,8 @@ func RemoveNode(ctx context.Context, dataDir, name string, out io.Writer) error 
 	})
 }
 
-// mayRemove says why a node cannot be removed. One whose removal was broken off is no node of the configuration any
-// more, and still has its directory, which goes last: it may run, and the API may know it.
+// mayRemove says why a node cannot be removed. A node whose removal was interrupted is no longer in the configuration
+// but has its directory, which goes last. It may still run, and the API may know it: so it can be removed again.
 func mayRemove(c plan.Config, name string) error {
 	isNode := func(n plan.Node) bool { return n.Name() == name }
 	switch {
@@ -75,7 +75,8 @@ func mayRemove(c plan.Config, name string) error {
 	return nil
 }
 
-// dropNode stops a node of the running cluster, and removes it with all it has.
+// dropNode stops a node of the running cluster, and removes it with everything it has. The node leaves the
+// configuration first: a start after a failure does not bring it back.
 func dropNode(ctx context.Context, s steps.Start, c plan.Config, name string) error {
 	c.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), func(n plan.Node) bool { return n.Name() == name })
 	return s.Of(c.NodeNames()).Take(ctx,
@@ -88,7 +89,7 @@ func dropNode(ctx context.Context, s steps.Start, c plan.Config, name string) er
 		}))
 }
 
-// changeNodes runs change on the running cluster, one change at a time on this machine.
+// changeNodes runs change on the running cluster. It holds the machine's lock, so there is one change at a time.
 func changeNodes(ctx context.Context, dataDir string, change func(plan.Config) error) error {
 	lock, err := machine.Lock(ctx)
 	if err != nil {

@@ -23,13 +23,15 @@ import (
 	"bonsai/pkg/cluster/systemd"
 )
 
-// serveAgain is how often the steps that follow a start are tried again where they fail.
+// serveAgain is the time between two attempts of the steps that follow a start, if they fail.
 const serveAgain = 5 * time.Second
 
-// Serve runs the cluster, one that exists, in this process until ctx ends, as a service manager wants it; Up starts a
-// supervisor in the background. Steps are told to out with their times, and to systemd, for which the service is ready
-// when the API server is (Joined: when the node's own processes run). An API server that is not ready after patience
-// without progress is an error, the nodes are waited for without end.
+// Serve runs an existing cluster in this process until ctx ends, as a service manager wants it; Up starts a supervisor
+// in the background. It prints the steps with their times to out, and reports them to systemd. For systemd the service
+// is ready when the API server is, or on a machine that has joined, when the node's own processes run.
+//
+// It is an error if the API server is not ready after patience without progress. Serve waits for the nodes without end:
+// a service that fails because one node is slow to come up would take the others down with it.
 func Serve(ctx context.Context, home machine.Home, c plan.Config, self string, patience time.Duration, out io.Writer,
 	log *slog.Logger) error {
 	n := systemd.NewNotifier()
@@ -78,8 +80,8 @@ func Serve(ctx context.Context, home machine.Home, c plan.Config, self string, p
 	return errors.Join(err, host.UnmountBelow(c.DataDir), host.IgnoreMissing(os.RemoveAll(c.Layout().Run())))
 }
 
-// follow takes the steps that follow the supervisor's start, which it waits for before it calls begun. It returns an
-// error if the API server does not become ready.
+// follow takes the steps after the supervisor's start. It waits for that and then calls begun, which releases the
+// machine's lock. It returns an error if the API server does not become ready, and nil when ctx ends.
 func follow(ctx context.Context, c plan.Config, s steps.Start, patience time.Duration, out io.Writer,
 	n systemd.Notifier,
 	log *slog.Logger,
@@ -122,7 +124,7 @@ func follow(ctx context.Context, c plan.Config, s steps.Start, patience time.Dur
 	return nil
 }
 
-// ignoreEnd is err unless it comes of the end of ctx.
+// ignoreEnd returns err unless ctx has ended, which is no failure of a service.
 func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

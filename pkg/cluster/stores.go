@@ -18,7 +18,7 @@ func Images(dataDir string) (image.Stores, error) {
 	return imageStores(c), nil
 }
 
-// images returns the image stores of the cluster's nodes.
+// imageStores returns the image stores of the cluster's nodes.
 func imageStores(c plan.Config) image.Stores {
 	config := node.Config{BinDir: c.BinDir}
 	return image.Stores{

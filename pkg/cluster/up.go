@@ -133,9 +133,9 @@ func launch(ctx context.Context, s steps.Start, c plan.Config, home machine.Home
 	}))
 }
 
-// compareWithRunning returns the wanted cluster: c with what it leaves open as in the old one, which is kept in the
-// data directory, and whether the supervisor of that is alive; an error if the old one cannot become the wanted one. A
-// cluster that is new has always been as it is wanted.
+// compareWithRunning compares the wanted cluster with the one in the data directory, old. It returns c with old's
+// values for everything that c leaves open, and whether the supervisor of old runs. The error says that old cannot
+// become the wanted cluster. A new cluster counts as one that has always been as wanted.
 func compareWithRunning(ctx context.Context, c plan.Config) (wanted, old plan.Config, alive bool, err error) {
 	old, err = datadir.Load(c.DataDir)
 	if errors.Is(err, os.ErrNotExist) {

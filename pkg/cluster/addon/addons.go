@@ -22,7 +22,7 @@ import (
 	"bonsai/pkg/cluster/plan/localimage"
 )
 
-// addonResources are the kinds that add-ons may use.
+// addonResources are the kinds that add-ons may use. The table saves a start the discovery of all resources.
 var addonResources = map[schema.GroupKind]schema.GroupVersionResource{
 	{Kind: "ServiceAccount"}: {Version: "v1", Resource: "serviceaccounts"},
 	{Kind: "ConfigMap"}:      {Version: "v1", Resource: "configmaps"},
@@ -47,7 +47,8 @@ var addonResources = map[schema.GroupKind]schema.GroupVersionResource{
 		Version: "v1", Resource: "clusterrolebindings"},
 }
 
-// Install creates the objects of the add-ons that are not there.
+// Install creates the objects of the add-ons that do not exist. It changes no existing object: a user may have adapted
+// it.
 func Install(ctx context.Context, c plan.Config) error {
 	config, err := clientcmd.BuildConfigFromFlags("", c.Layout().Kubeconfig(plan.Administrator))
 	if err != nil {
@@ -70,6 +71,7 @@ func Install(ctx context.Context, c plan.Config) error {
 	return nil
 }
 
+// createMissing creates an object unless it exists.
 func createMissing(ctx context.Context, api dynamic.Interface, obj *unstructured.Unstructured) error {
 	resource, known := addonResources[obj.GroupVersionKind().GroupKind()]
 	if !known {
@@ -79,7 +81,8 @@ func createMissing(ctx context.Context, api dynamic.Interface, obj *unstructured
 	if obj.GetNamespace() != "" {
 		r = api.Resource(resource).Namespace(obj.GetNamespace())
 	}
-	// Asked first: a second Service of the same cluster IP is refused for its address, not for its name.
+	// It looks first: the API server refuses a second Service with the same cluster IP for its address, and not because
+	// it exists already.
 	if _, err := r.Get(ctx, obj.GetName(), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		return err
 	}
@@ -88,7 +91,7 @@ func createMissing(ctx context.Context, api dynamic.Interface, obj *unstructured
 	if err == nil {
 		return nil
 	}
-	// else another start made it meanwhile
+	// another start may have created it meanwhile
 	if _, again := r.Get(ctx, obj.GetName(), metav1.GetOptions{}); again != nil {
 		return fmt.Errorf("create %s %s: %w", obj.GetKind(), obj.GetName(), err)
 	}
@@ -137,7 +140,8 @@ func Read(c plan.Config, name string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// addonValues fills in what the cluster says of itself in manifests.
+// addonValues replaces the names of values in manifests. Without egress the cluster's DNS answers NXDOMAIN for other
+// names at once, and asks no server that it cannot reach.
 func addonValues(c plan.Config) *strings.Replacer {
 	upstream := "template ANY ANY {\n            rcode NXDOMAIN\n        }"
 	if c.Egress {

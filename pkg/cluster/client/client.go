@@ -21,7 +21,8 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// Core returns a client for what the cluster's command reads, with its identity on this machine.
+// Core returns a client for the kinds that the cluster's command reads and writes, with this machine's identity in the
+// cluster (plan.Config.Identity).
 func Core(c plan.Config) (*apiclient.Client, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", c.Layout().Kubeconfig(c.Identity()))
 	if err != nil {
@@ -39,8 +40,8 @@ func Core(c plan.Config) (*apiclient.Client, error) {
 	return apiclient.New(config, s)
 }
 
-// ThroughRestarts repeats do, which must bear that, when a connection breaks: one of several API servers may be
-// started again while the cluster comes up, and the others answer.
+// ThroughRestarts repeats do while connections break or writers conflict. do must be safe to repeat. One of several API
+// servers may be restarted while the cluster comes up, and the others answer.
 func ThroughRestarts(ctx context.Context, do func() error) error {
 	var last error
 	err := host.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
@@ -57,8 +58,8 @@ func ThroughRestarts(ctx context.Context, do func() error) error {
 	return err
 }
 
-// Timeout bounds one question to the API server. A user waits for the answer, and a server that takes longer is not
-// well.
+// Timeout bounds one request to the API server. A user waits for the answer, and a server that takes longer has a
+// problem.
 const Timeout = 2 * time.Second
 
 // AskReady asks the API server, by the address that users have, whether it is ready. The error says what is wrong.

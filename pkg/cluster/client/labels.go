@@ -15,7 +15,7 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// labelledAnnotation lists the labels that the cluster's configuration has given a node, so that one that leaves the
+// labelledAnnotation lists the labels that the cluster's configuration has given a node. So a label that leaves the
 // configuration leaves the node, and one that somebody else has set stays.
 const labelledAnnotation = "bonsai.io/configured-labels"
 
@@ -33,7 +33,7 @@ func DescribeNodes(ctx context.Context, c plan.Config) error {
 				return err
 			}
 			taints, err := taintPatch(node, n.Taints)
-			if err == nil && taints != nil { // first: it is for the version that was read
+			if err == nil && taints != nil { // taints come first: their patch is for the version that was read
 				err = core.Nodes(api).SendPatch(ctx, "", n.Name(), types.MergePatchType, taints)
 			}
 			if err != nil {
@@ -52,8 +52,8 @@ func DescribeNodes(ctx context.Context, c plan.Config) error {
 	return nil
 }
 
-// labelPatch is the merge patch (RFC 7386) that gives a node the wanted labels and takes away those that it has of an
-// earlier configuration; nil if there is nothing to change.
+// labelPatch returns the merge patch (RFC 7386) that gives a node the wanted labels and removes those of an earlier
+// configuration; nil if there is nothing to change.
 func labelPatch(node *corev1.Node, wanted map[string]string) ([]byte, error) {
 	change := map[string]any{}
 	for key, value := range wanted {

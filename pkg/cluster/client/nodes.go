@@ -18,7 +18,7 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// whyNotReady says of each of the cluster's nodes that is not Ready why, from the Nodes that the API has. It is "" if
+// whyNotReady says for each of the cluster's nodes that is not Ready why, from the Nodes in the API. It returns "" if
 // all are Ready.
 func whyNotReady(c plan.Config, nodes map[string]*corev1.Node) string {
 	var out []string
@@ -55,7 +55,7 @@ func PodTrouble(p *corev1.Pod) string {
 	return string(p.Status.Phase)
 }
 
-// InternalIPs returns a node's own addresses.
+// InternalIPs returns the addresses of a node that it reports as its own.
 func InternalIPs(node *corev1.Node) []netip.Addr {
 	var out []netip.Addr
 	for _, a := range node.Status.Addresses {
@@ -76,8 +76,8 @@ func IsReady(node *corev1.Node) bool {
 	return false
 }
 
-// WaitNodes waits by a watch until all nodes are Ready. Its error says which are not, and why. It also waits while an
-// API server does not answer.
+// WaitNodes waits with a watch until all nodes are Ready. Its error says which are not, and why. While an API server
+// does not answer, it tries again.
 func WaitNodes(ctx context.Context, c plan.Config) error {
 	client, err := Core(c)
 	if err != nil {

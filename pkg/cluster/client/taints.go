@@ -10,22 +10,22 @@ import (
 )
 
 // taintedAnnotation lists the taints, as key:effect, that the cluster's configuration has given a node, as
-// labelledAnnotation does its labels.
+// labelledAnnotation does for labels.
 const taintedAnnotation = "bonsai.io/configured-taints"
 
-// parseTaint reads key=value:effect, as a configuration has it.
+// parseTaint reads key=value:effect, the form of the configuration, which has checked it.
 func parseTaint(text string) corev1.Taint {
 	key, rest, _ := strings.Cut(text, "=")
 	value, effect, _ := strings.Cut(rest, ":")
 	return corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}
 }
 
-// taintName is what tells one taint of a node from the others.
+// taintName returns the identity of a taint: a node has one taint for each key and effect.
 func taintName(t corev1.Taint) string { return t.Key + ":" + string(t.Effect) }
 
-// taintPatch is the merge patch (RFC 7386) that gives a node the wanted taints and takes away those that it has of an
-// earlier configuration; nil if there is nothing to change. It replaces the whole list, and so holds for this version
-// of the node alone: controllers set taints, too.
+// taintPatch returns the merge patch (RFC 7386) that gives a node the wanted taints and removes those of an earlier
+// configuration; nil if there is nothing to change. The patch replaces the whole list. So it names the version of the
+// node that was read: a controller may set a taint meanwhile, and must not lose it.
 func taintPatch(node *corev1.Node, wanted []string) ([]byte, error) {
 	taints := slices.Clone(node.Spec.Taints)
 	var names []string

@@ -15,7 +15,8 @@ import (
 	"bonsai/pkg/cluster/supervise"
 )
 
-// inside returns p as it runs in the namespaces of a control plane.
+// inside returns p changed so that it runs in the namespaces of a control plane: this program enters them and then
+// becomes p (Enter). A single control plane is in the host's namespaces.
 func inside(m plan.Member, self string, p supervise.Process) supervise.Process {
 	if m.Number == 0 {
 		return p

@@ -43,6 +43,8 @@ func Processes(c plan.Config, self string) (layers [3][]supervise.Process) {
 // BalancerName is the name of the process before several API servers.
 const BalancerName = "balancer"
 
+// balancerArgs returns the command line of the balancer, which is this program. It trusts the cluster's authority alone
+// when it asks whether an API server is ready.
 func balancerArgs(c plan.Config, self string) []string {
 	args := []string{self, "balance",
 		"--listen=" + netip.AddrPortFrom(c.Networks().HostIP(), uint16(c.Ports.API)).String(),
@@ -53,12 +55,15 @@ func balancerArgs(c plan.Config, self string) []string {
 	return args
 }
 
-// election has several members elect a leader. The supervisor never runs two of the only one, so that one need not
-// wait 15 s for the lease of a killed one to end.
+// election returns the flag for leader election, which only several members need. The supervisor never runs two
+// processes of a single member, so a new one need not wait 15 s for the lease of a killed one to expire.
 func election(c plan.Config) string {
 	return "--leader-elect=" + strconv.FormatBool(c.IsHighlyAvailable())
 }
 
+// controllerManagerArgs returns the controller manager's command line. Each controller has the permissions of its own
+// service account, and not all of them together. The controllers for bootstrap tokens run only where other machines can
+// join.
 func controllerManagerArgs(c plan.Config, m plan.Member) []string {
 	l := c.Layout()
 	kubeconfig := l.Kubeconfig(m.Of("controller-manager"))
@@ -86,6 +91,7 @@ func controllerManagerArgs(c plan.Config, m plan.Member) []string {
 	return args
 }
 
+// schedulerArgs returns the scheduler's command line.
 func schedulerArgs(c plan.Config, m plan.Member) []string {
 	kubeconfig := c.Layout().Kubeconfig(m.Of("scheduler"))
 	return []string{c.Bin("kube-scheduler"),
@@ -104,9 +110,9 @@ func etcdArgs(c plan.Config, m plan.Member) []string {
 	nameOf, peerOf := func(plan.Member) string {
 		return "bonsai"
 	}, func(m plan.Member) string { return "https://" + m.Local + ":" + strconv.Itoa(c.Ports.EtcdPeer) }
-	// One member is its own majority: it need not wait a second for others to speak. Five ticks are the least that
-	// etcd allows.
-	// Each tick of an idle etcd costs CPU, though it beats for nobody; but a start waits for one to five.
+	// A single member is its own majority, and need not wait a second for the others. etcd allows five ticks at least.
+	// Each tick of an idle etcd costs CPU, even without a member to send a heartbeat to; but a start waits for one to
+	// five of them.
 	timing := []string{"--heartbeat-interval=50", "--election-timeout=250"}
 	if c.IsHighlyAvailable() {
 		nameOf, timing = plan.Member.Name, []string{"--heartbeat-interval=100", "--election-timeout=1000"}
@@ -131,6 +137,8 @@ func etcdArgs(c plan.Config, m plan.Member) []string {
 	}, timing...)
 }
 
+// apiserverArgs returns the API server's command line. The identities that it presents, to etcd, to kubelets and to
+// extension API servers, have a certificate each, so that none of them opens another door.
 func apiserverArgs(c plan.Config, m plan.Member) []string {
 	l := c.Layout()
 	pair := func(certificate, cert, key string) []string {

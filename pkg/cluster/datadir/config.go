@@ -10,7 +10,7 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// Load reads the configuration of the cluster in dataDir. os.ErrNotExist when there is none.
+// Load reads the configuration of the cluster in dataDir. The error is os.ErrNotExist if there is none.
 func Load(dataDir string) (plan.Config, error) {
 	var c plan.Config
 	data, err := os.ReadFile(plan.Layout(dataDir).Config())
@@ -35,7 +35,7 @@ func Save(c plan.Config) error {
 	return host.WriteFile(c.Layout().Config(), data)
 }
 
-// LoadExisting is Load for commands that need a cluster.
+// LoadExisting is Load for commands that need a cluster: its error says how to start one.
 func LoadExisting(dataDir string) (plan.Config, error) {
 	c, err := Load(dataDir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -44,7 +44,7 @@ func LoadExisting(dataDir string) (plan.Config, error) {
 	return c, err
 }
 
-// LoadControlPlane is LoadExisting for commands that need a cluster's control plane.
+// LoadControlPlane is LoadExisting for commands that need the control plane on this machine.
 func LoadControlPlane(dataDir string) (plan.Config, error) {
 	c, err := LoadExisting(dataDir)
 	return c, errors.Join(err, c.CheckControlPlane())

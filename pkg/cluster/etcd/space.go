@@ -21,7 +21,8 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// API speaks to one etcd by its JSON gateway.
+// API calls one etcd through its JSON gateway. So this command needs no client library of etcd, which only the API
+// server has.
 type API struct {
 	name, url string
 	client    *http.Client
@@ -40,7 +41,7 @@ type Status struct {
 // maxEtcdAnswer bounds an answer of etcd, in bytes.
 const maxEtcdAnswer = 1 << 20
 
-// call posts in to a path of etcd's API and reads its answer into out; nil: nobody needs it.
+// call posts in to a path of etcd's API and reads its answer into out, unless that is nil.
 func (e API) call(ctx context.Context, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -68,11 +69,12 @@ func (e API) call(ctx context.Context, path string, in, out any) error {
 	return json.Unmarshal(answer, out)
 }
 
+// status asks for the state of etcd's file.
 func (e API) status(ctx context.Context) (s Status, err error) {
 	return s, e.call(ctx, "/v3/maintenance/status", struct{}{}, &s)
 }
 
-// isFull reports whether an etcd has raised the alarm NOSPACE, and takes no writes until that is disarmed.
+// isFull reports whether an etcd has raised the alarm NOSPACE: then it accepts no writes until the alarm is disarmed.
 func (s Status) isFull() bool {
 	for _, e := range s.Errors {
 		if strings.Contains(e, "NOSPACE") {
@@ -111,8 +113,8 @@ func Of(c plan.Config) ([]API, error) {
 	return all, nil
 }
 
-// dialIn connects from a network namespace of the host. The connection stays in it; the thread that entered the
-// namespace ends.
+// dialIn connects from a network namespace of the host. A socket stays in the namespace in which it was made. The
+// thread that entered the namespace must not serve another goroutine afterwards, so it ends with this one.
 func dialIn(ctx context.Context, namespace, network, addr string) (net.Conn, error) {
 	type dialed struct {
 		conn net.Conn
@@ -137,9 +139,8 @@ func dialIn(ctx context.Context, namespace, network, addr string) (net.Conn, err
 	return d.conn, d.err
 }
 
-// Defragment drops the history of all objects, without which a file does not get smaller. Then it rewrites the file
-// of one etcd after the other, so that the others serve meanwhile, and ends the alarm NOSPACE where there is room
-// now.
+// Defragment drops the history of all objects, without which a file does not get smaller. Then it rewrites the file of
+// one etcd after the other, since an etcd does not answer meanwhile. At last it disarms the alarm NOSPACE.
 func Defragment(ctx context.Context, etcds []API, out io.Writer) error {
 	for i, e := range etcds {
 		before, err := e.status(ctx)
@@ -192,14 +193,14 @@ func disarm(ctx context.Context, etcds []API, out io.Writer) error {
 	return nil
 }
 
-// etcdPatience bounds how long a look at the etcds takes.
+// etcdPatience bounds a look at all etcds.
 const etcdPatience = 2 * time.Second
 
 // Full returns an error for each etcd that is full, with what to do.
 func Full(ctx context.Context, c plan.Config) (full []error) {
 	etcds, err := Of(c)
 	if err != nil {
-		return nil // a component that has no certificates does not run, which is told elsewhere
+		return nil // without certificates etcd does not run, which other checks report
 	}
 	ctx, cancel := context.WithTimeout(ctx, etcdPatience)
 	defer cancel()

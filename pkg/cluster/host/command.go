@@ -11,11 +11,11 @@ import (
 // IP runs iproute2's ip with the arguments.
 func IP(ctx context.Context, args ...string) error { return Run(ctx, "", "ip", args...) }
 
-// NFT has nft apply a script, which it does whole or not at all.
+// NFT makes nft apply a script, as a whole or not at all.
 func NFT(ctx context.Context, script string) error { return Run(ctx, script, "nft", "-f", "-") }
 
 // Run runs a program with stdin as its standard input and waits for its end. The error has the command line and all
-// that the program printed: these programs say on either stream what was wrong.
+// output: these programs write errors to either stream.
 func Run(ctx context.Context, stdin, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdin = strings.NewReader(stdin)

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// NewSuffix is the suffix of a file that WriteFile is still writing. A file of that name is left by a write that was
-// cut short.
+// NewSuffix is the suffix of a file that WriteFile is still writing. A write that was interrupted leaves it.
 const NewSuffix = ".new"
 
 // WriteFile replaces the file at path, which only root may read, and makes its directory if need be. The file is
@@ -28,7 +27,7 @@ func WriteFile(path string, data []byte) error {
 	return nil
 }
 
-// IgnoreMissing returns err unless it says that a file does not exist: what is to be removed may be gone already.
+// IgnoreMissing returns err unless it says that a file does not exist: a file to be removed may have gone already.
 func IgnoreMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

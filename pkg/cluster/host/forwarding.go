@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Forwarding switches a setting of the kernel on while a cluster of this machine needs it. When the last one goes,
-// the setting gets its earlier value back. The record of that is a file that a reboot removes, as a reboot resets the
-// setting.
+// Forwarding switches a setting of the kernel on while a cluster of this machine needs it. When the last one goes, the
+// setting gets its earlier value back. The record of that is a file in /run: a reboot removes it, and resets the
+// setting, too.
 type Forwarding struct {
 	setting string // the kernel's file: "0" or "1"
 	record  string // one for each network namespace, as the setting is
-	lock    string // stays, or two could hold locks of files of one name
+	lock    string // never removed: two processes could hold locks of two files of one name
 }
 
 // forwardingRecord is the record's content, as JSON.

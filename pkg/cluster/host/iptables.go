@@ -18,9 +18,9 @@ func forwardRules(link string) [][]string {
 	}
 }
 
-// OpenForward adds the rules for link where the host's iptables drops by default what it forwards, as Docker and ufw
-// set it up. A packet must pass every table: accepting it in a table of our own would not help there. Others may
-// begin connections to link only if others is set.
+// OpenForward adds the rules for link if the host's iptables drops forwarded packets by default, as Docker and ufw set
+// it up. A packet must pass every table, so accepting it in a table of our own would not help. Others may begin
+// connections to link only if others is set.
 func OpenForward(ctx context.Context, link string, others bool) error {
 	if !strings.Contains(ForwardChain(ctx), "-P FORWARD DROP") {
 		return nil
@@ -61,6 +61,8 @@ func ForwardChain(ctx context.Context) string {
 	return string(out)
 }
 
+// iptables applies a verb to a rule of the chain FORWARD. -w waits for the lock that other programs hold while they
+// change rules.
 func iptables(ctx context.Context, verb string, rule []string) error {
 	return Run(ctx, "", "iptables", append([]string{"-w", verb, "FORWARD"}, rule...)...)
 }

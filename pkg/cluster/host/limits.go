@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// RaiseInotifyLimits gives several nodes on one machine enough inotify instances and watches: each containerd,
-// kubelet and most controllers in pods have some. It lowers neither.
+// RaiseInotifyLimits raises the limits of inotify instances and watches so that several nodes fit on one machine: each
+// containerd, each kubelet and most controllers in pods use some. It never lowers a limit.
 func RaiseInotifyLimits() error {
 	var errs []error
 	for path, least := range map[string]int{"max_user_instances": 1024, "max_user_watches": 524288} {

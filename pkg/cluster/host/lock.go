@@ -31,7 +31,7 @@ func TryLock(path string) (*os.File, error) {
 
 // Lock is TryLock that waits for the lock until ctx ends.
 func Lock(ctx context.Context, path string) (f *os.File, err error) {
-	// flock(2) cannot be interrupted by a context, so the lock is asked for again and again.
+	// A context cannot interrupt flock(2), so Lock tries again and again.
 	err = Poll(ctx, 20*time.Millisecond, func() (bool, error) {
 		f, err = TryLock(path)
 		if errors.Is(err, ErrLocked) {

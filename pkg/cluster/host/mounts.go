@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// UnmountBelow detaches everything that is mounted below dir, so that removing dir reaches nothing else.
+// UnmountBelow detaches everything that is mounted below dir. Otherwise the removal of dir would delete the files of
+// others.
 func UnmountBelow(dir string) error {
 	mounts, err := MountsBelow(dir)
 	if err != nil {
@@ -18,7 +19,7 @@ func UnmountBelow(dir string) error {
 	}
 	var errs []error
 	for i := len(mounts) - 1; i >= 0; i-- { // a later one may be inside an earlier one
-		// It went with another.
+		// EINVAL: it went together with another one.
 		if err := unix.Unmount(mounts[i], unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
 			errs = append(errs, fmt.Errorf("unmount %s: %w", mounts[i], err))
 		}

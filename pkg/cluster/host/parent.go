@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DieWithParent has the kernel kill this process when its parent ends, even a parent outside its PID namespace.
+// DieWithParent makes the kernel kill this process when its parent ends, even a parent outside its PID namespace.
 //
 // The setting belongs to the calling thread. A parent that asks for it at fork sets it on the first thread, and it is
 // lost when another thread calls exec. So the caller asks again, on the locked thread that will call exec. line is an

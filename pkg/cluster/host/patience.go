@@ -19,9 +19,8 @@ type patience struct {
 // patienceKey is the key of a context's *patience.
 type patienceKey struct{}
 
-// WithPatience returns a context that ends when nothing has progressed for atMost: no step was done, no process
-// began, no node came nearer to
-// being Ready.
+// WithPatience returns a context that ends when nothing has progressed for atMost: no step was done, no process began,
+// no node came nearer to being Ready.
 func WithPatience(ctx context.Context, atMost time.Duration) (context.Context, context.CancelFunc) {
 	ctx, fail := context.WithCancelCause(ctx)
 	p := &patience{atMost: atMost, seen: map[string]bool{}}

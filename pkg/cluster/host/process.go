@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Usage is what a process uses of the machine.
+// Usage is a process's use of the machine.
 type Usage struct {
 	RSS int64         // resident memory in bytes
 	CPU time.Duration // of all its threads since it began
@@ -18,14 +18,14 @@ type Usage struct {
 // clockTick is the unit of times in proc_pid_stat(5): USER_HZ, which is 100 on every architecture that Go supports.
 const clockTick = 10 * time.Millisecond
 
-// ReadUsage reads what the process pid uses. proc is where the kernel shows processes.
+// ReadUsage reads the usage of the process pid. proc is where the kernel shows processes.
 func ReadUsage(proc string, pid int) (Usage, error) {
 	dir := filepath.Join(proc, strconv.Itoa(pid))
 	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
 	if err != nil {
 		return Usage{}, err
 	}
-	// After the name, from the state on.
+	// The fields after the name, which may have spaces and parentheses itself: the first is the state.
 	_, rest, _ := strings.Cut(string(stat[max(0, strings.LastIndexByte(string(stat), ')')):]), " ")
 	fields := strings.Fields(rest)
 	const user, system, resident = 11, 12, 21

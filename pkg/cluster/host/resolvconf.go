@@ -44,7 +44,7 @@ func ReadResolvConf(path string) (ResolvConf, error) {
 			continue
 		}
 		if len(fields) > 1 {
-			if a, err := netip.ParseAddr(fields[1]); err == nil { // glibc passes over others, too
+			if a, err := netip.ParseAddr(fields[1]); err == nil { // glibc skips others, too
 				conf.Servers = append(conf.Servers, a)
 			}
 		}

@@ -141,6 +141,7 @@ func (d *Cluster) facts(ctx context.Context, token bootstraptoken.Token) (cluste
 	return f, nil
 }
 
+// clusterInfo reads the cluster's description, which everybody may read.
 func clusterInfo(ctx context.Context, client *http.Client, server string) (*corev1.ConfigMap, error) {
 	return readConfigMap(ctx, client, server, "kube-public/configmaps/"+bootstraptoken.ClusterInfo, "")
 }

@@ -36,8 +36,8 @@ func WriteAll(c plan.Config) error {
 	return nil
 }
 
-// Of returns the configuration with which the identity called name reaches the API server. The administrator reaches
-// it by loopback: they are on the host, and may keep the file longer than the cluster lasts.
+// Of returns the configuration with which an identity reaches the API server. The administrator reaches it by loopback:
+// they are on the host, and may keep the file longer than the cluster lasts (plan.Config.LocalServer).
 func Of(c plan.Config, name string) (*clientcmdapi.Config, error) {
 	l := c.Layout()
 	var data [3][]byte

@@ -19,9 +19,9 @@ import (
 // cluster.
 const ownerExtension = "bonsai-data-dir"
 
-// Export writes the administrator's context into the user's kubeconfig ($KUBECONFIG's first file or ~/.kube/config)
-// and makes it the current one, as kind does. Then nobody but the file's owner may read it, unless c.KubeconfigMode
-// says otherwise. It warns on out if others could.
+// Export writes the administrator's context into the user's kubeconfig ($KUBECONFIG's first file or ~/.kube/config) and
+// makes it the current one, as kind does. Afterwards only the file's owner may read it, unless c.KubeconfigMode says
+// otherwise. It warns on out if others could read it before.
 func Export(ctx context.Context, c plan.Config, out io.Writer) error {
 	admin, err := Of(c, plan.Administrator)
 	if err != nil {
@@ -71,6 +71,7 @@ func Remove(ctx context.Context, c plan.Config) error {
 	return errors.Join(errs...)
 }
 
+// removeContextFrom removes the cluster's contexts from one file.
 func removeContextFrom(ctx context.Context, c plan.Config, file userFile) error {
 	return file.change(ctx, asItWas, func(k *clientcmdapi.Config) {
 		for own, of := range k.Contexts {

@@ -17,10 +17,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// userFile is a kubeconfig of the user's, and who the user is if root acts for another one.
+// userFile is a user's kubeconfig. If root acts for another user, the caller is that user.
 type userFile struct {
 	path   string
-	caller *sudoCaller // nil: who runs this program
+	caller *sudoCaller // nil: the user who runs this program
 }
 
 // sudoCaller is the user who ran this program by sudo.
@@ -30,14 +30,15 @@ type sudoCaller struct {
 	groups   []uint32
 }
 
-// userFileNow is the kubeconfig that contexts are written to: the first of $KUBECONFIG; by sudo that of its caller,
-// who runs kubectl without
-// sudo; or ~/.kube/config.
+// userFileNow returns the kubeconfig that contexts are written to: the first of $KUBECONFIG; under sudo the file of its
+// caller, who runs kubectl without sudo; or ~/.kube/config.
 func userFileNow() userFile { return chooseUserFile(os.Geteuid(), os.Getenv, user.LookupId) }
 
 // Check returns an error if the user's kubeconfig could not be written.
 func Check(ctx context.Context) error { return userFileNow().check(ctx) }
 
+// chooseUserFile is userFileNow with the process's environment as arguments. A $KUBECONFIG that sudo -E has passed on
+// is the caller's if the caller owns it; another one is root's.
 func chooseUserFile(euid int, getenv func(string) string, lookup func(uid string) (*user.User, error)) userFile {
 	own := userFile{path: clientcmd.NewDefaultPathOptions().GetDefaultFilename()}
 	caller, home := callerOf(euid, getenv, lookup)
@@ -52,8 +53,8 @@ func chooseUserFile(euid int, getenv func(string) string, lookup func(uid string
 	return own
 }
 
-// callerOf returns who called sudo, and the caller's home; nil for root, without sudo, and for a user whom this
-// machine does not know.
+// callerOf returns the user who called sudo, and that user's home. It returns nil for root, without sudo, and for a
+// user whom this machine does not know.
 func callerOf(euid int, getenv func(string) string, lookup func(uid string) (*user.User, error)) (caller *sudoCaller,
 	home string) {
 	uid := getenv("SUDO_UID")
@@ -79,7 +80,7 @@ func callerOf(euid int, getenv func(string) string, lookup func(uid string) (*us
 	return caller, u.HomeDir
 }
 
-// owns reports whether a file, or where there is none the directory that it would be made in, is the caller's.
+// owns reports whether the caller owns a file or, if it does not exist, the directory in which it would be made.
 func (s *sudoCaller) owns(path string) bool {
 	for {
 		info, err := os.Lstat(path)
@@ -94,9 +95,10 @@ func (s *sudoCaller) owns(path string) bool {
 	}
 }
 
-// as runs do with the caller's rights to files. What it makes belongs to the caller, and a link in the caller's home
-// leads root to no file that
-// the caller may not use. do must stay on this goroutine.
+// as runs do with the caller's rights to files. Whatever do makes belongs to the caller. A link in the caller's home
+// cannot lead root to a file that the caller may not use.
+//
+// The rights are those of one thread (setfsuid(2)), so do must stay on this goroutine.
 func (s *sudoCaller) as(do func() error) (err error) {
 	if s == nil {
 		return do()
@@ -114,8 +116,8 @@ func (s *sudoCaller) as(do func() error) (err error) {
 	uid, errUID := unix.SetfsuidRetUid(s.uid)
 	defer func() {
 		restored := errors.Join(unix.Setfsuid(uid), unix.Setfsgid(gid), setThreadGroups(groups))
-		// The calls succeed without effect where they are not allowed: a thread that did not get its rights back is
-		// not used again.
+		// The calls succeed without effect if they are not allowed. A thread that did not get its rights back stays
+		// locked, and so ends with this goroutine.
 		if now, _ := unix.SetfsuidRetUid(-1); now == uid && restored == nil {
 			runtime.UnlockOSThread()
 		}
@@ -137,7 +139,8 @@ func threadGroups() ([]uint32, error) {
 	return groups, err
 }
 
-// setThreadGroups sets the supplementary groups of this thread. Those of Go's libraries set them for all threads.
+// setThreadGroups sets the supplementary groups of this thread. The functions of Go's libraries set them for all
+// threads.
 func setThreadGroups(groups []uint32) error {
 	if _, _, err := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)),
 		uintptr(unsafe.Pointer(unsafe.SliceData(groups))), 0); err != 0 {

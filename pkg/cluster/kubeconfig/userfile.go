@@ -57,9 +57,8 @@ const ownerOnly fs.FileMode = 0o600
 // asItWas keeps the mode of a kubeconfig that gets no key.
 func asItWas(was fs.FileMode) fs.FileMode { return was }
 
-// change applies change to the file under client-go's lock, with its user's rights, and writes it only if that or
-// its mode changes. A file
-// that would be left with nothing in it is removed.
+// change applies change to the file under client-go's lock, with its user's rights. It writes the file only if its
+// content or its mode changes, and removes one in which nothing is left.
 func (f userFile) change(ctx context.Context, mode func(was fs.FileMode) fs.FileMode,
 	change func(*clientcmdapi.Config)) error {
 	unreadable := (*UnreadableError)(nil)
@@ -71,7 +70,7 @@ func (f userFile) change(ctx context.Context, mode func(was fs.FileMode) fs.File
 		if err != nil {
 			return err
 		}
-		k, _, err := f.changed(change) // others may have written meanwhile
+		k, _, err := f.changed(change) // read again: another program may have written before we had the lock
 		if err == nil {
 			err = writeUserKubeconfig(f.path, k, mode(modeOf(f.path)))
 		}
@@ -83,8 +82,8 @@ func (f userFile) change(ctx context.Context, mode func(was fs.FileMode) fs.File
 	return f.explain(err)
 }
 
-// check returns an error if the file cannot be written with the rights of who called sudo: found before a start, it
-// costs nothing.
+// check returns an error if the file cannot be written with the rights of the user who called sudo. A start finds that
+// out before it makes anything.
 func (f userFile) check(ctx context.Context) error {
 	if f.caller == nil || host.StatError(filepath.Dir(f.path)) != nil {
 		return nil
@@ -101,8 +100,8 @@ func (f userFile) check(ctx context.Context) error {
 	}))
 }
 
-// explain says what to do about a file or directory that who called sudo may not use, as one that an earlier command
-// made as root.
+// explain adds what to do if the user who called sudo may not use a file or directory, such as one that an earlier
+// command made as root.
 func (f userFile) explain(err error) error {
 	if f.caller == nil || !errors.Is(err, fs.ErrPermission) {
 		return err

@@ -16,11 +16,11 @@ import (
 	"bonsai/pkg/cluster/host"
 )
 
-// kubeconfigPatience is how long others may hold the kubeconfig's lock. They do so while they write one file.
+// kubeconfigPatience bounds the wait for the kubeconfig's lock. Other programs hold it while they write one file.
 const kubeconfigPatience = 5 * time.Second
 
-// lockKubeconfig waits for the lock that client-go takes to write a kubeconfig: a file beside it, which belongs to
-// whoever creates it.
+// lockKubeconfig waits for the lock that client-go takes to write a kubeconfig: a file beside it, which belongs to its
+// creator. A program that was killed leaves it, so the error says what to remove.
 func lockKubeconfig(ctx context.Context, path string, patience time.Duration) (unlock func() error, err error) {
 	lock := path + ".lock"
 	if err := os.MkdirAll(filepath.Dir(lock), 0o755); err != nil {
@@ -63,8 +63,8 @@ func writeUserKubeconfig(path string, k *clientcmdapi.Config, mode fs.FileMode) 
 	return nil
 }
 
-// replaceUserFile writes a user's file whole or not at all: it has contexts that nobody else knows, and the disk may
-// be full. It follows a link, and the file keeps its owner.
+// replaceUserFile writes a user's file whole or not at all: it may have contexts that are nowhere else, and the disk
+// may be full. It follows a link, and the file keeps its owner.
 func replaceUserFile(path string, data []byte, mode fs.FileMode) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target

@@ -13,13 +13,14 @@ import (
 	"bonsai/pkg/netdump"
 )
 
-// Home is the directory below which clusters have their data unless the user says otherwise.
+// Home is the directory below which clusters have their data unless the user chooses another place.
 type Home string
 
-// DefaultHome is the usual one.
+// DefaultHome is the home of a user who sets none.
 const DefaultHome Home = "/var/lib"
 
-// DataDir is where the cluster of that name has its data.
+// DataDir returns the usual place of a cluster's data. Named clusters are in a directory of their own, so that no name
+// can collide with another program's directory.
 func (h Home) DataDir(name string) string {
 	if name == plan.DefaultName {
 		return filepath.Join(string(h), plan.DefaultName)

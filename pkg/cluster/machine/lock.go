@@ -16,6 +16,7 @@ const lockFile = "/run/bonsai.lock"
 // file is closed, or this process has ended.
 func Lock(ctx context.Context) (*os.File, error) { return lock(ctx, lockFile) }
 
+// lock waits for the lock of the file at path.
 func lock(ctx context.Context, path string) (*os.File, error) {
 	f, err := host.Lock(ctx, path)
 	switch {

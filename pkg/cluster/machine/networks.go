@@ -11,8 +11,8 @@ import (
 	"bonsai/pkg/netdump"
 )
 
-// hostNetworks lists the addresses of the host and the routes of its main table, except what carries the cluster's own
-// mark.
+// hostNetworks lists the addresses of the host and the routes of its main table, except those that carry the cluster's
+// own mark: the link by its name, a route by its metric.
 func hostNetworks(c plan.Config) ([]plan.HostNetwork, error) {
 	links, err := netdump.Links()
 	if err != nil {
@@ -70,6 +70,7 @@ func hostNetworks(c plan.Config) ([]plan.HostNetwork, error) {
 	return found, nil
 }
 
+// linkNamed returns the link with that name, or nil.
 func linkNamed(links []netlink.Link, name string) netlink.Link {
 	for _, l := range links {
 		if l.Attrs().Name == name {
@@ -79,7 +80,7 @@ func linkNamed(links []netlink.Link, name string) netlink.Link {
 	return nil
 }
 
-// linkOwner names the cluster that a link belongs to, or else the link.
+// linkOwner names the cluster that a link belongs to, or else the link. Without a link the owner is this machine.
 func linkOwner(links []netlink.Link, l netlink.Link) string {
 	if l == nil {
 		return "this machine"

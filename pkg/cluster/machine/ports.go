@@ -83,8 +83,8 @@ func udpTaken(at netip.AddrPort) bool {
 	return errors.Is(err, syscall.EADDRINUSE)
 }
 
-// listeners returns the sockets, as links in /proc/*/fd name them, that listen on a port: the inodes in proc_net(5)'s
-// tables of the network namespace that this thread is in.
+// listeners returns the sockets that listen on a port, in the form of the links in /proc/*/fd: from the inodes in
+// proc_net(5)'s tables of the network namespace that this thread is in.
 func listeners(port int) map[string]bool {
 	const listening = "0A"
 	found := map[string]bool{}

@@ -10,17 +10,18 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// What a start needs below the data directory, in bytes: etcd, which allocates its log ahead, and logs; and per new
-// node the unpacked local images.
+// A start needs this much below the data directory, in bytes: clusterSpace for etcd, which allocates its log in
+// advance, and for logs; nodeSpace for the unpacked local images of each new node.
 const (
 	clusterSpace = 256 << 20
 	nodeSpace    = 256 << 20
 )
 
-// runningSpace is what a cluster that runs needs, in bytes: etcd's next piece of its log.
+// runningSpace is what a running cluster needs, in bytes: the next segment of etcd's log.
 const runningSpace = 64 << 20
 
-// CheckSpace returns an error unless the data directory can be written and has the room that a start needs.
+// CheckSpace returns an error unless the data directory can be written and has the room that a start needs. Nodes that
+// have started before have unpacked their images.
 func CheckSpace(c plan.Config) error {
 	dir := host.Existing(c.DataDir)
 	if err := host.TryWriting(dir); err != nil {

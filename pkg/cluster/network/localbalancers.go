@@ -213,8 +213,10 @@ func askHealth(ctx context.Context, nodes []netip.Addr, port int32) []netip.Addr
 	return out
 }
 
+// errUnhealthy is the answer of a node that has no endpoint of the Service.
 var errUnhealthy = errors.New("the node has no endpoint")
 
+// answersHealthy returns nil if the health check of a Service on a node answers 200.
 func answersHealthy(ctx context.Context, client *http.Client, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

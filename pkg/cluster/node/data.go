@@ -73,6 +73,7 @@ func (n *Config) holdData() (held heldData, err error) {
 	return held, nil
 }
 
+// close releases what is held. What was mounted stays.
 func (h heldData) close() error {
 	var errs []error
 	for _, fd := range h.dirs {

@@ -27,9 +27,9 @@ const (
 // run while containerd is down, since only that containerd could have continued.
 //
 //   - It kills a shim whose first task was never made, or that has no process of a container left. When containerd 1.6
-//     starts, it takes such a shim for a good one, forgets the sandbox, and leaves shim and directories for ever; after a
-//     dead shim it clears everything away. A shim that is still working is killed, too, because nothing waits for its
-//     answer. While a sandbox is in use its own process runs, so no exit code of a container is lost.
+//     starts, it takes such a shim for a good one, forgets the sandbox, and leaves shim and directories for ever;
+//     after a dead shim it clears everything away. A shim that is still working is killed, too, because nothing waits
+//     for its answer. While a sandbox is in use its own process runs, so no exit code of a container is lost.
 //   - It removes the directory of a task that no shim began to make; nothing can be mounted in it. containerd clears
 //     such a task away by means of a shim that wants to read the file runtime. That fails, and the directory would stay
 //     until the next start.

@@ -60,6 +60,7 @@ func (n *Config) holdMounts() (held heldMounts, err error) {
 	return held, nil
 }
 
+// close releases the sources. What was mounted stays.
 func (h heldMounts) close() error {
 	var errs []error
 	for _, m := range h {

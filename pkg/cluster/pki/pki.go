@@ -24,9 +24,9 @@ import (
 const (
 	caLifetime   = 10 * 365 * 24 * time.Hour
 	certLifetime = 365 * 24 * time.Hour
-	// renewBefore is how much of its life a certificate has left when the next start replaces it.
+	// renewBefore is the remaining life below which the next start replaces a certificate.
 	renewBefore = 30 * 24 * time.Hour
-	// backdated is how long before it was made a certificate begins to be valid: a clock that is put back by an hour
+	// backdated is the time by which a certificate is valid before it was made: setting the clock back by an hour
 	// breaks nothing.
 	backdated = 90 * time.Minute
 )
@@ -75,7 +75,7 @@ func Certificates(c plan.Config) []Certificate {
 				Names: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
 					"kubernetes.default.svc.cluster.local"},
 				IPs: m.IPs(server...)},
-			// What the API server may do on kubelets: the add-on kubelet-api.yaml.
+			// The add-on kubelet-api.yaml gives it its permissions on kubelets.
 			Certificate{Name: m.Of("apiserver-kubelet-client"), ca: "ca", User: "kube-apiserver-kubelet-client",
 				client: true},
 			Certificate{Name: m.Of("front-proxy-client"), ca: "front-proxy-ca", User: "front-proxy-client",
@@ -92,7 +92,7 @@ func Certificates(c plan.Config) []Certificate {
 			Certificate{Name: "kubelet-server-" + n, ca: "ca", User: "system:node:" + n,
 				groups: []string{"system:nodes"}, Server: true, Names: []string{n}, IPs: c.NodeIPs(node)},
 			Certificate{Name: "proxy-" + n, ca: "ca", User: "system:kube-proxy", client: true},
-			// What it may do: the add-on network.yaml.
+			// The add-on network.yaml gives it its permissions.
 			Certificate{Name: "network-" + n, ca: "ca", User: "bonsai:network", client: true})
 	}
 	return rows
@@ -121,8 +121,8 @@ func Make(c plan.Config, now time.Time) error {
 	return makeSigningKey(dir)
 }
 
-// checkClock returns an error if a certificate is not valid yet by this machine's clock: then no component would
-// trust another.
+// checkClock returns an error if a certificate is not valid yet by this machine's clock: then no component would trust
+// another.
 func checkClock(c plan.Config, now time.Time) error {
 	names := make([]string, 0, 32)
 	for _, a := range authorities {
@@ -187,7 +187,8 @@ func (row Certificate) make(dir string, now time.Time) error {
 	return sign(dir, row.Name, template, caCert, key, caKey)
 }
 
-// sign writes a certificate and its key. The key is first: a certificate without its key would be kept.
+// sign writes a certificate and its key. The key comes first: after a failure in between, a certificate without its key
+// would count as made.
 func sign(dir, name string, template, parent *x509.Certificate, key *ecdsa.PrivateKey, parentKey crypto.Signer) error {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
@@ -208,8 +209,8 @@ func sign(dir, name string, template, parent *x509.Certificate, key *ecdsa.Priva
 	return writePEM(filepath.Join(dir, name+".crt"), "CERTIFICATE", der)
 }
 
-// makeSigningKey makes the key pair of service-account tokens. It lives as long as the data directory, since tokens
-// outlive starts.
+// makeSigningKey makes the key pair of service-account tokens. It lives as long as the data directory, since tokens are
+// valid across starts. The private key comes last, because it is what a later start looks for.
 func makeSigningKey(dir string) error {
 	path := filepath.Join(dir, "sa.key")
 	if _, err := os.Stat(path); err == nil {
@@ -239,8 +240,8 @@ func fresh(path string, now time.Time) bool {
 	return err == nil && now.Add(renewBefore).Before(cert.NotAfter)
 }
 
-// isIn reports whether the certificate at path has the row's identity and addresses. An older one may have more
-// rights, or be of a time when the cluster was reached elsewhere.
+// isIn reports whether the certificate at path has the row's identity and addresses. An older one may have other
+// rights, or come from a time when the cluster had other addresses.
 func (row Certificate) isIn(path string) bool {
 	cert, err := ReadCertificate(path)
 	same := func(own netip.Addr, ip net.IP) bool { return ip.Equal(own.AsSlice()) }
@@ -271,6 +272,7 @@ func ReadCertificate(path string) (*x509.Certificate, error) {
 	return x509.ParseCertificate(block.Bytes)
 }
 
+// readPEM reads the first block of a PEM file.
 func readPEM(path string) (*pem.Block, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -283,6 +285,7 @@ func readPEM(path string) (*pem.Block, error) {
 	return block, nil
 }
 
+// writePEM writes a file that only root may read.
 func writePEM(path, kind string, der []byte) error {
 	return host.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }

@@ -122,6 +122,7 @@ func Difference(is, wanted Config) string {
 	return strings.Join(changes, "; ")
 }
 
+// orNone returns the value as a message shows it.
 func orNone(value string) string {
 	if value == "" {
 		return "none"
@@ -138,6 +139,7 @@ func pairs[V any](m map[string]V) string {
 	return strings.Join(all, " ")
 }
 
+// words writes a list with spaces, in its order.
 func words[T fmt.Stringer](list []T) string {
 	var all []string
 	for _, one := range list {

@@ -15,10 +15,9 @@ import (
 // Parts are the parts of the data directory that a snapshot has: all but logs, what runs, and snapshots.
 var Parts = [...]string{"cluster.json", "pki", "kubeconfig", "etcd", "nodes"}
 
-// A restoration copies a snapshot to the directory restoring below the data directory, and renames that to restored
-// when all of it is there.
-// From then on the cluster's state is what restored has and, of parts that it has not any more, what is in place
-// (finishRestoration).
+// A restoration copies a snapshot to the directory Restoring below the data directory, and renames that to Restored
+// when all of it is there. From then on the cluster's state is what Restored has and, for parts that it no longer has,
+// what is in place (Finish).
 const (
 	Restoring = "restoring"
 	Restored  = "restored"
@@ -27,8 +26,8 @@ const (
 // PartialSuffix is the suffix of a snapshot that is being saved. No snapshot's name has a dot.
 const PartialSuffix = ".partial"
 
-// RemovePartial removes what killed saves left in the directory of snapshots. No save goes on meanwhile: whoever
-// saves holds the machine's lock.
+// RemovePartial removes what killed saves left in the directory of snapshots. The caller holds the machine's lock, so
+// no other save is going on.
 func RemovePartial(snapshots string) error {
 	entries, err := os.ReadDir(snapshots)
 	errs := []error{host.IgnoreMissing(err)}
@@ -74,13 +73,13 @@ func Finish(dir string) error {
 	return os.RemoveAll(next)
 }
 
-// linked are directories whose files are never written again once a cluster has been started again: containerd names
-// blobs by their content, and writes only in the layers of containers that it makes later. So their files are shared
-// by hard links and not copied.
+// linked matches the directories whose files are never written again once a cluster has been restarted: containerd
+// names blobs by their content, and writes only in the layers of containers that it makes later. A snapshot shares
+// these files by hard links.
 var linked = regexp.MustCompile(
 	`/lib/containerd/(io\.containerd\.content\.v1\.content/blobs|io\.containerd\.snapshotter\.v1\.[^/]+/snapshots)$`)
 
-// opened are the directories on the way to the linked ones.
+// opened matches the directories on the way to the linked ones.
 var opened = regexp.MustCompile(
 	`^nodes(/[^/]+(/lib(/containerd(/io\.containerd\.(content|snapshotter)\.v1\.[^/]+)?)?)?)?$`)
 
@@ -100,6 +99,8 @@ func Copy(ctx context.Context, from, to string) error {
 	return nil
 }
 
+// copyPart copies one part of the data directory, or links it if its files are never written again. It opens the
+// directories above such files and makes them itself.
 func copyPart(ctx context.Context, from, to, part string) error {
 	source, target := filepath.Join(from, part), filepath.Join(to, part)
 	how := []string{"-a", "--reflink=auto"}

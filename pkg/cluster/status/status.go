@@ -152,6 +152,7 @@ func askNodes(ctx context.Context, c plan.Config) ([]nodeState, error) {
 	return states, nil
 }
 
+// printNodes prints the nodes with their pods.
 func printNodes(out io.Writer, nodes []nodeState, now time.Time) error {
 	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
 	fmt.Fprintln(w, "NODE\tSTATUS\tAGE\tPODS\tADDRESS\tVERSION\tRUNTIME")

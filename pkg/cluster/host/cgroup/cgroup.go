@@ -17,8 +17,8 @@ import (
 	"bonsai/pkg/cluster/host"
 )
 
-// Root is where the hierarchies are mounted. The trees of clusters are there or, on v2, in a group that systemd has
-// delegated.
+// Root is where the hierarchies are mounted. The trees of clusters are directly below it or, on v2, in a group that
+// systemd has delegated.
 const Root = "/sys/fs/cgroup"
 
 // IsUnified reports whether the machine has cgroup v2 only.
@@ -49,7 +49,7 @@ func Hierarchies() ([]string, error) {
 
 // Groups are the control groups of one cluster: a tree in each hierarchy. A path of "" is the whole tree.
 type Groups struct {
-	Trees   []string // the directories of the trees' roots, which are called as the cluster's mark
+	Trees   []string // the directories of the trees' roots; their names are the cluster's mark
 	Unified bool     // cgroup v2
 }
 
@@ -68,7 +68,7 @@ func Find(mark string) (Groups, error) {
 	return g, err
 }
 
-// Below returns the groups for a life of the cluster that begins. On v2 they are below the group parent.
+// Below returns the groups for a life of the cluster that is about to begin. On v2 they are below the group parent.
 func Below(parent, mark string) (Groups, error) {
 	if IsUnified() {
 		return Groups{Trees: []string{filepath.Join(parent, mark)}, Unified: true}, nil
@@ -76,8 +76,8 @@ func Below(parent, mark string) (Groups, error) {
 	return Find(mark)
 }
 
-// TreesBelow returns the groups called mark at root and below. It does not look into the groups of clusters, this
-// one's or others': pods may have groups of any name there.
+// TreesBelow returns the groups with the name mark at root and below. It does not look into the groups of clusters,
+// neither this one's nor others': pods may make groups of any name there.
 func TreesBelow(root, mark string) ([]string, error) {
 	var trees []string
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -105,7 +105,7 @@ func isAlike(name, mark string) bool {
 	return len(name) == len(mark) && strings.HasPrefix(name, mark[:strings.LastIndexByte(mark, '-')+1])
 }
 
-// Make makes the group at path in every tree. On v1 a new cpuset is empty and would take no process, so it is filled
+// Make makes the group at path in every tree. On v1 a new cpuset is empty and would accept no process, so Make fills it
 // from its parent.
 func (g Groups) Make(path string) error {
 	for _, tree := range g.Trees {
@@ -127,7 +127,8 @@ func (g Groups) Make(path string) error {
 	return nil
 }
 
-// HandDown gives the trees, on v2, the controllers that their parents have. No process may be in the parents then.
+// HandDown gives the trees, on v2, the controllers that their parents have. The kernel refuses that while a process is
+// in one of the parents.
 func (g Groups) HandDown() error {
 	if !g.Unified {
 		return nil
@@ -140,9 +141,9 @@ func (g Groups) HandDown() error {
 	return nil
 }
 
-// Renew replaces the group at path with an empty one within patience, and kills what is in it. On v2 a group that has
-// handed its controllers down, as a node's does for its pods, takes no process any more: the next life of the node
-// needs another group.
+// Renew replaces the group at path with an empty one within patience, and kills the processes in it. On v2 a group that
+// has handed its controllers down, as a node's does for its pods, accepts no process any more: the next life of the
+// node needs a new group.
 func (g Groups) Renew(ctx context.Context, path string, patience time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience,
 		fmt.Errorf("the cgroup %s has processes that do not die within %s of SIGKILL", path, patience))
@@ -226,7 +227,7 @@ func (g Groups) Processes(path string) ([]int, error) {
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// RetryBusy is how often processes are killed again, and the removal of a busy group is tried again.
+// RetryBusy is the time between two attempts to kill processes or to remove a busy group.
 const RetryBusy = 10 * time.Millisecond
 
 // KillPatience bounds the kernel's time to end killed processes and to empty their groups.

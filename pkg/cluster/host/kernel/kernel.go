@@ -37,9 +37,9 @@ func LoadModule(ctx context.Context, module string) error {
 	return host.Run(ctx, "", "modprobe", module)
 }
 
-// Check tries every feature and has load load the modules of those that are missing, in order. It returns an error
-// for each feature that is still missing. The kernel itself loads modules of packet rules, links and file systems
-// when they are used, but nobody loads br_netfilter.
+// Check tries every feature, and calls load with the modules of those that are missing, in order. It returns an error
+// for each feature that is still missing. The kernel itself loads modules of packet rules, links and file systems when
+// they are first used. br_netfilter is different: it only has settings, which nothing can use before it is loaded.
 func Check(ctx context.Context, groups []Group, load func(ctx context.Context, module string) error) error {
 	var errs []error
 	for _, g := range groups {
@@ -203,6 +203,7 @@ func inFreshNetwork(ctx context.Context, script string, program ...string) error
 	return nil
 }
 
+// firstLine returns the first line of a program's output, for an error.
 func firstLine(out []byte) []byte {
 	line, _, _ := bytes.Cut(bytes.TrimSpace(out), []byte("\n"))
 	return line

@@ -120,6 +120,7 @@ func (f fileNode) fill(n *plan.Node, p *problems, i int) {
 	}
 }
 
+// fill sets the networks of c. A subnet that is left out stays c's: an existing cluster cannot change it.
 func (f fileNetworking) fill(c *plan.Config, p *problems) {
 	c.IPFamily = plan.IPv4
 	if f.IPFamily != "" {

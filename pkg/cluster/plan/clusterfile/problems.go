@@ -15,6 +15,7 @@ type problems struct {
 	errs []error
 }
 
+// check adds err, unless it is nil, as the problem of the field at path.
 func (p *problems) check(err error, path ...any) {
 	if err != nil {
 		p.add(err.Error(), path...)

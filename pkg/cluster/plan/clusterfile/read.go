@@ -39,29 +39,34 @@ type file struct {
 	Addons          map[string]bool              `yaml:"addons"`
 }
 
+// fileNode is one node. Its place in the list is its number.
 type fileNode struct {
 	Labels map[string]string `yaml:"labels"`
 	Taints []fileTaint       `yaml:"taints"`
 	Mounts []fileMount       `yaml:"mounts"`
 }
 
+// fileTaint is a taint of a node, as in the API.
 type fileTaint struct {
 	Key    string `yaml:"key"`
 	Value  string `yaml:"value"`
 	Effect string `yaml:"effect"`
 }
 
+// fileMount has the fields of plan.Mount, so that one converts to the other.
 type fileMount struct {
 	HostPath string `yaml:"hostPath"`
 	NodePath string `yaml:"nodePath"`
 	ReadOnly bool   `yaml:"readOnly"`
 }
 
+// fileMirror has the fields of plan.Mirror, in the same way.
 type fileMirror struct {
 	Registry string `yaml:"registry"`
 	URL      string `yaml:"url"`
 }
 
+// filePortMapping is a published node port.
 type filePortMapping struct {
 	ListenAddress string `yaml:"listenAddress"`
 	HostPort      int    `yaml:"hostPort"`
@@ -69,6 +74,7 @@ type filePortMapping struct {
 	Protocol      string `yaml:"protocol"`
 }
 
+// fileNetworking has the settings of the cluster's networks. Egress is a pointer because its default is true.
 type fileNetworking struct {
 	IPFamily      string `yaml:"ipFamily"`
 	NodeSubnet    string `yaml:"nodeSubnet"`

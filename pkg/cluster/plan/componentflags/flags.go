@@ -40,6 +40,7 @@ func GatesField(gates map[string]bool) string {
 	return "featureGates: {" + joinGates(gates, ": ", ", ") + "}\n"
 }
 
+// joinGates writes the gates in the order of their names.
 func joinGates(gates map[string]bool, equals, comma string) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
