@@ -22,10 +22,10 @@ import (
 	"bonsai/pkg/zpages"
 )
 
-// families are the names of address families in metrics and answers, in the order in which the backends stand.
+// families are the names of address families in metrics and answers, in the order of the backends.
 var families = [...]string{"IPv4", "IPv6"}
 
-// familyName is that of addresses of IPv6, or of the others.
+// familyName returns the name of a family.
 func familyName(six bool) string {
 	if six {
 		return families[1]
@@ -33,7 +33,8 @@ func familyName(six bool) string {
 	return families[0]
 }
 
-// health is what load balancers and people ask the proxy: whether the rules of each family are written.
+// health answers load balancers and people: whether the rules of each family are written. A node that fails is taken
+// out of load balancers, so it may only fail if it really cannot serve.
 type health struct {
 	grace   time.Duration
 	leaving func() bool
@@ -44,18 +45,18 @@ type health struct {
 	rounds []rounds // by family
 }
 
-// rounds are when rules of a family were written.
+// rounds are the times of a family's rounds.
 type rounds struct {
 	last    time.Time // of a success; zero before the first
 	pending time.Time // since when something waits to be written; zero while nothing does
 }
 
-// newHealth returns a health of n families that forgives rounds that fail or do not end for twice the resync period.
+// newHealth returns the health of n families. It tolerates rounds that fail or do not end for twice the resync period.
 func newHealth(n int, resync time.Duration, m *metrics, leaving func() bool, now func() time.Time) *health {
 	return &health{grace: 2 * resync, leaving: leaving, now: now, metrics: m, rounds: make([]rounds, n)}
 }
 
-// begin notes that a round of a family begins.
+// begin records that a round of a family begins.
 func (h *health) begin(i int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -99,7 +100,7 @@ type answer struct {
 	Status      map[string]family `json:"status"`
 }
 
-// answer is set healthy once the rules of all families were written and nothing waits for long.
+// answer returns the answer: healthy once the rules of all families were written and nothing has waited for long.
 func (h *health) answer() answer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -120,10 +121,11 @@ func (h *health) answer() answer {
 	return out
 }
 
-// ok is whether the answer is healthy.
+// ok reports whether the answer is healthy.
 func (h *health) ok() bool { return h.answer().Healthy }
 
-// ServeHTTP answers /healthz, which also says no while the node is being deleted, and /livez, which does not.
+// ServeHTTP answers /healthz and /livez. /healthz also fails while the node is being deleted, so that load balancers
+// drain it; /livez does not, because a restart of the proxy would not help.
 func (h *health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, asked := h.answer(), h.metrics.livez
 	if r.URL.Path == "/healthz" {

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// settle lets the slices of a service join the service itself.
+	// settle is how long the slices of a service may follow the service itself and still share its round.
 	settle = 15 * time.Millisecond
 	// gcPercent trades a little CPU at changes for a small idle process.
 	gcPercent = 40
@@ -82,7 +82,7 @@ func run(ctx context.Context, s *settings, pages *zpages.Config, log *slog.Logge
 	return g.Wait()
 }
 
-// backends are the rules that a round writes, in the order of families; m hears of the rounds.
+// backends returns the writers of rules, in the order of families; m receives the results of their rounds.
 func (s *settings) backends(m *metrics, log *slog.Logger) ([]proxy.Backend, error) {
 	all := []bool{false}
 	if s.six() {
@@ -99,7 +99,7 @@ func (s *settings) backends(m *metrics, log *slog.Logger) ([]proxy.Backend, erro
 	return s.addressed(out), nil
 }
 
-// backend is the rules of one family.
+// backend returns the writer of one family's rules.
 func (s *settings) backend(six bool, m *metrics, log *slog.Logger) (proxy.Backend, error) {
 	if s.mode == modeIPTables {
 		return iptables.Open(six, iptables.Config{
@@ -127,8 +127,8 @@ func (s *settings) removeOtherMode(ctx context.Context) error {
 // serveAgain is how long a server that failed waits; upstream's.
 const serveAgain = 5 * time.Second
 
-// keepServing runs a server until ctx ends. One that fails is tried again, since others may hold its port for a while,
-// unless that is to end the process.
+// keepServing runs a server until ctx ends. A server that fails is started again, because another process may hold its
+// port for a while, unless a failure is to end the process.
 func (s *settings) keepServing(ctx context.Context, run func() error, log *slog.Logger) error {
 	for {
 		err := run()
@@ -144,7 +144,8 @@ func (s *settings) keepServing(ctx context.Context, run func() error, log *slog.
 	}
 }
 
-// setOOMScore says whom the kernel kills for want of memory. Less than before takes the capability CAP_SYS_RESOURCE.
+// setOOMScore sets how soon the kernel kills the proxy when memory runs out. A lower value than before needs the
+// capability CAP_SYS_RESOURCE.
 func (s *settings) setOOMScore() error {
 	if s.oomScoreAdj == nil {
 		return nil
@@ -152,17 +153,17 @@ func (s *settings) setOOMScore() error {
 	return os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(int(*s.oomScoreAdj))), 0)
 }
 
-// six reports whether the cluster has addresses of IPv6.
+// six reports whether the cluster has IPv6 addresses.
 func (s *settings) six() bool {
 	return slices.ContainsFunc(s.clusterCIDRs, func(p netip.Prefix) bool { return p.Addr().Is6() })
 }
 
-// extras are written after the rules and do not count for health.
+// extras returns the backends that run after the rules and do not count for health.
 func (s *settings) extras(alive func() bool, log *slog.Logger) []proxy.Backend {
 	return s.addressed([]proxy.Backend{conntrack.New(s.takeNodePorts), healthcheck.New(alive, log)})
 }
 
-// takeNodePorts are the machine's addresses at which the rules take node ports; own are the node's.
+// takeNodePorts returns the machine's addresses that take node ports; own are the node's.
 func (s *settings) takeNodePorts(own []netip.Addr) ([]netip.Addr, error) {
 	if s.primaryNodePorts {
 		return own, nil

@@ -23,15 +23,15 @@ import (
 	"bonsai/pkg/kubelet/server"
 )
 
-// identity is who the kubelet is to the API server, and what keeps it so.
+// identity is the kubelet's connection to the API server, and what keeps its certificate valid.
 type identity struct {
 	connection *rest.Config
 	// certificates renews the client certificate; nil: nothing does.
 	certificates *certificate.Manager
 }
 
-// connect makes the connection to the API server. A node that has nothing but a bootstrap kubeconfig gets its client
-// certificate first, for which it waits.
+// connect makes the connection to the API server. A node that has only a bootstrap kubeconfig requests its client
+// certificate first, and waits until it is signed.
 func connect(ctx context.Context, s *settings, node string, registry prometheus.Registerer,
 	log *slog.Logger) (*identity, error) {
 	store := certificate.Store{Dir: filepath.Clean(s.certDir), Prefix: "kubelet-client"}
@@ -66,8 +66,9 @@ func connect(ctx context.Context, s *settings, node string, registry prometheus.
 	return rotating(config, store, bootstrap, node, certificate.NewClientMetrics(registry), log)
 }
 
-// rotating makes a connection whose client certificate is renewed. An identity that has expired is renewed with the
-// bootstrap's, if there is one.
+// rotating makes a connection whose client certificate is renewed. If the certificate has expired, the bootstrap
+// credentials, if there are any, are used to renew it. A renewal closes all connections: they would keep the old
+// identity.
 func rotating(config *rest.Config, store certificate.Store, bootstrap *kubeclient.Client, node string,
 	m *certificate.Metrics, log *slog.Logger) (*identity, error) {
 	if err := rest.LoadTLSFiles(config); err != nil {
@@ -103,8 +104,8 @@ func rotating(config *rest.Config, store certificate.Store, bootstrap *kubeclien
 	return &identity{connection: connection, certificates: certificates}, err
 }
 
-// servingCertificates keeps the certificate that the kubelet serves with, which the API server's signer signs
-// (serverTLSBootstrap). changed is notified when the addresses may have changed.
+// servingCertificates renews the kubelet's serving certificate, which the API server's signer signs
+// (serverTLSBootstrap). changed is notified when the node's addresses may have changed.
 func servingCertificates(s *settings, api *kubeclient.Client, node string, addresses func() []corev1.NodeAddress,
 	changed notify.Signal,
 	registry prometheus.Registerer, log *slog.Logger) (*certificate.Manager, error) {

@@ -25,7 +25,8 @@ import (
 	"bonsai/pkg/kubelet/sysctl"
 )
 
-// config returns the kubelet's configuration by the settings.
+// config returns the kubelet's configuration from the settings. Most of its errors were found when the settings were
+// checked; those about the machine (memory, NUMA nodes) are found only here.
 func config(s *settings, apiserver *kubeclient.Client, name string, log *slog.Logger) (kubelet.Config, error) {
 	c := s.file
 	host, err := dns.Read(*c.ResolverConfig)
@@ -111,7 +112,7 @@ func config(s *settings, apiserver *kubeclient.Client, name string, log *slog.Lo
 	return cfg, nil
 }
 
-// nodeConfig returns how the Node is kept, by the settings.
+// nodeConfig returns the configuration of the Node from the settings and the machine.
 func nodeConfig(s *settings) (node.Config, error) {
 	c := s.file
 	ips, err := s.nodeIPs()

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// readConfigs reads the configuration file and, over it, the files *.conf of a directory in the order of their names;
-// either may be "" for none.
+// readConfigs reads the configuration file and then, over it, the files *.conf of a directory in the order of their
+// names; either may be "" for none.
 //
 // https://kubernetes.io/docs/reference/node/kubelet-config-directory-merging/
 func readConfigs(file, dir string) (*kubeletconfig.KubeletConfiguration, error) {
@@ -49,8 +49,7 @@ func readConfigs(file, dir string) (*kubeletconfig.KubeletConfiguration, error) 
 	return c, nil
 }
 
-// overlay puts fields over others: what has fields of its own is merged, all else, lists too, is replaced. Null says
-// nothing.
+// overlay puts fields over others. Objects are merged; everything else, lists too, is replaced. Null changes nothing.
 func overlay(over, fields map[string]any) {
 	for name, v := range fields {
 		inner, isMap := v.(map[string]any)
@@ -65,7 +64,8 @@ func overlay(over, fields map[string]any) {
 	}
 }
 
-// readConfig reads a KubeletConfiguration strictly and returns the fields that it sets.
+// readConfig reads a KubeletConfiguration strictly and returns the fields that it sets. It returns a map and not the
+// type, because only that distinguishes a field that is not set from one that is set to its zero value.
 func readConfig(path string) (map[string]any, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

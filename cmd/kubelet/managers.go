@@ -18,7 +18,7 @@ import (
 	"bonsai/pkg/kubelet/cm/cpu"
 )
 
-// managerOptions are the flags of how CPUs are given to containers, and how near to the other things that these get.
+// managerOptions are the flags of the CPU manager and of the topology manager.
 type managerOptions struct {
 	cpuPolicy, reservedCPUs       string
 	cpuOptions                    map[string]string
@@ -44,7 +44,7 @@ func (o *managerOptions) addFlags(fs *pflag.FlagSet) {
 		"A set of key=value Topology Manager policy options to use, to fine tune their behaviour. If not supplied, keep the default behaviour.")
 }
 
-// merge lets flags that are given win over the file, and fills in the defaults.
+// merge lets given flags win over the file, and fills in the defaults.
 func (o *managerOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfiguration) {
 	for flag, f := range map[string]struct {
 		to   *string
@@ -73,7 +73,7 @@ func (o *managerOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfig
 	}
 }
 
-// cpuSettings are how CPUs are given to containers.
+// cpuSettings returns the CPU manager's settings, and what is wrong with them.
 func cpuSettings(c *kubeletconfig.KubeletConfiguration) (cpu.Settings, error) {
 	s := cpu.Settings{Policy: c.CPUManagerPolicy, Period: c.CPUManagerReconcilePeriod.Duration}
 	var err error
@@ -100,8 +100,7 @@ func cpuSettings(c *kubeletconfig.KubeletConfiguration) (cpu.Settings, error) {
 	return s, nil
 }
 
-// topology is how near what containers get is to be to each other; most is how many NUMA nodes the machine may have for
-// that.
+// topology returns the topology manager's settings; most is the largest number of NUMA nodes for which they work.
 func topology(c *kubeletconfig.KubeletConfiguration) (t cm.Topology, most int, err error) {
 	t, most = cm.Topology{Policy: c.TopologyManagerPolicy,
 		PodScope: c.TopologyManagerScope == kubeletconfig.PodTopologyManagerScope}, cm.MaxNUMANodes
@@ -142,7 +141,7 @@ func checkManagers(c *kubeletconfig.KubeletConfiguration) error {
 	return errors.Join(cpuErr, topologyErr, memoryErr)
 }
 
-// reserveCPUs lets CPUs that are named as reserved replace the amount of CPU that is.
+// reserveCPUs replaces the reserved amount of CPU by the number of the CPUs that are reserved by name, if any are.
 func reserveCPUs(c *kubeletconfig.KubeletConfiguration, keep corev1.ResourceList) error {
 	named, err := cpuset.Parse(c.ReservedSystemCPUs)
 	if err == nil && !named.IsEmpty() {

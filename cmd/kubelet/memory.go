@@ -15,7 +15,7 @@ import (
 	"bonsai/pkg/kubelet/eviction/pressure"
 )
 
-// memoryOptions are the flags of how memory of NUMA nodes is given to containers.
+// memoryOptions are the flags of the memory manager.
 type memoryOptions struct {
 	policy   string
 	reserved []string
@@ -28,7 +28,7 @@ func (o *memoryOptions) addFlags(fs *pflag.FlagSet) {
 		"A comma separated list of memory reservations for NUMA nodes. (e.g. --reserved-memory 0:memory=1Gi,hugepages-1M=2Gi --reserved-memory 1:memory=2Gi). The total sum for each memory type should be equal to the sum of kube-reserved, system-reserved and eviction-threshold. See https://kubernetes.io/docs/tasks/administer-cluster/memory-manager/#reserved-memory-flag for more details.")
 }
 
-// merge lets flags that are given win over the file, and fills in the defaults.
+// merge lets given flags win over the file, and fills in the defaults.
 func (o *memoryOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfiguration) error {
 	if fs.Changed("memory-manager-policy") || c.MemoryManagerPolicy == "" {
 		c.MemoryManagerPolicy = o.policy
@@ -71,7 +71,7 @@ func parseReservation(text string) (kubeletconfig.MemoryReservation, error) {
 	return r, nil
 }
 
-// memorySettings are how memory is given to containers.
+// memorySettings returns the memory manager's settings, and what is wrong with them.
 func memorySettings(c *kubeletconfig.KubeletConfiguration) (memory.Settings, error) {
 	s := memory.Settings{Policy: c.MemoryManagerPolicy, Reserved: memory.Reserved{}}
 	if s.Policy != memory.None && s.Policy != memory.Static {
@@ -100,7 +100,8 @@ func memorySettings(c *kubeletconfig.KubeletConfiguration) (memory.Settings, err
 	return s, nil
 }
 
-// checkReserved checks that the memory reserved on NUMA nodes is what is kept of the whole machine.
+// checkReserved checks that the memory reserved on NUMA nodes is as much as is reserved on the whole machine: otherwise
+// pods could be admitted for which no node has room, or memory would lie idle.
 func checkReserved(c *kubeletconfig.KubeletConfiguration, s memory.Settings, capacity corev1.ResourceList) error {
 	if s.Policy != memory.Static {
 		return nil

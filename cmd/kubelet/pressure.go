@@ -16,7 +16,7 @@ import (
 	"bonsai/pkg/kubelet/eviction/pressure"
 )
 
-// pressureOptions are the flags of eviction and of what is kept from pods.
+// pressureOptions are the flags of eviction and of the resources that are kept from pods.
 type pressureOptions struct {
 	hard, soft, softGrace, minReclaim  map[string]string
 	transition                         time.Duration
@@ -51,7 +51,7 @@ func (o *pressureOptions) addFlags(fs *pflag.FlagSet) {
 		"A comma separated list of levels of node allocatable enforcement to be enforced by kubelet. Acceptable options are 'none', 'pods', 'system-reserved', 'system-reserved-compressible', 'kube-reserved' and 'kube-reserved-compressible'.")
 }
 
-// merge lets flags that are given win over the file, and fills in upstream's defaults.
+// merge lets given flags win over the file, and fills in upstream's defaults.
 func (o *pressureOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfiguration) {
 	for name, f := range map[string]struct {
 		to   *map[string]string
@@ -92,7 +92,7 @@ func (o *pressureOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfi
 	}
 }
 
-// evictionPolicy is when the kubelet evicts pods.
+// evictionPolicy returns when the kubelet evicts pods.
 func evictionPolicy(c *kubeletconfig.KubeletConfiguration) (pressure.Policy, error) {
 	thresholds, err := pressure.Parse(
 		pressure.Settings{Hard: c.EvictionHard, Soft: c.EvictionSoft, SoftGrace: c.EvictionSoftGracePeriod,
@@ -102,7 +102,7 @@ func evictionPolicy(c *kubeletconfig.KubeletConfiguration) (pressure.Policy, err
 		MaxPodGrace: time.Duration(c.EvictionMaxPodGracePeriod) * time.Second}, err
 }
 
-// What node allocatable may be enforced on (enforceNodeAllocatable): a cgroup's limits, or its share of CPU only
+// The values of enforceNodeAllocatable: what its limits are enforced on, fully or only as a share of CPU
 // ("compressible").
 const (
 	enforceNone             = "none"
@@ -151,8 +151,8 @@ func checkEnforced(c *kubeletconfig.KubeletConfiguration) error {
 	return errors.Join(errs...)
 }
 
-// podLimit is what all pods together are held to: what is not reserved, if that is enforced, else all. What eviction
-// keeps free they may use: who does is evicted.
+// podLimit returns the limit of all pods together: what is not reserved, if that is enforced, else everything. Pods may
+// use what eviction keeps free; the one that does is evicted.
 func podLimit(c *kubeletconfig.KubeletConfiguration, capacity, keep corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{corev1.ResourceCPU: capacity[corev1.ResourceCPU],
 		corev1.ResourceMemory: capacity[corev1.ResourceMemory]}
@@ -165,7 +165,7 @@ func podLimit(c *kubeletconfig.KubeletConfiguration, capacity, keep corev1.Resou
 	return out
 }
 
-// reservedCgroups are the cgroups that are held to what is reserved for them.
+// reservedCgroups returns the cgroups on which the reservations are enforced as limits.
 func reservedCgroups(c *kubeletconfig.KubeletConfiguration) ([]cgroup.Reserved, error) {
 	var out []cgroup.Reserved
 	for _, r := range []struct {
@@ -190,7 +190,7 @@ func reservedCgroups(c *kubeletconfig.KubeletConfiguration) ([]cgroup.Reserved, 
 	return out, nil
 }
 
-// kept is what is reserved for all that is not pods.
+// kept returns what is reserved for everything that is not a pod.
 func kept(c *kubeletconfig.KubeletConfiguration) (corev1.ResourceList, error) {
 	out, err := reserved("--kube-reserved", c.KubeReserved)
 	if err != nil {

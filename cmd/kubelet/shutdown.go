@@ -39,7 +39,7 @@ func checkShutdown(c *kubeletconfig.KubeletConfiguration) error {
 	return errors.Join(errs...)
 }
 
-// shutdownPeriods are what pods get for their end when the node goes down.
+// shutdownPeriods returns how long pods get for their end when the node goes down.
 func shutdownPeriods(c *kubeletconfig.KubeletConfiguration) []shutdown.Period {
 	if len(c.ShutdownGracePeriodByPodPriority) == 0 {
 		return shutdown.Periods(c.ShutdownGracePeriod.Duration, c.ShutdownGracePeriodCriticalPods.Duration)

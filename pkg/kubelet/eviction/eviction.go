@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	// period is how often the node is looked at; hurry is that while an evicted pod is being ended.
+	// period is how often the node is observed; hurry is that while an evicted pod is being ended.
 	period = 10 * time.Second
 	hurry  = time.Second
-	// patience is how long the end of an evicted pod is waited for before another one is evicted.
+	// patience is how long to wait for the end of an evicted pod before another one is evicted.
 	patience = 30 * time.Second
 )
 
-// Node is what is looked at and freed.
+// Node is the node that is observed and relieved.
 type Node interface {
-	// Observe is what is left of the node's means, and where what lies on its disks.
+	// Observe returns what is left of the node's resources, and which file systems the runtime uses.
 	Observe(ctx context.Context) (pressure.Observations, Disks, error)
 	// Reclaim returns the steps that free unused things that the signal is about, the cheapest first.
 	Reclaim(signal pressure.Signal, d Disks) []func(context.Context) error
@@ -36,9 +36,10 @@ type Node interface {
 	Use(ctx context.Context, pods []*corev1.Pod, signal pressure.Signal, d Disks) ([]pressure.Candidate, error)
 }
 
-// Disks tells where things lie that the runtime makes: on the file system of the kubelet's directory or on another one.
+// Disks says where the runtime keeps its files: on the file system of the kubelet's directory or on another one.
 type Disks struct {
-	// ImagesApart: images lie on another one; LayersApart: what containers write does, on that of the images.
+	// ImagesApart: images are on another one. LayersApart: writable layers are not on the kubelet's, but on that of the
+	// images.
 	ImagesApart, LayersApart bool
 }
 
@@ -50,7 +51,7 @@ type Config struct {
 	Ready func() bool
 	// Pods are those whose containers may run.
 	Pods func() []*corev1.Pod
-	// Evict ends a pod. It tells false if the pod is being ended already or has ended.
+	// Evict ends a pod. It returns false if the pod is being ended already or has ended.
 	Evict func(uid types.UID, why runtime.Ending) bool
 	// Evicted receives, for each eviction, its signal and the age of the observations that led to it.
 	Evicted func(signal pressure.Signal, age time.Duration)
@@ -66,12 +67,12 @@ type Config struct {
 	Log        *slog.Logger
 }
 
-// Manager watches the node.
+// Manager watches the node and relieves it. Only Run's goroutine uses its fields, so there is no lock.
 type Manager struct {
 	cfg Config
 
-	// state and leaving belong to Run. leaving is the pod that was evicted last, until it is gone, since when it was
-	// evicted.
+	// state is what the policy remembers between observations. leaving is the pod that was evicted last, until it is
+	// gone; since is when it was evicted.
 	state   pressure.State
 	leaving types.UID
 	since   time.Time
@@ -87,7 +88,7 @@ func New(cfg Config) (*Manager, error) {
 	return &Manager{cfg: cfg}, nil
 }
 
-// Run looks in periods until ctx ends.
+// Run observes the node in periods until ctx ends.
 func (m *Manager) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -108,7 +109,9 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 }
 
-// look observes, decides and acts once.
+// look observes, decides and acts once. The conditions are shown first, so that no further pods arrive. Then one
+// threshold, the most urgent, is acted on: unused things are freed step by step, with a new observation after each, and
+// only if that is not enough one pod is evicted.
 func (m *Manager) look(ctx context.Context) error {
 	begun := m.cfg.Now()
 	seen, disks, err := m.cfg.Node.Observe(ctx)
@@ -142,7 +145,7 @@ func (m *Manager) look(ctx context.Context) error {
 	return nil
 }
 
-// show takes the node's conditions.
+// show publishes the node's conditions.
 func (m *Manager) show(now []corev1.NodeConditionType) {
 	if m.cfg.Conditions.set(now) {
 		m.cfg.Log.Info("the node's conditions of pressure changed", "conditions", now)
@@ -150,8 +153,8 @@ func (m *Manager) show(now []corev1.NodeConditionType) {
 	}
 }
 
-// awaits reports whether the pod that was evicted last has not given back all yet, by which so much may become free
-// that no other has to go.
+// awaits reports whether the pod that was evicted last has not given back everything yet. What it frees may be enough,
+// and then no other pod has to go.
 func (m *Manager) awaits() bool {
 	if m.leaving != "" && !m.cfg.Gone(m.leaving) && m.cfg.Now().Sub(m.since) < patience {
 		return true
@@ -160,7 +163,7 @@ func (m *Manager) awaits() bool {
 	return false
 }
 
-// evict ends the first of the pods that may go.
+// evict ends the first of the ranked pods that can be ended. Critical pods are never evicted.
 func (m *Manager) evict(ctx context.Context, pods []*corev1.Pod, t pressure.Threshold, seen pressure.Observations,
 	disks Disks) error {
 	pods = slices.DeleteFunc(slices.Clone(pods), runtime.Critical)

@@ -15,22 +15,23 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Observer looks at the machine. Everything is required.
+// Observer observes the machine. Everything is required.
 type Observer struct {
-	// Root is where /proc is found, "/" but in tests.
+	// Root is where /proc is found, "/" except in tests.
 	Root string
 	// Dir is the kubelet's directory.
 	Dir string
-	// Filesystems tells where the runtime keeps what it makes.
+	// Filesystems returns where the runtime keeps its files.
 	Filesystems func(ctx context.Context) (runtime.Filesystems, error)
-	// Pods is what all pods together have of memory: the working set, and what is left of their limit; false: they have
-	// none.
+	// Pods returns the memory of all pods together: the working set, and what is left of their limit; false without a
+	// limit.
 	Pods func() (used, available int64, limited bool, err error)
-	// Memory is what the node has of it, and how much of that is its working set.
+	// Memory returns the node's memory, and how much of it is its working set.
 	Memory func() (capacity, used int64, err error)
 }
 
-// Observe is what is left now. What cannot be observed is left out, and told as an error.
+// Observe returns what is left now. What cannot be observed is left out and reported in the error: the caller decides
+// about the rest.
 func (o Observer) Observe(ctx context.Context) (pressure.Observations, Disks, error) {
 	seen := pressure.Observations{}
 	errs := []error{o.memory(seen), o.processes(seen)}
@@ -74,7 +75,7 @@ func (o Observer) disks(ctx context.Context, seen pressure.Observations) (d Disk
 	return Disks{ImagesApart: images != node, LayersApart: layers != node}, err
 }
 
-// device measures the file system of a directory, and tells which it is.
+// device measures the file system of a directory and returns its device number, which tells file systems apart.
 func device(dir string, seen pressure.Observations, signals ...pressure.Signal) (uint64, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
@@ -95,7 +96,7 @@ func device(dir string, seen pressure.Observations, signals ...pressure.Signal) 
 	return uint64(st.Dev), nil
 }
 
-// processes is how many more there may be.
+// processes observes how many more processes there may be: the lower of the kernel's two limits minus all threads.
 func (o Observer) processes(seen pressure.Observations) error {
 	most, err := o.number("sys/kernel/pid_max")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/cpuset"
 )
 
-// checkpoint is the content of the file cpu_manager_state, as other kubelets and tools read it.
+// checkpoint is the content of the file cpu_manager_state, in the format that other kubelets and tools read.
 type checkpoint struct {
 	PolicyName string `json:"policyName"`
 	// DefaultCPUSet are the CPUs that are shared.
@@ -23,7 +23,8 @@ type checkpoint struct {
 
 type sum uint64
 
-// sum is the checksum that a kubelet finds for it: of the text of its own types.
+// sum returns the checksum that Kubernetes' kubelet computes: it hashes the text of its own Go types, so ours are
+// renamed in it.
 func (c checkpoint) sum() sum {
 	c.Checksum = 0
 	h := fnv.New32a()
@@ -33,7 +34,7 @@ func (c checkpoint) sum() sum {
 	return sum(h.Sum32())
 }
 
-// save writes down who has what; m is locked.
+// save stores which containers have which CPUs. The caller holds mu.
 func (m *Manager) save() error {
 	c := checkpoint{PolicyName: m.cfg.Policy, Entries: map[string]map[string]string{}}
 	exclusive := 0
@@ -56,7 +57,7 @@ func (m *Manager) save() error {
 	return m.file.Write(data)
 }
 
-// load reads who had what.
+// load reads which containers had which CPUs. The messages tell the administrator how to go on; they are upstream's.
 func (m *Manager) load() error {
 	data, err := m.file.Read()
 	if err != nil || data == nil {

@@ -1,8 +1,8 @@
 // Package cpu gives containers CPUs that no other container runs on, the CPU manager
 // (https://kubernetes.io/docs/tasks/administer-cluster/cpu-management-policies/). With the static policy a container of
-// a Guaranteed pod that requests a whole number of CPUs gets that many for itself, chosen by a pure function (take.go)
-// when the pod is admitted; all other containers share the rest, which shrinks and grows while they run (reconcile.go).
-// With the policy none it does nothing. What pods have is kept on the disk.
+// a Guaranteed pod that requests a whole number of CPUs gets that many for itself; a pure function (take.go) chooses
+// them when the pod is admitted. All other containers share the rest, which shrinks and grows while they run
+// (reconcile.go). With the policy none the manager does nothing. What pods have is kept on the disk.
 package cpu
 
 import (
@@ -37,7 +37,7 @@ const (
 type Metrics interface {
 	// CPUsPinned counts a container that was to get CPUs of its own.
 	CPUsPinned(err error)
-	// CPUs tells how many CPUs are shared, and how many containers have for themselves.
+	// CPUs receives how many CPUs are shared, and how many containers have for themselves.
 	CPUs(shared, exclusive int)
 }
 
@@ -56,7 +56,7 @@ type Settings struct {
 // Config is what a Manager needs. Everything is required.
 type Config struct {
 	Settings
-	// RootDir is the kubelet's, where the file of what is given is.
+	// RootDir is the kubelet's directory, which has the state file.
 	RootDir string
 	Machine cm.Machine
 	Runtime Runtime
@@ -66,7 +66,7 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Manager knows who has which CPUs. It is safe for concurrent use.
+// Manager knows which container has which CPUs. It is safe for concurrent use; mu guards given.
 type Manager struct {
 	cfg      Config
 	file     cm.StateFile
@@ -78,7 +78,7 @@ type Manager struct {
 	given map[types.UID]map[string]cpuset.CPUSet
 }
 
-// Check tells what is wrong with the settings.
+// Check returns what is wrong with the settings.
 func (s Settings) Check() error {
 	switch {
 	case s.Policy != None && s.Policy != Static:
@@ -89,7 +89,8 @@ func (s Settings) Check() error {
 	return nil
 }
 
-// New reads what pods had before a restart of the kubelet. It fails if that was with another policy, or other CPUs.
+// New reads what pods had before a restart of the kubelet. It fails if that was under another policy or with other
+// CPUs: guessing would let two containers run on one CPU that each has for itself.
 func New(cfg Config) (*Manager, error) {
 	m := &Manager{cfg: cfg, file: cm.StateFile{Dir: cfg.RootDir, Name: "cpu_manager_state"},
 		all: cfg.Machine.Set(func(cm.CPU) bool {
@@ -120,7 +121,7 @@ func New(cfg Config) (*Manager, error) {
 	return m, m.save()
 }
 
-// shared are the CPUs of the containers that have none for themselves; m is locked.
+// shared returns the CPUs of the containers that have none for themselves. The caller holds mu.
 func (m *Manager) shared() cpuset.CPUSet {
 	out := m.all
 	for _, containers := range m.given {
@@ -134,7 +135,7 @@ func (m *Manager) shared() cpuset.CPUSet {
 	return out
 }
 
-// wants is how many CPUs a container is to get for itself.
+// wants returns how many CPUs a container is to get for itself, 0 for none.
 func (m *Manager) wants(pod *corev1.Pod, c *corev1.Container) int {
 	if m.cfg.Policy != Static || runtime.QOSClass(pod) != corev1.PodQOSGuaranteed ||
 		resourcehelper.IsPodLevelResourcesSet(pod) {
@@ -191,7 +192,7 @@ func (m *Manager) allocate(pod *corev1.Pod, c *corev1.Container, n int, near cm.
 	if free.Size() < n {
 		return fmt.Errorf("not enough cpus available to satisfy request: requested=%d, available=%d", n, free.Size())
 	}
-	// Those of init containers that have ended first, then those near to the nodes, then any.
+	// Take first those of init containers that have ended, then those near to the nodes, then any.
 	out := cpuset.New()
 	for _, from := range []cpuset.CPUSet{again, m.near(free, near), free} {
 		if m.cfg.fullPCPUsOnly {
@@ -209,7 +210,7 @@ func (m *Manager) allocate(pod *corev1.Pod, c *corev1.Container, n int, near cm.
 	return nil
 }
 
-// near are those of the free CPUs that are on the nodes; all if none are chosen.
+// near returns the free CPUs that are on the nodes; all of them if no nodes are chosen.
 func (m *Manager) near(free cpuset.CPUSet, nodes cm.Nodes) cpuset.CPUSet {
 	if nodes == 0 {
 		return free
@@ -217,7 +218,7 @@ func (m *Manager) near(free cpuset.CPUSet, nodes cm.Nodes) cpuset.CPUSet {
 	return free.Intersection(m.cfg.Machine.On(nodes))
 }
 
-// wholeCores are those of the CPUs whose core is among them with all its threads.
+// wholeCores returns those of the CPUs whose cores are in the set with all their threads.
 func (m *Manager) wholeCores(of cpuset.CPUSet) cpuset.CPUSet {
 	out := cpuset.New()
 	for _, core := range m.cfg.Machine.Group(m.all, byCore) {
@@ -251,7 +252,7 @@ func (m *Manager) reusable(pod *corev1.Pod, c *corev1.Container) cpuset.CPUSet {
 	return out
 }
 
-// Confirm implements cm.Allocator: what was given is kept.
+// Confirm implements cm.Allocator: it stores what was given, and lets Run take it away from the other containers.
 func (m *Manager) Confirm(_ context.Context, pod *corev1.Pod) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -291,7 +292,7 @@ func (m *Manager) Hints(pod *corev1.Pod, c *corev1.Container) map[string][]cm.Hi
 	return map[string][]cm.Hint{string(corev1.ResourceCPU): m.hints(n, free)}
 }
 
-// PodHints implements cm.Allocator: what all containers want that run at the same time.
+// PodHints implements cm.Allocator, for all containers that run at the same time.
 func (m *Manager) PodHints(pod *corev1.Pod) map[string][]cm.Hint {
 	beside, init := 0, 0
 	for i := range pod.Spec.InitContainers {
@@ -342,7 +343,7 @@ func (m *Manager) Container(pod *corev1.Pod, c *corev1.Container, o *runtime.Con
 	return nil
 }
 
-// cpus are those that a container may run on; "" for all, as with the policy none.
+// cpus returns the CPUs that a container may run on; "" for all, as with the policy none.
 func (m *Manager) cpus(uid types.UID, container string) string {
 	if m.cfg.Policy != Static {
 		return ""
@@ -368,7 +369,7 @@ func (m *Manager) Prepared() ([]types.UID, error) {
 	return slices.Collect(maps.Keys(m.given)), nil
 }
 
-// Held implements cm.Holder: CPUs of their own.
+// Held implements cm.Holder: it returns the CPUs that containers have for themselves.
 func (m *Manager) Held(pod *corev1.Pod) map[string]*podresourcesapi.ContainerResources {
 	m.mu.Lock()
 	defer m.mu.Unlock()

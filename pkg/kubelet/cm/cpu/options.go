@@ -8,9 +8,9 @@ import (
 // Options fine-tune the static policy
 // (https://kubernetes.io/docs/tasks/administer-cluster/cpu-management-policies/#cpu-policy-static--options).
 type Options struct {
-	// fullPCPUsOnly gives whole cores, and refuses who wants a part of one.
+	// fullPCPUsOnly gives whole cores, and refuses containers that ask for a part of one.
 	fullPCPUsOnly bool
-	// distributeAcrossNUMA takes as many from each node where one node has not enough.
+	// distributeAcrossNUMA takes the same number from several nodes if one node has too few.
 	distributeAcrossNUMA bool
 	// alignByUncoreCache takes CPUs that share a cache, if it can.
 	alignByUncoreCache bool

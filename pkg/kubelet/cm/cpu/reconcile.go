@@ -17,7 +17,8 @@ type Runtime interface {
 	SetCPUs(ctx context.Context, id, cpus string) error
 }
 
-// Run keeps running containers on the CPUs that they are to have, until ctx ends.
+// Run keeps running containers on the CPUs that they should have, until ctx ends: at once after a change of what is
+// given, and in periods, for containers that have started since.
 func (m *Manager) Run(ctx context.Context) error {
 	if m.cfg.Policy != Static {
 		<-ctx.Done()

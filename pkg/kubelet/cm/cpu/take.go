@@ -8,13 +8,13 @@ import (
 	"bonsai/pkg/kubelet/cm"
 )
 
-// What CPUs share, the most first.
+// What CPUs may share, from the largest unit to the smallest.
 func bySocket(c cm.CPU) int { return c.Socket }
 func byNUMA(c cm.CPU) int   { return c.NUMA }
 func byCache(c cm.CPU) int  { return c.Cache }
 func byCore(c cm.CPU) int   { return c.Core }
 
-// take picks n of the available CPUs that share as much as they can. False: there are not as many.
+// take picks n of the available CPUs that share as much as possible. It returns false if there are fewer.
 func take(m cm.Machine, available cpuset.CPUSet, n int, o Options) (cpuset.CPUSet, bool) {
 	if available.Size() < n {
 		return cpuset.CPUSet{}, false
@@ -27,8 +27,8 @@ func take(m cm.Machine, available cpuset.CPUSet, n int, o Options) (cpuset.CPUSe
 	return pack(m, available, n, o), true
 }
 
-// pack takes whole sockets and NUMA nodes first, then all CPUs around a cache where that is wanted, whole cores, and
-// single threads at last.
+// pack takes whole sockets and NUMA nodes first, then, if wanted, all CPUs around a cache, then whole cores, and at
+// last single threads.
 func pack(m cm.Machine, available cpuset.CPUSet, n int, o Options) cpuset.CPUSet {
 	levels := []func(cm.CPU) int{bySocket, byNUMA}
 	if o.alignByUncoreCache {
@@ -56,8 +56,8 @@ func pack(m cm.Machine, available cpuset.CPUSet, n int, o Options) cpuset.CPUSet
 	return taken
 }
 
-// best is, of groups of CPUs, the one nearest to those that are taken; then the one where the least else is free, so
-// that what is whole stays so.
+// best returns the group of CPUs that is nearest to those that are taken; among equals the one with the least free
+// around it, so that whole units stay whole.
 func best(m cm.Machine, groups []cpuset.CPUSet, taken, free cpuset.CPUSet) cpuset.CPUSet {
 	by := map[int]cm.CPU{}
 	near, left := []func(cm.CPU) int{byNUMA, bySocket, byCache, byCore},
@@ -77,7 +77,7 @@ func best(m cm.Machine, groups []cpuset.CPUSet, taken, free cpuset.CPUSet) cpuse
 			}
 		}
 	}
-	// score is the less the better, its first figures first.
+	// A lower score is better; earlier figures count first.
 	score := func(g cpuset.CPUSet) []int {
 		ids := g.List()
 		out := make([]int, 0, 2*len(near)+1)
@@ -108,8 +108,7 @@ func best(m cm.Machine, groups []cpuset.CPUSet, taken, free cpuset.CPUSet) cpuse
 	return chosen
 }
 
-// distribute takes as many from each of as few NUMA nodes as have them together; false if no nodes can give as many
-// each.
+// distribute takes the same number from each of as few NUMA nodes as possible; false if no set of nodes can give that.
 func distribute(m cm.Machine, available cpuset.CPUSet, n int, o Options) (cpuset.CPUSet, bool) {
 	unit := 1
 	if o.fullPCPUsOnly {

@@ -1,8 +1,8 @@
 // Package memory gives containers memory and huge pages of chosen NUMA nodes, the memory manager
-// (https://kubernetes.io/docs/tasks/administer-cluster/memory-manager/). With the static policy each container of a
-// Guaranteed pod has what it requests set aside on one NUMA node, or on several that are a group then, and runs with
-// the memory of these alone; which ones is decided by pure functions (state.go) when the pod is admitted. With the
-// policy None it does nothing. What pods have is kept on the disk.
+// (https://kubernetes.io/docs/tasks/administer-cluster/memory-manager/). With the static policy, each container of a
+// Guaranteed pod has its requests set aside on one NUMA node, or on several that then form a group, and runs with the
+// memory of these alone. Pure functions (state.go) choose the nodes when the pod is admitted. With the policy None the
+// manager does nothing. What pods have is kept on the disk.
 package memory
 
 import (
@@ -42,14 +42,14 @@ type Metrics interface {
 type Settings struct {
 	// Policy is None (default) or Static.
 	Policy string
-	// Reserved is what is kept from containers, on which NUMA nodes.
+	// Reserved is what is kept from containers, by NUMA node.
 	Reserved Reserved
 }
 
 // Config is what a Manager needs. Everything is required.
 type Config struct {
 	Settings
-	// RootDir is the kubelet's, where the file of what is given is.
+	// RootDir is the kubelet's directory, which has the state file.
 	RootDir string
 	Machine cm.Machine
 	Metrics Metrics
@@ -72,7 +72,8 @@ var (
 	_ cm.Resizer           = (*Manager)(nil)
 )
 
-// New reads what pods had before a restart of the kubelet. It fails if that was with another policy, or other memory.
+// New reads what pods had before a restart of the kubelet. It fails if that was under another policy or with other
+// memory.
 func New(cfg Config) (*Manager, error) {
 	m := &Manager{cfg: cfg, file: cm.StateFile{Dir: cfg.RootDir, Name: "memory_manager_state"},
 		given: ContainerMemoryAssignments{}}
@@ -90,7 +91,8 @@ func New(cfg Config) (*Manager, error) {
 	return m, m.save()
 }
 
-// state is the machine with what is given; m is locked. What is given fits, since it was taken from what fits.
+// state returns the machine with what is given. The caller holds mu. What is given always fits, because it was taken
+// from what fits.
 func (m *Manager) state() NUMANodeMap {
 	s, err := m.empty.with(m.given)
 	if err != nil {
@@ -100,7 +102,7 @@ func (m *Manager) state() NUMANodeMap {
 	return s
 }
 
-// wants is what a container is to be given of chosen nodes.
+// wants returns what a container is to get from chosen nodes, nothing if it needs none.
 func (m *Manager) wants(pod *corev1.Pod, c *corev1.Container) demand {
 	if m.cfg.Policy != Static || runtime.QOSClass(pod) != corev1.PodQOSGuaranteed ||
 		resourcehelper.IsPodLevelResourcesSet(pod) {
@@ -167,13 +169,14 @@ func earlier(pod *corev1.Pod, c *corev1.Container, f func(name string)) {
 	}
 }
 
-// again are the blocks that c may use once more; m is locked.
+// again returns the blocks that c may use a second time. The caller holds mu.
 func (m *Manager) again(pod *corev1.Pod, c *corev1.Container) (out []Block) {
 	earlier(pod, c, func(name string) { out = append(out, m.given[string(pod.UID)][name]...) })
 	return out
 }
 
-// reuse takes from the blocks of ended init containers what c has of them now; m is locked.
+// reuse moves to c what it gets from the blocks of ended init containers, so that nothing is counted twice. The caller
+// holds mu.
 func (m *Manager) reuse(pod *corev1.Pod, c *corev1.Container, nodes cm.Nodes, kind corev1.ResourceName, size uint64) {
 	earlier(pod, c, func(name string) {
 		blocks := m.given[string(pod.UID)][name]
@@ -186,7 +189,7 @@ func (m *Manager) reuse(pod *corev1.Pod, c *corev1.Container, nodes cm.Nodes, ki
 	})
 }
 
-// Confirm implements cm.Allocator: what was given is kept.
+// Confirm implements cm.Allocator: it stores what was given.
 func (m *Manager) Confirm(_ context.Context, pod *corev1.Pod) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -209,7 +212,7 @@ func (m *Manager) Release(uid types.UID) {
 	}
 }
 
-// Hints implements cm.Allocator. What a container has already it keeps.
+// Hints implements cm.Allocator. A container keeps what it already has.
 func (m *Manager) Hints(pod *corev1.Pod, c *corev1.Container) map[string][]cm.Hint {
 	d := m.wants(pod, c)
 	if len(d) == 0 {
@@ -223,7 +226,7 @@ func (m *Manager) Hints(pod *corev1.Pod, c *corev1.Container) map[string][]cm.Hi
 	return m.state().hints(d, m.again(pod, c))
 }
 
-// PodHints implements cm.Allocator: what all containers want that run at the same time.
+// PodHints implements cm.Allocator, for all containers that run at the same time.
 func (m *Manager) PodHints(pod *corev1.Pod) map[string][]cm.Hint {
 	d := m.podWants(pod)
 	if len(d) == 0 {
@@ -237,7 +240,7 @@ func (m *Manager) PodHints(pod *corev1.Pod) map[string][]cm.Hint {
 	return m.state().hints(d, nil)
 }
 
-// kept are the hints of what is given.
+// kept returns the hints that lead to what is already given.
 func kept(has []Block) map[string][]cm.Hint {
 	out := map[string][]cm.Hint{}
 	for _, b := range has {
@@ -246,7 +249,7 @@ func kept(has []Block) map[string][]cm.Hint {
 	return out
 }
 
-// podWants is what a pod's containers want at most at the same time.
+// podWants returns the most that a pod's containers use at the same time.
 func (m *Manager) podWants(pod *corev1.Pod) demand {
 	beside, most := demand{}, demand{}
 	for i := range pod.Spec.InitContainers {

@@ -10,22 +10,23 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Observation is what a node has of something, and how much of it is left, in units of the signal.
+// Observation is how much a node has of something, and how much of it is left, in units of the signal.
 type Observation struct{ Available, Capacity int64 }
 
-// Observations is one look at the node. What could not be observed is left out: nothing is decided of it.
+// Observations are the results of one look at the node. What could not be observed is left out, and nothing is decided
+// about it.
 type Observations map[Signal]Observation
 
-// Policy is what does not change between looks.
+// Policy has what does not change between observations.
 type Policy struct {
 	Thresholds []Threshold
 	// Transition is how long a condition is shown after its signal was last too low.
 	Transition time.Duration
-	// MaxPodGrace is the most time that pods get for their end if the threshold is soft; negative: what they ask for.
+	// MaxPodGrace is the longest time that pods get for their end under a soft threshold; negative: what they ask for.
 	MaxPodGrace time.Duration
 }
 
-// State is what is remembered from look to look. The zero State has seen nothing.
+// State is what is remembered between observations. The zero State has seen nothing. It is never changed in place.
 type State struct {
 	// since is when thresholds were crossed that are not resolved yet.
 	since map[Threshold]time.Time
@@ -42,7 +43,8 @@ type Decision struct {
 }
 
 // Next decides. A threshold that was crossed is not resolved before its MinReclaim is free as well; one that cannot be
-// observed any more counts as resolved. The states are not changed.
+// observed any more counts as resolved. A condition stays for Transition after it last held, so that it does not flap.
+// The states are not changed.
 func (p Policy) Next(before State, seen Observations, now time.Time) (State, Decision) {
 	after := State{since: map[Threshold]time.Time{}, last: map[corev1.NodeConditionType]time.Time{}}
 	var d Decision
@@ -80,7 +82,8 @@ func (p Policy) Enough(seen Observations) bool {
 	return !slices.ContainsFunc(p.Thresholds, func(t Threshold) bool { return t.crossed(seen, true) })
 }
 
-// crossed reports whether less is left than must be; was: it was so before.
+// crossed reports whether less is left than must be. was: it was so at the last observation, so that more must be free
+// now.
 func (t Threshold) crossed(seen Observations, was bool) bool {
 	o, ok := seen[t.Signal]
 	if !ok {
@@ -93,7 +96,8 @@ func (t Threshold) crossed(seen Observations, was bool) bool {
 	return o.Available < least
 }
 
-// Grace is what an evicted pod gets for its end.
+// Grace returns how long an evicted pod gets for its end. Under a hard threshold that is at most a second: the node
+// cannot wait.
 func (p Policy) Grace(t Threshold, pod *corev1.Pod) time.Duration {
 	own := 30 * time.Second
 	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {

@@ -13,19 +13,20 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Use is what something has of each resource that may run short: bytes of memory and disk, inodes, processes.
+// Use is how much of each scarce resource something uses: bytes of memory and disk, inodes, processes.
 type Use map[corev1.ResourceName]int64
 
-// Candidate is a pod that may be evicted, with what it uses of what is short.
+// Candidate is a pod that may be evicted, with what it uses of the scarce resource.
 type Candidate struct {
 	Pod *corev1.Pod
-	// Use is that of the pod; Containers, by name, what each of its containers has of it.
+	// Use is that of the pod; Containers is that of each container, by name.
 	Use        Use
 	Containers map[string]Use
 }
 
-// Rank orders candidates, who goes first in front: of those that use more than they request the lowest in priority,
-// then the one that uses most beyond its request. Processes are not requested: there priority and number count.
+// Rank orders candidates, the first to go in front: pods that use more than they request come before others, then the
+// lowest in priority, then the one that uses most beyond its request. Processes cannot be requested: for them priority
+// and number decide.
 func Rank(candidates []Candidate, t Threshold) []Candidate {
 	name := t.Signal.Resource()
 	type ranked struct {
@@ -57,7 +58,7 @@ func first(a, b bool) int {
 	return 1
 }
 
-// requested is what a pod asks for; of what cannot be requested it is 0, and every pod uses more.
+// requested returns what a pod requests. It is 0 for what cannot be requested, so that every pod uses more.
 func requested(pod *corev1.Pod, name corev1.ResourceName) int64 {
 	q := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})[name]
 	return q.Value()

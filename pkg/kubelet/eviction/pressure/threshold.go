@@ -20,7 +20,7 @@ type Value struct {
 	Percent float64
 }
 
-// of is the value in units of the signal.
+// of returns the value in units of the signal.
 func (v Value) of(capacity int64) int64 {
 	if v.Percent > 0 {
 		return int64(float64(capacity) * v.Percent / 100)
@@ -28,17 +28,18 @@ func (v Value) of(capacity int64) int64 {
 	return v.Amount
 }
 
-// Threshold is what a signal must not fall below. It is comparable.
+// Threshold is the value that a signal must not fall below. It is comparable, so that it can be a key of State.
 type Threshold struct {
 	Signal Signal
 	Value  Value
-	// Grace is how long the signal may be below before pods are evicted; 0: not at all, the threshold is hard.
+	// Grace is how long the signal may be below before pods are evicted; 0: the threshold is hard, and they are evicted
+	// at once.
 	Grace time.Duration
 	// MinReclaim is how much more than the value must be free before it is enough again.
 	MinReclaim Value
 }
 
-// hard reports whether pods go at once.
+// hard reports whether pods are evicted at once.
 func (t Threshold) hard() bool { return t.Grace == 0 }
 
 // Settings are thresholds as the kubelet's configuration has them, by signal.
@@ -56,8 +57,9 @@ func DefaultHard() map[string]string {
 		string(ImageFsAvailable): "15%", string(ImageFsInodesFree): "5%"}
 }
 
-// Parse checks settings, with upstream's messages. A threshold of 0% or 100% is none. Those of containerfs are taken,
-// but say nothing: containers' layers lie on one of the other two file systems, whose thresholds hold for them.
+// Parse checks settings, with upstream's messages. A threshold of 0% or 100% is disabled. Thresholds of containerfs are
+// accepted and have no effect: containers' layers are on one of the other two file systems, whose thresholds hold for
+// them.
 func Parse(s Settings) ([]Threshold, error) {
 	hard, err := values(s.Hard)
 	if err != nil {
@@ -182,7 +184,7 @@ func value(text string) (v Value, percent bool, err error) {
 	return Value{Amount: q.Value()}, false, err
 }
 
-// Reserved is what hard thresholds keep from pods on a machine of that capacity: memory and ephemeral storage.
+// Reserved returns what hard thresholds keep from pods on a machine of that capacity: memory and ephemeral storage.
 func Reserved(thresholds []Threshold, capacity corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for _, t := range thresholds {
