@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// TestForwarding: the setting is what it was before the first cluster when the last has gone, whoever ends twice or
-// in which order, and stays
-// where it was on before or something else has begun to forward.
+// TestForwarding: the setting is what it was before the first cluster when the last has gone, whoever ends twice or in
+// which order, and stays where it was on before or something else has begun to forward.
 func TestForwarding(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

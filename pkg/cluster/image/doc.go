@@ -2,6 +2,5 @@
 // removes them.
 //
 // A recipe is built without a container engine: one layer of files that are there already. Nodes take images from
-// archives of docker
-// save, from OCI layouts, and from this machine's Docker or containerd.
+// archives of docker save, from OCI layouts, and from this machine's Docker or containerd.
 package image

@@ -103,8 +103,7 @@ func TestContextOfAnother(t *testing.T) {
 }
 
 // TestContextOnFullDisk: a kubeconfig that there is no room to write stays as it is, with the contexts of others. A
-// link stays one, and the
-// file its owner's.
+// link stays one, and the file its owner's.
 func TestContextOnFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	disk := filepath.Join(dir, "disk")
@@ -219,8 +218,7 @@ func TestKubeconfigs(t *testing.T) {
 }
 
 // TestKubeconfigMode: nobody but its owner reads a file that gets the administrator's key, unless the user says
-// otherwise; a file that gets nothing
-// stays as open as it was.
+// otherwise; a file that gets nothing stays as open as it was.
 func TestKubeconfigMode(t *testing.T) {
 	for name, c := range map[string]struct {
 		was, asked, want fs.FileMode

@@ -8,10 +8,9 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// TestHostRules: addresses of pods, nodes and services never leave the machine, and the rest only with egress;
-// nobody comes in by another
-// link but machines that have joined; without egress nodes and pods reach the API server alone of this machine's own
-// services.
+// TestHostRules: addresses of pods, nodes and services never leave the machine, and the rest only with egress; nobody
+// comes in by another link but machines that have joined; without egress nodes and pods reach the API server alone of
+// this machine's own services.
 func TestHostRules(t *testing.T) {
 	t.Parallel()
 	c := plan.Default("/data", "/bin")

@@ -12,8 +12,7 @@ import (
 )
 
 // TestClearLostNetworks: before containerd starts, what belongs to the network of a sandbox without a task goes;
-// everything else
-// stays, and all of it if the tasks cannot be read.
+// everything else stays, and all of it if the tasks cannot be read.
 func TestClearLostNetworks(t *testing.T) {
 	t.Parallel()
 	const spec = `{"linux":{"namespaces":[{"type":"pid"},{"type":"network","path":"/var/run/netns/cni-used"}]}}`

@@ -15,10 +15,8 @@ import (
 )
 
 // TestClearUnfinishedTasks: before containerd starts again, a shim whose task was never made or has ended is killed,
-// and the
-// directory of a task that no shim began to make is removed. A shim with a container, any other program, and the
-// directory of a
-// task that was begun, in which something may be mounted, are left alone.
+// and the directory of a task that no shim began to make is removed. A shim with a container, any other program, and
+// the directory of a task that was begun, in which something may be mounted, are left alone.
 func TestClearUnfinishedTasks(t *testing.T) {
 	t.Parallel()
 	proc, tasks := t.TempDir(), t.TempDir()

@@ -57,9 +57,8 @@ func TestPKI(t *testing.T) {
 	}
 }
 
-// TestPKIRenewal: what is good stays to the byte; what is about to expire, or has another subject, is recreated
-// under the same
-// authority; keys are for root's eyes only.
+// TestPKIRenewal: what is good stays to the byte; what is about to expire, or has another subject, is recreated under
+// the same authority; keys are for root's eyes only.
 func TestPKIRenewal(t *testing.T) {
 	t.Parallel()
 	c, now := plantest.Config(t), time.Now()

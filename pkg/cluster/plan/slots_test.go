@@ -50,9 +50,8 @@ func publishing(c Config, mapping string) Config {
 	return c
 }
 
-// TestPlan: what is open is put where nobody is, running or stopped; what is said and taken is refused with all that
-// is taken and by
-// whom.
+// TestPlan: what is open is put where nobody is, running or stopped; what is said and taken is refused with all that is
+// taken and by whom.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	first := Default("/first", "")

@@ -18,9 +18,8 @@ import (
 	"bonsai/pkg/connlimit"
 )
 
-// TestPublish: what a client sends through a published port comes to the first node that answers, and the answer
-// back, to the end of
-// either; with the cluster the port is gone.
+// TestPublish: what a client sends through a published port comes to the first node that answers, and the answer back,
+// to the end of either; with the cluster the port is gone.
 func TestPublish(t *testing.T) {
 	t.Parallel()
 	node, err := net.Listen("tcp4", "127.0.0.1:0")

@@ -74,9 +74,8 @@ func dnsServer(t *testing.T, address string) (udp, tcp string) {
 	return socket.LocalAddr().String(), listener.Addr().String()
 }
 
-// TestResolverRelay: nodes are answered by the servers that the host has at the time of each question, whatever it
-// was when the relay began; a
-// silent server is passed over; without any the answer is that there is none, at once.
+// TestResolverRelay: nodes are answered by the servers that the host has at the time of each question, whatever it was
+// when the relay began; a silent server is passed over; without any the answer is that there is none, at once.
 func TestResolverRelay(t *testing.T) {
 	t.Parallel()
 	servers := map[string][2]string{}

@@ -13,9 +13,8 @@ import (
 	"bonsai/pkg/cluster/plan/plantest"
 )
 
-// TestPublishUDP: datagrams of each client come to one node and its answers back to that client; a node that refuses
-// is passed over, and
-// a client that is silent is forgotten.
+// TestPublishUDP: datagrams of each client come to one node and its answers back to that client; a node that refuses is
+// passed over, and a client that is silent is forgotten.
 func TestPublishUDP(t *testing.T) {
 	t.Parallel()
 	node, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})

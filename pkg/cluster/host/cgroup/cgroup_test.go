@@ -15,8 +15,7 @@ import (
 )
 
 // realUnified returns cgroups of v2 in a tree of the test's own, and skips the test where there is no v2 with a
-// controller that groups can
-// hand down: without one the kernel lets any group have processes.
+// controller that groups can hand down: without one the kernel lets any group have processes.
 func realUnified(t *testing.T) Groups {
 	t.Helper()
 	for _, root := range []string{Root, filepath.Join(Root, "unified")} {
@@ -57,8 +56,7 @@ func startIn(t *testing.T, group string) *exec.Cmd {
 }
 
 // TestRenewCgroup: a node's init can be started again on cgroup v2, where the group that it had has handed its
-// controllers down and holds
-// groups of pods, and perhaps a process that outlived it.
+// controllers down and holds groups of pods, and perhaps a process that outlived it.
 func TestRenewCgroup(t *testing.T) {
 	t.Parallel()
 	g := realUnified(t)

@@ -97,8 +97,7 @@ func TestCheckKernel(t *testing.T) {
 }
 
 // TestKernelNeeds tries what a cluster asks of the kernel on the one that the tests run on: where a cluster runs,
-// nothing is missing, and each
-// line is one that its program understands.
+// nothing is missing, and each line is one that its program understands.
 func TestKernelNeeds(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
