@@ -13,12 +13,12 @@ type Index[T apiclient.Object] struct {
 	store cache.Indexer
 }
 
-// NewIndex adds an index to an informer. The name says what the values mean: whoever asks the same informer for the
-// same name gets the same index, whatever function he passes. An index that several controllers share is therefore
-// defined in one package, which they call. values must depend on the object alone, and must not change it.
+// NewIndex adds an index to an informer. The name says what the values mean: a second call for the same informer with
+// the same name returns the first index, whatever function it passes. One package therefore defines an index that
+// several controllers share, and they call it. values must depend on the object alone, and must not change it.
 //
-// It does not matter whether the informer runs already: the objects that it has are indexed before NewIndex returns.
-// And nobody can read an index that does not exist, because this function alone makes them.
+// The informer may run before or after: the objects that it has are indexed before NewIndex returns. An index that does
+// not exist cannot be read, because only this function returns one.
 func NewIndex[T apiclient.Object](i *Informer[T], name string, values func(T) []string) Index[T] {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -32,8 +32,8 @@ import (
 type Config struct {
 	// Period is how often nodes with volumes are looked at although nothing changes; 0 is never.
 	Period time.Duration
-	// KeepOnTimeout never detaches a volume from a node that has not said that it is unmounted, unless the node is said
-	// to be out of service.
+	// KeepOnTimeout means that a volume is never detached before its node reports it as unmounted, unless the node has
+	// the out-of-service taint.
 	KeepOnTimeout bool
 }
 

@@ -146,8 +146,8 @@ func decide(s state) plan {
 	return p
 }
 
-// tell says how it goes with an attachment that pods wait for: that it succeeded once, when the node is about to be
-// told, and what failed.
+// tell returns the events about an attachment that pods wait for: its success, once, when the node's status is about to
+// show it, and each failure.
 func (s *state) tell(u use, a *storagev1.VolumeAttachment) []event {
 	var out []event
 	id := u.volume.Spec.CSI

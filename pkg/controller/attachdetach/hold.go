@@ -12,7 +12,7 @@ import (
 type hold struct {
 	id   int // no two are alike
 	node string
-	// asked tells that the request that makes the attachment has ended; until is when it cannot be carried out any
+	// asked means that the request that makes the attachment has ended; until is when it cannot be carried out any
 	// more, if its answer did not say whether it was.
 	asked bool
 	until time.Time

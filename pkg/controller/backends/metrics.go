@@ -101,7 +101,7 @@ func (m *Metrics) Set(service controller.Key, s Size) {
 	m.sizes[service] = s
 }
 
-// Distributions tells how many Services ask for each distribution of their traffic.
+// Distributions returns how many Services ask for each distribution of their traffic.
 func (m *Metrics) Distributions() map[string]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package bootstrapsigner signs the ConfigMap cluster-info with each bootstrap token that is for it, so that who joins
-// with a token can check what the cluster says of itself before trusting it
+// Package bootstrapsigner signs the ConfigMap cluster-info with each bootstrap token that may sign it, so that a
+// machine that joins with a token can verify the cluster's address and CA before it trusts them
 // (https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/#configmap-signing).
 package bootstrapsigner
 

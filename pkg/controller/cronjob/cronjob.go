@@ -154,8 +154,8 @@ func (c *Controller) remove(ctx context.Context, cron *batchv1.CronJob, j *batch
 	return nil
 }
 
-// create makes the job and notes it. One that is there already was made before, unless it is a stranger's: then there
-// is none for that time.
+// create makes the job and notes it. If the name exists, an earlier round made the job. If that job belongs to another
+// owner, this time has no job.
 func (c *Controller) create(ctx context.Context, s *state, todo *plan) error {
 	made, err := c.writeJobs.Create(ctx, todo.create)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"bonsai/api/batch"
 )
 
-// manyMissed is how many runs may have been missed before it is told.
+// manyMissed is how many missed runs it takes before an event says so.
 const manyMissed = 100
 
 // schedule reads when a cron job is to run. Its own time zone goes before that of the process.
@@ -26,7 +26,7 @@ func schedule(s *batchv1.CronJobSpec) (cron.Schedule, error) {
 // due is the last time up to now at which the cron job was to run and has not.
 type due struct {
 	at time.Time // zero if there is none
-	// missed tells that there were more than manyMissed such times.
+	// missed means that there were more than manyMissed such times.
 	missed bool
 	// next is when it is to run after now; zero for never.
 	next time.Time

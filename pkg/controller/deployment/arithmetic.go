@@ -79,8 +79,8 @@ func newReplicas(d *appsv1.Deployment, all []*appsv1.ReplicaSet, current int32) 
 	return current + min(room, want-current)
 }
 
-// reported reports whether the ReplicaSet's status is about its present size: what a status says of another one may
-// count pods that went or come with the change.
+// reported reports whether the ReplicaSet's status is about its present size: a status for another size may
+// count pods that the change removes, and miss those that it adds.
 func reported(rs *appsv1.ReplicaSet) bool { return rs.Status.ObservedGeneration >= rs.Generation }
 
 // shrinkOld returns new sizes for old ReplicaSets: first those replicas go that are not available anyway, then as many
@@ -232,7 +232,7 @@ func proportional(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) []target {
 	return out
 }
 
-// share returns the part of change that falls to rs, of which given is already taken.
+// share returns the part of change that falls to rs; given is the part that other ReplicaSets have taken.
 func share(d *appsv1.Deployment, rs *appsv1.ReplicaSet, change, given, surge int32) int32 {
 	if replicas(rs) == 0 || change == 0 || change == given {
 		return 0

@@ -75,7 +75,7 @@ func (r *rollout) progressing(st corev1.ConditionStatus, reason, msg string) app
 	return newCondition(appsv1.DeploymentProgressing, st, reason, msg, r.now)
 }
 
-// notePause keeps the Progressing condition honest while nobody expects progress.
+// notePause keeps the Progressing condition true to the facts while the rollout is paused and no progress is expected.
 func (r *rollout) notePause(ctx context.Context) error {
 	if !hasDeadline(r.d) {
 		return nil

@@ -21,9 +21,9 @@ func concerns(old, p *corev1.Pod) bool {
 	return old == nil || old.Spec.NodeName == "" || !slices.Equal(controller.ResourceClaimsOf(old), claims)
 }
 
-// decide tells when a pod has to leave for the taints of a device that one of its claims was given; false: never. Only
-// taints that evict count. The first toleration that matches a taint is the one that counts for it; its time runs from
-// when the taint was added.
+// decide returns when a pod has to leave because of the taints of a device that one of its claims has; false means
+// never. Only taints with the effect NoExecute count. The first toleration that matches a taint is the one that counts
+// for it; its time runs from when the taint was added.
 func decide(taints []resourcev1.DeviceTaint, tolerations []resourcev1.DeviceToleration) (leaves time.Time, ever bool) {
 	for i := range taints {
 		t := &taints[i]

@@ -78,8 +78,8 @@ func (c *Controller) podChanged(old, p *corev1.Pod) {
 	}
 }
 
-// sliceChanged has those looked at who use the pool of a slice with taints that evict. Where such taints go nobody
-// needs to be: they are read again before a pod is evicted.
+// sliceChanged wakes the pods that use the pool of a slice with taints that evict. A slice that loses such taints wakes
+// none: the taints are read again before a pod is evicted.
 func (c *Controller) sliceChanged(s *resourcev1.ResourceSlice) {
 	if !evicts(s) {
 		return
@@ -89,7 +89,7 @@ func (c *Controller) sliceChanged(s *resourcev1.ResourceSlice) {
 	}
 }
 
-// wake has the pods looked at that a claim is reserved for.
+// wake adds the pods that a claim is reserved for.
 func (c *Controller) wake(claim *resourcev1.ResourceClaim) {
 	if _, ever := c.leaves(claim); !ever {
 		return
@@ -101,7 +101,7 @@ func (c *Controller) wake(claim *resourcev1.ResourceClaim) {
 	}
 }
 
-// leaves tells when the pods of a claim have to leave; false: never.
+// leaves returns when the pods of a claim have to leave; false means never.
 func (c *Controller) leaves(claim *resourcev1.ResourceClaim) (first time.Time, ever bool) {
 	if claim.Status.Allocation == nil {
 		return first, false

@@ -1,5 +1,5 @@
-// Package disruption keeps the status of PodDisruptionBudgets: how many of the pods that a budget is about may be
-// evicted now. It also takes the condition DisruptionTarget back from pods that were marked and then not deleted.
+// Package disruption keeps the status of PodDisruptionBudgets: how many of the selected pods may be evicted now. It
+// also removes the condition DisruptionTarget from pods that were marked and then not deleted.
 package disruption
 
 import (
@@ -24,7 +24,7 @@ import (
 	"bonsai/pkg/controller/podindex"
 )
 
-// Controller reconciles PodDisruptionBudgets, and pods that are said to be disrupted.
+// Controller reconciles PodDisruptionBudgets, and pods with the condition DisruptionTarget.
 type Controller struct {
 	controller.Deps
 	budgets *controller.Informer[*policyv1.PodDisruptionBudget]

@@ -1,5 +1,6 @@
-// Package endpointslice tells, in EndpointSlices, which pods stand behind each Service: their addresses, ports and
-// whether they are ready.
+// Package endpointslice writes EndpointSlices: the addresses and ports of the pods behind each Service, and whether
+// they are ready. It remembers its own writes (backends.Written), and waits until the cache shows them: judged by an
+// older cache, it would create a slice twice.
 package endpointslice
 
 import (

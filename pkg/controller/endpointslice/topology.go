@@ -39,7 +39,7 @@ func modeAuto(svc *corev1.Service) bool {
 	return mode == "Auto" || mode == "auto"
 }
 
-// nodeChanged reports whether zones must be told of a change of a node.
+// nodeChanged reports whether a change of a node may change the hints.
 func nodeChanged(old, n *corev1.Node) bool {
 	ready := func(n *corev1.Node) bool {
 		c := controller.NodeCondition(n, corev1.NodeReady)
@@ -80,7 +80,7 @@ func (t *topology) concerned(nodes func() []*corev1.Node) []controller.Key {
 // refresh tells zones of the nodes if they changed; the caller holds mu.
 func (t *topology) refresh(nodes func() []*corev1.Node) {
 	if t.stale {
-		// Before the nodes are read: what changes meanwhile is told next time.
+		// Reset before the nodes are read: a change in between sets it again.
 		t.stale = false
 		t.zones.SetNodes(logr.Discard(), nodes())
 	}

@@ -27,9 +27,9 @@ type groupKey struct {
 	ports  endpointsliceutil.PortMapKey
 }
 
-// group turns Endpoints into endpoints by family and ports, and counts the addresses that are too many: those of a
-// subset beyond most, in which the ready ones come first. What subsets with the same ports say twice counts as it is
-// said first.
+// group turns Endpoints into endpoints by family and ports. A subset contributes at most most addresses, ready ones
+// first; group returns how many were left out. Of an address that several subsets with the same ports name, the first
+// one counts.
 func group(eps *corev1.Endpoints, most int) (map[groupKey]*portGroup, int) {
 	groups, skipped := map[groupKey]*portGroup{}, 0
 	for i := range eps.Subsets {
@@ -152,7 +152,7 @@ func describe(eps *corev1.Endpoints, g *portGroup, endpoints []discoveryv1.Endpo
 	})
 }
 
-// adjusted is a copy of s with these ports and endpoints, and what the Endpoints say of themselves.
+// adjusted is a copy of s with these ports and endpoints, and the metadata of the Endpoints.
 func adjusted(eps *corev1.Endpoints, ports []discoveryv1.EndpointPort, endpoints []discoveryv1.Endpoint,
 	s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	s = s.DeepCopy()

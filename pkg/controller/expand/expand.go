@@ -46,7 +46,7 @@ func New(d controller.Deps) (*Controller, error) {
 // Run reconciles until ctx ends.
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
-// Reconcile tells of a claim that is to grow.
+// Reconcile records an event for a claim that is to grow.
 func (c *Controller) Reconcile(_ context.Context, key controller.Key) (controller.Result, error) {
 	claim, ok := c.claims.Get(key)
 	if !ok || claim.Status.Phase != corev1.ClaimBound {

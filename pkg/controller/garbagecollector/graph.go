@@ -25,9 +25,9 @@ type node struct {
 	dependents map[types.UID]*node
 	// deleting: it has a deletionTimestamp. foreground and orphaning: and the finalizer that asks for that.
 	deleting, foreground, orphaning bool
-	// virtual: only others' references tell of it; whether it exists is to be looked up. missing: it was looked up in
-	// vain where the first reference says that it is. It stays, with its dependents, as long as somebody refers to it:
-	// another reference, from another namespace, may be the right one.
+	// virtual means that only references of others name the object: whether it exists must be looked up. missing means
+	// that it was not found where the first reference says that it is. The node stays, with its dependents, as long as
+	// something refers to it: another reference, from another namespace, may be the right one.
 	virtual, missing bool
 	// gone: a watch has shown the end of this very object, which need not be looked up, nor can it be once its kind is
 	// served no more. It stays as a virtual one does.
@@ -37,8 +37,8 @@ type node struct {
 // todo is what a change of the graph calls for.
 type todo struct{ check, orphan []types.UID }
 
-// graph knows who owns whom, by uid. It holds what the watches said and decides nothing about deletion but who is to be
-// looked at; it is safe for concurrent use.
+// graph knows which object owns which, by UID. It holds what the watches reported. About deletion it decides only which
+// objects need a look; collect.go asks the API server before it deletes anything. It is safe for concurrent use.
 type graph struct {
 	mu    sync.Mutex
 	nodes map[types.UID]*node
@@ -100,8 +100,8 @@ func (n *node) children() []types.UID {
 	return out
 }
 
-// relink brings the edges from n to its owners up to date and returns who is to be looked at: owners that nobody has
-// seen yet, owners that n blocks no longer, and n itself if it lost an owner.
+// relink brings the edges from n to its owners up to date. It returns the objects that need a look: owners that no
+// watch has reported, owners that n no longer blocks, and n itself if it lost an owner.
 func (g *graph) relink(n *node, refs []metav1.OwnerReference) (check []types.UID) {
 	for _, old := range n.owners {
 		i := slices.IndexFunc(refs, func(r metav1.OwnerReference) bool { return r.UID == old.UID })
@@ -144,7 +144,7 @@ func virtualOwner(ref metav1.OwnerReference, namespace string) *node {
 			name: ref.Name, uid: ref.UID}}
 }
 
-// dropVirtual forgets an owner that only references told of once nobody refers to it.
+// dropVirtual forgets an owner that only references named, once the last reference is gone.
 func (g *graph) dropVirtual(n *node) {
 	if n.virtual && len(n.dependents) == 0 {
 		delete(g.nodes, n.uid)
@@ -155,8 +155,8 @@ func blocks(ref metav1.OwnerReference) bool {
 	return ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
 }
 
-// remove takes an object out that is gone. Its dependents are to be looked at, and owners that waited for it. What
-// somebody still refers to stays as long, so that nobody takes it for alive.
+// remove takes out an object that is gone. Its dependents need a look, and so do the owners that waited for it. A node
+// that others still refer to stays, marked as missing, so that it is not taken for an owner that is alive.
 func (g *graph) remove(uid types.UID) (t todo) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

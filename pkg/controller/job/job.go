@@ -173,8 +173,9 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	return controller.Result{RequeueAfter: todo.wait}, err
 }
 
-// newest returns the job as it is after this controller's last write of its status, or nil if that is yet to be seen:
-// the pods that the status has counted since are no longer to be told from those that never were the job's.
+// newest returns the job as it is after this controller's last write of its status, or nil if the cache does not show
+// that write yet. An older status would not name the pods that were counted since, and these, without their finalizer,
+// look like pods that never were the job's.
 func (c *Controller) newest(ctx context.Context, j *batchv1.Job) (*batchv1.Job, error) {
 	m := c.know(j.UID)
 	if m.unsure {
@@ -268,7 +269,7 @@ func (c *Controller) carryOut(ctx context.Context, s *state, todo *plan) error {
 	return errors.Join(acted, released)
 }
 
-// act creates and deletes pods. Those that are withdrawn lose their finalizer first, so that nobody counts them.
+// act creates and deletes pods. Withdrawn pods lose their finalizer first, so that they are never counted.
 func (c *Controller) act(ctx context.Context, s *state, todo *plan) error {
 	victims := todo.stop
 	if len(todo.withdraw) > 0 {
@@ -288,8 +289,8 @@ func (c *Controller) act(ctx context.Context, s *state, todo *plan) error {
 	return c.taken(ctx, s, err)
 }
 
-// taken sees to it that a name which a stranger's pod has is not tried for ever. A pod of the job's own that is there
-// already was created before, and will be seen.
+// taken handles a create that failed because the name exists. If the pod is the job's own, an earlier create succeeded
+// and the cache will show it. If it is not, the next round uses other names (salt): the same name would fail forever.
 func (c *Controller) taken(ctx context.Context, s *state, err error) error {
 	if !apierrors.IsAlreadyExists(err) {
 		return err
@@ -308,7 +309,7 @@ func (c *Controller) taken(ctx context.Context, s *state, err error) error {
 	return err
 }
 
-// words are the plain ones, but of a pod that is there already there is nothing to tell.
+// words are the plain events, except for a pod that exists: an earlier create made it, so there is nothing to report.
 func words(verb podcontrol.Verb, owner apiclient.Object, pod string, err error) podcontrol.Words {
 	if verb == podcontrol.VerbCreate && apierrors.IsAlreadyExists(err) {
 		return podcontrol.Words{}
@@ -316,7 +317,8 @@ func words(verb podcontrol.Verb, owner apiclient.Object, pod string, err error) 
 	return podcontrol.PlainWords(verb, owner, pod, err)
 }
 
-// store writes the status if it is news, and tells what is said with it.
+// store writes the status if it changes, and then records the events that belong to it. After a failed write nobody
+// knows which status is stored: the next round reads the job from the server (newest).
 func (c *Controller) store(ctx context.Context, s *state, todo *plan) error {
 	if equality.Semantic.DeepEqual(s.job.Status, todo.status) {
 		return nil

@@ -41,7 +41,7 @@ func (s *state) manage(out *plan) {
 	s.fill(min(missing, burst), active, out)
 }
 
-// wanted is how many pods should be active, of which there are active.
+// wanted is how many pods should be active; active is how many are.
 func (s *state) wanted(active int) int {
 	if s.suspended() {
 		return 0
@@ -162,7 +162,7 @@ func (s *state) end(v *verdict, out *plan) {
 	}
 }
 
-// sooner is the smaller of two waits, of which those that are not positive are none.
+// sooner is the smaller of two waits. A wait that is not positive means none.
 func sooner(a, b time.Duration) time.Duration {
 	if a <= 0 || b > 0 && b < a {
 		return b

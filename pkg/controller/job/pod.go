@@ -103,7 +103,7 @@ func giveIndex(p *corev1.Pod, job, index string) {
 			giveVariable(&cs[i])
 		}
 	}
-	// Over the template's own: its pods must be told apart by name.
+	// This replaces the template's host name: the pods of an indexed job must have different ones.
 	p.Spec.Hostname = job + "-" + index
 }
 

@@ -1,6 +1,6 @@
-// Package legacytokencleaner takes away the tokens in secrets that Kubernetes once made for every service account and
-// that nobody uses: first it marks a secret invalid, and long after that, if nobody has used its token or taken the
-// mark away, deletes it.
+// Package legacytokencleaner removes the unused tokens in the Secrets that Kubernetes once made for every service
+// account. First it marks a Secret as invalid. After another period it deletes it, unless the token was used or the
+// mark removed in between.
 //
 // The rules:
 // https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#auto-generated-legacy-serviceaccount-token-clean-up.
@@ -123,8 +123,8 @@ const (
 	remove
 )
 
-// decide what is done to a secret whose token nobody has mounted. What was used, made or marked less than the period
-// ago stays as it is.
+// decide returns what to do about a secret that no pod mounts. A secret that was used, created or marked less than the
+// period ago stays as it is.
 func decide(s *corev1.Secret, now time.Time, period time.Duration) action {
 	before := now.Add(-period)
 	day := before.Format(time.DateOnly)

@@ -54,7 +54,7 @@ type action struct {
 	again time.Duration
 }
 
-// event is told once the action is done.
+// event is recorded once the action is done.
 type event struct {
 	on                 apiclient.Object
 	kind, reason, text string
@@ -84,7 +84,7 @@ func wanted(c *corev1.PersistentVolumeClaim) bool {
 		c.Annotations[volumebinding.StorageProvisioner] == Provisioner
 }
 
-// leaving reports whether a volume is to go and nobody has it any more.
+// leaving reports whether a volume is to be deleted and has no claim any more.
 func leaving(v *corev1.PersistentVolume) bool {
 	if v.Status.Phase == corev1.VolumeBound {
 		return false
@@ -248,7 +248,8 @@ func (v *view) clean(j job) (done bool, next action) {
 	return v.run(v.remover, j, v.kept)
 }
 
-// kept tells that a volume could not be deleted; of the directory of a claim that is gone there is nobody to tell.
+// kept returns the event that a volume could not be deleted. If only a directory is left, and neither claim nor volume
+// exists, there is no object for an event.
 func (v *view) kept(why string) []event {
 	if v.volume == nil {
 		return nil

@@ -63,10 +63,10 @@ type job struct {
 	volume *corev1.PersistentVolume
 }
 
-// newHelper returns the pod that does a job. It sees the root of the volumes and nothing else of its node, speaks to
-// nobody, and may only pass over the modes of files. It goes past the scheduler and all taints: the directory is there
-// or nowhere. Anybody may write into a new directory, as those do who are not root; the pods that do not have the
-// volume do not see it.
+// newHelper returns the pod that does a job. It sees the root of the volumes and nothing else of its node, has no
+// token, and its only capabilities are to pass over the modes and the owners of files. It bypasses the scheduler and
+// all taints: the directory is on this node or nowhere. A new directory is writable by every user, because containers
+// need not run as root; pods without the volume do not see it.
 func newHelper(k key, j job, root, image string) *corev1.Pod {
 	script := map[verb]string{create: `mkdir -p -m 0777 -- "/volumes/$DIR"`,
 		remove: `rm -rf -- "/volumes/$DIR"`}[j.verb]

@@ -176,7 +176,8 @@ func (c *Controller) act(ctx context.Context, k key, a action) (controller.Resul
 	return controller.Result{RequeueAfter: a.again}, nil
 }
 
-// start makes a helper. One that removes is made only if the server says that nobody has the directory.
+// start creates a helper. Before one that removes a directory, start asks the server (free): the cache may be
+// behind, and the data would be lost.
 func (c *Controller) start(ctx context.Context, k key, j job) error {
 	if j.verb == remove {
 		free, err := c.free(ctx, k, j)
@@ -192,8 +193,8 @@ func (c *Controller) start(ctx context.Context, k key, j job) error {
 	return err
 }
 
-// image is what helpers run. It is asked for each time: helpers are rare, and nobody else watches that namespace's
-// configuration.
+// image is the helpers' image. It is read for each helper: helpers are rare, and a watch on that namespace's
+// configuration would cost more.
 func (c *Controller) image(ctx context.Context) (string, error) {
 	settings, err := c.settings.Get(ctx, helperNamespace, settingsName)
 	if err != nil {

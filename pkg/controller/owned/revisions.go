@@ -9,9 +9,9 @@ import (
 
 // Revisions wakes the owner of a ControllerRevision that is changed or gone.
 //
-// A new one wakes nobody. The owner knows those it made itself, and one that somebody else makes in its name stays
-// until the owner has another reason to look: looked at earlier, one with the content of the current revision would at
-// once be taken for a duplicate, and one of the two be deleted under the hands of who made it.
+// A new revision wakes no owner. The owner knows those that it made itself. A revision that another writer makes in the
+// owner's name stays until the owner has another reason to look: if the owner looked at once, it would take a revision
+// with the content of the current one for a duplicate, and delete one of the two while its writer still works with it.
 type Revisions struct {
 	// Kind is the owner's.
 	Kind schema.GroupVersionKind

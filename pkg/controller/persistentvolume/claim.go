@@ -174,7 +174,7 @@ func (s *claimView) provision() step {
 // none at all.
 func inTree(provisioner string) bool { return strings.HasPrefix(provisioner, "kubernetes.io/") }
 
-// pending says that the claim waits, and tells why.
+// pending is the step of a claim that waits: its phase, and events that say why.
 func (s *claimView) pending(why ...event) step {
 	if next, changed := claimPhase(s.claim, corev1.ClaimPending); changed {
 		return next

@@ -1,9 +1,9 @@
-// Package persistentvolume binds claims to persistent volumes, calls for provisioners where there is no volume, and
-// decides what becomes of a volume whose claim is gone.
+// Package persistentvolume binds claims to persistent volumes, requests a volume from a provisioner where there is
+// none, and decides what becomes of a volume whose claim is gone.
 //
 // A binding is four writes to two objects, and the controller may be killed between any two of them. So it plans no
-// sequence: it looks at the objects, makes the one write that comes next (step.go), and looks again. What a volume says
-// of its claim decides; two who choose the same volume are told apart by its resourceVersion.
+// sequence: it looks at the objects, makes the one write that comes next (step.go), and looks again. The volume's
+// claimRef decides. If two controllers choose the same volume, its resourceVersion lets only one of them write.
 package persistentvolume
 
 import (
@@ -31,7 +31,7 @@ import (
 
 // Config is what flags say.
 type Config struct {
-	// Period is how often claims that wait are looked at and told of although nothing changes; more than 0.
+	// Period is how often waiting claims are looked at, and get an event, although nothing changes; more than 0.
 	Period time.Duration
 	// Provisions lets claims without a volume be given to their class's provisioner.
 	Provisions bool
@@ -51,8 +51,9 @@ type Controller struct {
 	volumeWrites *apiclient.Resource[*corev1.PersistentVolume]
 	metrics      *metrics
 
-	// choosing keeps two workers from choosing one volume; chosen are the volumes that a worker is about to write a
-	// claim into.
+	// choosing guards chosen, and is held from the choice of a volume until it is noted there, so that two workers
+	// never choose the same one. chosen has the claims that are about to be written into volumes, by the volume; an
+	// entry goes when its write has ended, whatever came of it.
 	choosing sync.Mutex
 	chosen   map[string]types.UID
 
@@ -116,7 +117,7 @@ func (c *Controller) claimChanged(claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// volumeChanged wakes those whom the volume names or who name it, and those who may have it.
+// volumeChanged wakes the claim that the volume names, the claims that name the volume, and those that may get it.
 func (c *Controller) volumeChanged(v *corev1.PersistentVolume) {
 	c.volumes.seen(controller.KeyOf(v))
 	c.volumeLoop.Add(controller.KeyOf(v))
@@ -255,8 +256,8 @@ func (c *Controller) missed(volume string, by *corev1.PersistentVolumeClaim) boo
 		})
 }
 
-// volume returns the volume of that name. One that the cache does not have may be newer than the cache: the server is
-// asked before a claim that had it is said to have lost it.
+// volume returns the volume of that name. A volume that is missing from the cache may be newer than the cache: before a
+// bound claim becomes Lost, volume reads it from the server.
 func (c *Controller) volume(ctx context.Context, name string,
 	claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
 	v, ok := c.volumes.get(controller.Key{Name: name})
@@ -266,8 +267,8 @@ func (c *Controller) volume(ctx context.Context, name string,
 	return live(ctx, c.volumeWrites, "", name)
 }
 
-// claimOf returns the claim that a volume names, nil if there is none. The server is asked before a volume is said to
-// be released.
+// claimOf returns the claim that a volume names, nil if there is none. Before a volume becomes Released, claimOf reads
+// the claim from the server: the reclaim policy that follows may delete data.
 func (c *Controller) claimOf(ctx context.Context, v *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
 	r := v.Spec.ClaimRef
 	if r == nil || r.UID == "" {

@@ -12,7 +12,7 @@ import (
 // is no plan of several writes that could be cut in two.
 type step struct {
 	change *change
-	// events are told once the change is made, or at once if there is none.
+	// events are recorded once the change is written, or at once if there is none.
 	events []event
 	// awaits says that something is missing which may come without being seen: it is looked for again.
 	awaits bool
@@ -29,7 +29,7 @@ type change struct {
 	givesClass bool
 }
 
-// event is something to tell of an object.
+// event is an Event about an object.
 type event struct {
 	on           apiclient.Object
 	kind, reason string
@@ -50,7 +50,7 @@ func phase(v *corev1.PersistentVolume, to corev1.PersistentVolumePhase, message 
 	return step{change: &change{volume: v, status: true}, events: events}, true
 }
 
-// claimPhase is the write that says of a claim that it has no volume; ok is false if it says so.
+// claimPhase is the write that gives a claim without a volume its phase; ok is false if the claim has it.
 func claimPhase(c *corev1.PersistentVolumeClaim, to corev1.PersistentVolumeClaimPhase, events ...event) (step, bool) {
 	want := c.Status.DeepCopy()
 	want.Phase, want.AccessModes, want.Capacity = to, nil, nil
@@ -68,8 +68,8 @@ func claimStatus(c *corev1.PersistentVolumeClaim, want *corev1.PersistentVolumeC
 }
 
 // bind is the next write of those that bind a claim to a volume, in the order in which no crash between them loses the
-// binding: the volume names the claim, and from then on nobody else gets it; it is bound; the claim names the volume;
-// it is bound.
+// binding: the volume names the claim, and from then on no other claim gets it; the volume is Bound; the claim names
+// the volume; the claim is Bound.
 func bind(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) step {
 	if v, changed := volumebinding.Bind(v, c); changed {
 		return writeVolume(v)

@@ -18,7 +18,8 @@ type plan struct {
 	replicas int32
 	scale    bool
 	reason   string
-	// failed is what could not be found out, if anything; spec tells that the autoscaler itself is wrong.
+	// failed is the error that kept the metrics from being read, if any; spec means that the autoscaler itself is
+	// wrong.
 	failed error
 	spec   bool
 	// proposals are what came of each metric, for the figures.
@@ -76,7 +77,8 @@ func targetText(a *autoscalingv2.HorizontalPodAutoscaler) string {
 	return a.Spec.ScaleTargetRef.Kind + "/" + a.Namespace + "/" + a.Spec.ScaleTargetRef.Name
 }
 
-// decide tells what becomes of the autoscaler and of its target. It notes in the history what the metrics recommend.
+// decide returns the autoscaler's new status and the target's new size. It notes in the history what the metrics
+// recommend.
 func (o *observation) decide() plan {
 	p := plan{status: *o.autoscaler.Status.DeepCopy()}
 	p.condition(autoscalingv2.AbleToScale, true, "SucceededGetScale",

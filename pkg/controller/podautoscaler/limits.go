@@ -60,7 +60,7 @@ func (o *observation) stabilized(n int32) limited {
 	return named(n, chosen)
 }
 
-// named tells why the recommendation n is not followed, if it is not.
+// named adds the reason if the recommendation n is not followed.
 func named(n int32, s limited) limited {
 	if s.replicas == n {
 		return limited{n, "ReadyForNewScale", "recommended size matches current size"}

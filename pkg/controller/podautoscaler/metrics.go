@@ -15,7 +15,7 @@ type metrics struct {
 	desired                       *prometheus.GaugeVec
 }
 
-// newMetrics registers the figures; count tells how many autoscalers there are.
+// newMetrics registers the figures; count returns the number of autoscalers.
 func newMetrics(m *controller.Metrics, count func() float64) *metrics {
 	const subsystem = "horizontal_pod_autoscaler_controller"
 	labels, buckets := []string{"action", "error"}, prometheus.ExponentialBuckets(0.001, 2, 15)

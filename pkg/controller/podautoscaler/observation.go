@@ -29,7 +29,7 @@ type observation struct {
 	autoscaler *autoscalingv2.HorizontalPodAutoscaler
 	// wanted and present are the target's replicas, as it is asked to have and as it has.
 	wanted, present int32
-	// pods are those of the target, in any state; selection is why they could not be told.
+	// pods are the target's pods, in any phase; selection is the error that kept them from being selected.
 	pods      []*corev1.Pod
 	selection *failure
 	// readings has one for each metric.
@@ -39,8 +39,8 @@ type observation struct {
 	config   Config
 }
 
-// reading is what a metrics API says of one metric. values are milli-units: one value, several (of an external metric),
-// or one of each pod by its name.
+// reading is the answer of a metrics API for one metric. values are milli-units: one value, several (of an external
+// metric), or one of each pod by its name.
 type reading struct {
 	values []int64
 	pods   map[string]podValue
@@ -64,9 +64,9 @@ type failure struct {
 	said string
 	// condition is the condition's message.
 	condition string
-	// err is told to the log, and to users if no metric is left.
+	// err goes to the log, and into the status if no metric is left.
 	err error
-	// spec tells that the autoscaler itself is wrong.
+	// spec means that the autoscaler itself is wrong.
 	spec bool
 }
 

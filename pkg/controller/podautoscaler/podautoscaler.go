@@ -64,7 +64,7 @@ func New(d controller.Deps, config Config) (*Controller, error) {
 		c.Reconcile)
 	add := func(a *autoscalingv2.HorizontalPodAutoscaler) { c.loop.Add(controller.KeyOf(a)) }
 	return c, errors.Join(
-		// Of its own status an autoscaler need not be told.
+		// A change of an autoscaler's status comes from this controller: only a changed spec wakes it.
 		controller.Watch(c.loop, c.autoscalers,
 			controller.Handlers[*autoscalingv2.HorizontalPodAutoscaler]{Add: add, Delete: add,
 				Update: func(old, a *autoscalingv2.HorizontalPodAutoscaler) {
@@ -79,8 +79,8 @@ func New(d controller.Deps, config Config) (*Controller, error) {
 // Run reconciles until ctx ends.
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
-// Reconcile looks at one autoscaler and comes back after the period, whatever it met: nothing tells when a metric
-// changes.
+// Reconcile looks at one autoscaler and comes back after the period, whatever the result: no watch reports that a
+// metric changes.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	a, ok := c.autoscalers.Get(key)
 	if !ok {

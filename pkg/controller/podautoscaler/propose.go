@@ -136,8 +136,8 @@ func (o *observation) proposeContainerResource(m *autoscalingv2.ContainerResourc
 		}}, nil
 }
 
-// ofResource judges a resource of pods, or of their container of a name (not ""); suffix says of what the target is a
-// share.
+// ofResource judges a resource of pods, or of their container of a name (not ""); suffix names what the target is a
+// share of.
 func (o *observation) ofResource(name corev1.ResourceName, container string, t *autoscalingv2.MetricTarget,
 	r reading) (n int32, current autoscalingv2.MetricValueStatus, suffix string, err error) {
 	if target, ok := average(t); ok {

@@ -71,7 +71,7 @@ func (s *sources) read(ctx context.Context, namespace, selector string, m *autos
 	return r
 }
 
-// resource reads what pods, or their containers of a name (not ""), use. A pod of which not all is known is left out.
+// resource reads what pods, or their containers of a name (not ""), use. A pod with a missing value is left out.
 func (s *sources) resource(ctx context.Context, namespace, selector string, name corev1.ResourceName,
 	container string) (map[string]podValue, error) {
 	var list items[podMetrics]

@@ -40,7 +40,8 @@ const (
 // Words are the reason and the message of an event; without a reason there is none.
 type Words struct{ Reason, Message string }
 
-// PlainWords are what most owners say of a pod that they created or deleted (err is nil) or failed to.
+// PlainWords are the events that most owners record about a pod that they created or deleted (err is nil), or failed
+// to.
 func PlainWords(verb Verb, _ apiclient.Object, pod string, err error) Words {
 	root := strings.TrimSuffix(string(verb), "e")
 	if err != nil {

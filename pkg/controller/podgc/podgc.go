@@ -1,6 +1,6 @@
-// Package podgc deletes pods that nobody else will: those of nodes that are gone, those being deleted on nodes that
-// somebody said are out of service, those that were deleted before they were scheduled, and the oldest terminated ones
-// beyond a threshold.
+// Package podgc deletes the pods that no kubelet and no owner will delete: pods of nodes that are gone, pods being
+// deleted on nodes with the out-of-service taint, pods that were deleted before they were scheduled, and the oldest
+// terminated pods beyond a threshold.
 package podgc
 
 import (

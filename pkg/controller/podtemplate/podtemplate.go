@@ -1,5 +1,4 @@
-// Package podtemplate is what workloads make of their pod templates: pods, and a hash by which one template is told
-// from another.
+// Package podtemplate derives from a workload's pod template the pods, and the hash that tells templates apart.
 package podtemplate
 
 import (

@@ -18,7 +18,7 @@ type step struct {
 	status *resourcev1.ResourceClaim
 	// unprotect says that the claim, after that, is to lose the finalizer that kept it while it had devices.
 	unprotect bool
-	// remove says that nobody will use the claim any more.
+	// remove means that the claim will not be used again, and is deleted.
 	remove bool
 }
 
@@ -27,13 +27,13 @@ func over(p *corev1.Pod) bool {
 	return controller.PodTerminal(p) || p.DeletionTimestamp != nil && p.Spec.NodeName == ""
 }
 
-// decide returns what is to be done about a claim of which only some consumers are left. owner is the pod that the
-// claim's owner reference names, by name, nil if there is none: then the garbage collector has the claim.
+// decide returns what to do about a claim when only the consumers in left still exist. owner is the pod that the
+// claim's owner reference names, nil if it does not exist: then the garbage collector deletes the claim.
 //
-// Consumers that are gone are taken off; with the last one the claim gives its devices back, in the same write, then
-// loses its finalizer, and then goes itself if it was made for a pod that needs it no more. A claim that nobody has
-// reserved and that is not being deleted keeps its finalizer, and what it was allocated: the scheduler puts the
-// finalizer on before it allocates, and may reserve later.
+// Consumers that are gone are removed. With the last one, in the same write, the claim gives its devices back; then it
+// loses its finalizer; then it is deleted, if it was made for a pod that no longer needs it. A claim without a
+// reservation that is not being deleted keeps its finalizer and its allocation: the scheduler adds the finalizer before
+// it allocates, and may reserve later.
 func decide(c *resourcev1.ResourceClaim, left []resourcev1.ResourceClaimConsumerReference, owner *corev1.Pod) step {
 	held := slices.Contains(c.Finalizers, resourcev1.Finalizer)
 	ours := metav1.GetControllerOf(c)

@@ -135,7 +135,7 @@ func (m *made) remember(pod types.UID, claim, name string) {
 	m.names[pod][claim] = name
 }
 
-// forget is told of claims that the cache shows.
+// forget drops the note about a claim that the cache shows by now.
 func (m *made) forget(claim *resourcev1.ResourceClaim) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

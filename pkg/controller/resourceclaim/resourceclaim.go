@@ -1,6 +1,6 @@
-// Package resourceclaim makes the ResourceClaims that pods want by template, and lets go of what pods no longer use:
-// reservations of pods that have ended, the devices of claims that nobody has reserved any more, and claims that were
-// made for pods at their end.
+// Package resourceclaim creates the ResourceClaims that pods ask for by a template, and releases what pods no longer
+// use: reservations of pods that have ended, the devices of claims without a reservation, and claims that were made for
+// pods that have ended.
 package resourceclaim
 
 import (

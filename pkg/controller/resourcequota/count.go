@@ -12,8 +12,8 @@ import (
 	"bonsai/pkg/apiclient"
 )
 
-// count returns how much of each of q's resources is used; what nobody can count is left out, or as it was if it could
-// be before. wait is true while a watch that is needed has only just begun.
+// count returns how much of each of q's resources is used. A resource that cannot be counted keeps the value in the
+// status, or is left out if it has none. wait is true while a watch that is needed has not listed its objects yet.
 func (c *Controller) count(ctx context.Context, q *corev1.ResourceQuota) (used corev1.ResourceList, wait bool,
 	err error) {
 	used = corev1.ResourceList{}

@@ -119,7 +119,7 @@ func (c *Controller) watchQuotas() error {
 	})
 }
 
-// watchCounted looks after the objects of a kind of which more is counted than their number.
+// watchCounted watches a kind whose objects count for more than their number: their requests or sizes count too.
 func watchCounted[T apiclient.Object](c *Controller, i *controller.Informer[T], gr schema.GroupResource) error {
 	return controller.Watch(c.loop, i, controller.Handlers[T]{
 		Add: func(o T) { c.changed(o.GetNamespace(), gr, healing) },

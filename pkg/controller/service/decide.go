@@ -46,7 +46,7 @@ func wants(s *corev1.Service) bool {
 	return s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.Spec.LoadBalancerClass == nil
 }
 
-// decide what is done about a service, of which last was done; nil: nothing since the controller was started.
+// decide returns what to do about a service. last is what was done last, nil if nothing since the controller started.
 func decide(s *corev1.Service, last *done, nodes []*corev1.Node) action {
 	switch {
 	case (s.DeletionTimestamp != nil || !wants(s)) && slices.Contains(s.Finalizers, Finalizer):

@@ -13,8 +13,8 @@ import (
 const (
 	// finalizer keeps a range that is deleted while services have addresses of it.
 	finalizer = "networking.k8s.io/service-cidr-finalizer"
-	// grace is how long a range stays after its deletion although nobody has an address of it: API servers that have
-	// not heard of the deletion may still be giving one away.
+	// grace is how long a deleted range stays although no address of it is in use: an API server that has not seen the
+	// deletion yet may still assign one.
 	grace = 10 * time.Second
 )
 

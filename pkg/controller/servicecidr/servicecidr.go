@@ -1,5 +1,5 @@
-// Package servicecidr says of ranges of service addresses that they are ready, and keeps those that are deleted until
-// nobody has an address of them that no other range has (KEP-1880).
+// Package servicecidr marks ranges of service addresses as ready. A range that is being deleted stays until every
+// address of it that is in use also belongs to another range (KEP-1880).
 package servicecidr
 
 import (
@@ -55,7 +55,7 @@ func (c *Controller) addEnding() {
 // Run reconciles until ctx ends.
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
-// Reconcile does what decide says of one range.
+// Reconcile carries out what decide returns for one range.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	r, ok := c.cidrs.Get(key)
 	if !ok {

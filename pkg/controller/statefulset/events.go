@@ -15,8 +15,8 @@ import (
 	"bonsai/pkg/controller/podcontrol"
 )
 
-// words are those of Kubernetes. A pod that is there already is nothing to tell: either the cache is late, or another
-// owner's pod has the name and the next tries will say the same.
+// words are Kubernetes' events. A create that finds the pod existing records none: either the cache is late, or another
+// owner's pod has the name, and every retry would record the same event.
 func words(verb podcontrol.Verb, owner apiclient.Object, pod string, err error) podcontrol.Words {
 	what := fmt.Sprintf("%s Pod %s in StatefulSet %s ", verb, pod, owner.GetName())
 	switch {
@@ -28,7 +28,7 @@ func words(verb podcontrol.Verb, owner apiclient.Object, pod string, err error) 
 	return podcontrol.Words{Reason: "Failed" + string(verb), Message: what + "failed error: " + err.Error()}
 }
 
-// sayClaim tells what came of creating a pod's claim.
+// sayClaim records the result of creating a pod's claim as an event.
 func (c *Controller) sayClaim(set *appsv1.StatefulSet, claim, pod string, err error) {
 	if controller.NamespaceEnding(err) {
 		return
@@ -42,7 +42,7 @@ func (c *Controller) sayClaim(set *appsv1.StatefulSet, claim, pod string, err er
 		claim, pod, set.Name)
 }
 
-// sayUnprovided tells that a pod is not created because of its claims.
+// sayUnprovided records that a pod is not created because of its claims.
 func (c *Controller) sayUnprovided(set *appsv1.StatefulSet, pod string, err error) {
 	if controller.NamespaceEnding(err) {
 		return

@@ -48,8 +48,8 @@ func (s *state) status(acted bool) (appsv1.StatefulSetStatus, time.Duration) {
 	return st, wait
 }
 
-// complete makes the update revision the current one when every pod is at it and ready. With OnDelete nobody says that
-// an update is under way, so none is ever complete.
+// complete makes the update revision the current one when every pod is at it and ready. With OnDelete no
+// update is under way, so none is ever complete.
 func (s *state) complete(st *appsv1.StatefulSetStatus) {
 	n := count(s.set.Spec.Replicas)
 	if s.rolling() && st.UpdatedReplicas == n && st.ReadyReplicas == n && st.Replicas == n {

@@ -1,7 +1,6 @@
-// Package storageprotection keeps objects of storage that are used from being deleted under their users: it takes the
-// finalizer that protects them off once they are being deleted and nobody uses them, and puts it on those that were
-// made without it. There are three such controllers, of claims, of persistent volumes, and of volume attributes
-// classes.
+// Package storageprotection keeps storage objects from disappearing while they are used. It adds a finalizer to objects
+// that lack it, and removes it when an object is being deleted and is no longer used. There are three such controllers:
+// for claims, for persistent volumes and for volume attributes classes.
 package storageprotection
 
 import (

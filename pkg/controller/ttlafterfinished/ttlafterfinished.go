@@ -66,8 +66,8 @@ func expiry(j *batchv1.Job) (time.Time, bool) {
 	return end.LastTransitionTime.Add(time.Duration(*j.Spec.TTLSecondsAfterFinished) * time.Second), true
 }
 
-// Reconcile deletes the job if its time has come, also by what the server says of it now: the time may have been put
-// off.
+// Reconcile deletes the job if its time has come. It checks the time again on the server's newest state of the job,
+// because a user may have extended it.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	j, ok := c.jobs.Get(key)
 	if !ok {

@@ -42,7 +42,7 @@ func New(d controller.Deps) (*Controller, error) {
 // Run reconciles until ctx ends.
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
-// forget is the key of no policy, on which the schemas are let go that nobody has asked for lately.
+// forget is a key that names no policy: its reconcile drops the schemas that no policy has needed lately.
 var forget = controller.Key{}
 
 // Reconcile checks a policy that was not checked as it is.

@@ -34,8 +34,8 @@ func New(ranges []netip.Prefix, services func() []*corev1.Service) *Balancer {
 	return &Balancer{ranges: ranges, services: services, given: map[types.UID][]netip.Addr{}}
 }
 
-// Ensure implements service.Provider: an address for each of the service's IP families of which there is a range. It
-// keeps those that it has, unless spec.loadBalancerIP asks for another. The nodes do not matter: the range leads to all
+// Ensure implements service.Provider: an address for each of the service's IP families that has a range. A service
+// keeps its addresses, unless spec.loadBalancerIP asks for another. The nodes do not matter: the range is routed to all
 // of them.
 func (b *Balancer) Ensure(_ context.Context, s *corev1.Service, _ []*corev1.Node) (*corev1.LoadBalancerStatus, error) {
 	b.mu.Lock()
