@@ -12,8 +12,8 @@ import (
 	"bonsai/pkg/apiclient/policy"
 )
 
-// budgets are the disruption budgets in one order. The list is rebuilt after a change; fields that nobody reads are
-// dropped.
+// budgets are the disruption budgets in one order. The list is rebuilt after a change; fields that preemption does not
+// read are dropped.
 type budgets struct {
 	informer *apiclient.Informer[*policyv1.PodDisruptionBudget]
 	changed  atomic.Bool

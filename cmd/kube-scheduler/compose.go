@@ -146,8 +146,8 @@ func newQueue(
 	})
 }
 
-// newKeeper returns what keeps of pods and nodes the fields that the profiles' plug-ins declare. Extenders are sent
-// whole objects: nobody knows what they read.
+// newKeeper returns the keeper of those fields of pods and nodes that the profiles' plug-ins declare. With extenders it
+// keeps whole objects: what they read is unknown.
 func newKeeper(
 	cfg *configv1.KubeSchedulerConfiguration, profiles map[string]*profile.Profile,
 ) (*slim.Keeper, error) {

@@ -114,8 +114,8 @@ func addAffinity(c *plugins.Config, a *corev1.NodeAffinity) (err error) {
 // elsewhere are upstream's plug-ins whose work is not done here; naming them is no error.
 var elsewhere = [...]string{"GangScheduling", "EBSLimits", "GCEPDLimits", "AzureDiskLimits"}
 
-// enabled picks a profile's plug-ins, and the extension points that each is called at. What is said at a point goes
-// before what is said at multiPoint, and enabled before disabled. Plug-ins are called in the order of the default ones.
+// enabled picks a profile's plug-ins, and the extension points that each is called at. A point's own list takes
+// precedence over multiPoint, and enabled over disabled. Plug-ins are called in the order of the default ones.
 func enabled(p *configv1.KubeSchedulerProfile, c plugins.Config) ([]profile.Enabled, error) {
 	all, err := available(p, c)
 	if err != nil {

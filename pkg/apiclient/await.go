@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// How Await asks: soon and often, because who starts a control plane starts its parts at once and waits for the last of
-// them. To ask where nobody listens costs some 0.1 ms.
+// How Await asks: soon and often, because the parts of a control plane start together, and the slowest one decides when
+// it is ready. A request to a port without a listener costs about 0.1 ms.
 const (
 	awaitTimeout = 10 * time.Second
 	awaitPause   = 10 * time.Millisecond

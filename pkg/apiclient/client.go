@@ -7,7 +7,7 @@
 // What holds for all: requests and answers are protobuf, except for patches. No request rate is imposed here (the
 // server protects itself; --kube-api-qps is in the transport that the configuration brings). The user agent, the
 // credentials and the timeouts are the configuration's. Errors are the API server's Status errors (apierrors.IsNotFound
-// and so on). Nothing is tried again but by what follows for as long as it is told to.
+// and so on). Only Follow, and what is built on it, tries again after an error.
 package apiclient
 
 import (

@@ -21,12 +21,12 @@ type Sink[T any] interface {
 	Delete(T)
 }
 
-// Follow lists and watches and tells sink until ctx ends. name is for log lines.
+// Follow lists and watches, and passes the objects to sink, until ctx ends. name is for log lines.
 //
-// client-go's reflector does it: it resumes a watch that ended at the version it has come to, of which bookmarks tell
-// while nothing changes; after 410 (the server has forgotten that version) it lists again, and whatever fails is tried
-// again after 0.8 s, doubled up to 30 s and drawn out at random up to twice as long, so that a server that comes back
-// is not met by all at once.
+// client-go's reflector does the work. It resumes a watch that ended at the version that it has reached; bookmarks
+// advance that version while nothing changes. After 410 (the server has forgotten the version) it lists again. It
+// retries failures after 0.8 s, doubled up to 30 s, with a random factor of up to 2, so that a server that comes back
+// does not get the requests of all clients at once.
 func Follow[T any](ctx context.Context, lw cache.ListerWatcher, name string, sink Sink[T], log *slog.Logger) {
 	logger := logr.FromSlogHandler(log.Handler())
 	ctx = klog.NewContext(ctx, logger)
@@ -61,7 +61,7 @@ func (s store[T]) Replace(all []any, _ string) error {
 	return nil
 }
 
-// Resync has nothing to do: sinks remember what they were told.
+// Resync has nothing to do: sinks keep what they received.
 func (s store[T]) Resync() error { return nil }
 
 func typed[T any](o any, f func(T)) error {

@@ -15,7 +15,7 @@ type Informer[T interface {
 	Object
 	comparable
 }] struct {
-	// Slim drops the fields that nobody reads from a fresh object; nil keeps all fields.
+	// Slim drops the fields that no reader needs from a fresh object; nil keeps all fields.
 	Slim func(T)
 	// Changed is called with (zero, new) for an added object, (old, new) for a changed one and (old, zero) for a
 	// deleted one. An object that replaced another of its name while the watch was broken counts as a deletion and an

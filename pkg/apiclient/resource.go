@@ -158,8 +158,8 @@ func (r *Resource[T]) List(ctx context.Context, ns string, opts metav1.ListOptio
 	return out, err
 }
 
-// Watch tells of the changes of the matching objects after opts.ResourceVersion; "" begins with those that are there.
-// It ends when the server has had enough of it: who is to see everything follows.
+// Watch returns the changes of the matching objects after opts.ResourceVersion; "" begins with the existing objects.
+// The server may end it at any time: use Follow to see everything.
 func (r *Resource[T]) Watch(ctx context.Context, ns string, opts metav1.ListOptions) (watch.Interface, error) {
 	return r.client.watch(ctx, r.gvr, ns, opts)
 }

@@ -27,8 +27,8 @@ type Message interface{ Marshal() ([]byte, error) }
 
 // Send posts body, of a kind in the resource's group version, to the resource in a namespace or, if name and sub are
 // not empty, to a subresource of the named object, and reads the answer only if it is an error. It does without
-// client-go's request builder, codecs and the decoding of an answer that nobody looks at: for what is written for every
-// pod there is.
+// client-go's request builder, codecs and the decoding of an answer that no caller reads: it is for writes that every
+// pod causes.
 func (r *Resource[T]) Send(ctx context.Context, ns, name, sub, kind string, body Message) error {
 	gv := r.gvr.GroupVersion()
 	if ns == "" || (name == "") != (sub == "") {

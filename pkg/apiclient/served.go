@@ -14,16 +14,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// How long a resource that the server does not serve is left alone before it is asked for again: first, and at most. A
-// resource comes with another API server or with the program that installs it, which nobody is told of by a watch that
-// cannot be.
+// How long to wait before asking again for a resource that the server does not serve: at first, and at most. A resource
+// appears with another version of the API server or when a program installs it, and no watch can report that.
 const (
 	firstAbsence = time.Second
 	maxAbsence   = time.Minute
 )
 
 // followWhileServed is Follow for a resource that the server may not serve, or not always. As long as it does not, sink
-// is told that there is nothing, and nothing runs but a timer.
+// has an empty list, and only a timer runs.
 func followWhileServed[T any](ctx context.Context, lw cache.ListerWatcher, name string, sink Sink[T],
 	log *slog.Logger) {
 	source := cache.ToListerWatcherWithContext(lw)
@@ -52,8 +51,8 @@ func newAbsence() *wait.Backoff {
 	return &wait.Backoff{Duration: firstAbsence, Factor: 2, Jitter: 0.1, Cap: maxAbsence, Steps: math.MaxInt32}
 }
 
-// endsWithResource calls gone when the server says that there is no such resource. The reflector, which ends then, is
-// told of nothing instead of an error, about which it would complain.
+// endsWithResource calls gone when the server says that there is no such resource. The reflector, which ends then,
+// gets an empty list instead of the error, which it would log.
 func endsWithResource(source cache.ListerWatcherWithContext, gone func()) cache.ListerWatcher {
 	return PlainListWatch{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

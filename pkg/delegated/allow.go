@@ -10,8 +10,8 @@ import (
 	authnv1 "k8s.io/api/authentication/v1"
 )
 
-// AnyOf asks one after the other; the first that allows decides. Nobody allows anything if there is none. A refusal has
-// the last reason that was given, and is none, but an error, if one could not decide.
+// AnyOf asks its authorizers in order; the first that allows decides. An empty AnyOf allows nothing. A refusal has the
+// last reason that was given. If one of them could not decide, the result is an error instead of a refusal.
 type AnyOf []Authorizer
 
 var _ Authorizer = AnyOf(nil)

@@ -16,7 +16,7 @@ type Certificates struct{ Roots authorities.Source }
 
 var _ Authenticator = Certificates{}
 
-// Authenticate implements Authenticator. Without roots nobody is known.
+// Authenticate implements Authenticator. Without roots it knows no user.
 func (c Certificates) Authenticate(r *http.Request) (authnv1.UserInfo, bool, error) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return authnv1.UserInfo{}, false, nil

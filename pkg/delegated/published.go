@@ -19,9 +19,10 @@ import (
 // --requestheader-* flags.
 const publishedName = "extension-apiserver-authentication"
 
-// Published is whose client certificates and which front proxies the API server says to believe, in the ConfigMap
-// extension-apiserver-authentication of kube-system. Nobody is believed until it is read: a component can start before
-// its API server. What goes, or cannot be read, stays as it was. It is safe for concurrent use.
+// Published is the authorities of client certificates and of front proxies that the API server publishes in the
+// ConfigMap extension-apiserver-authentication of kube-system. Until it is read, no certificate is accepted: a
+// component can start before its API server. If a key or the ConfigMap disappears or cannot be read, the last value
+// stays. It is safe for concurrent use.
 type Published struct {
 	maps *apiclient.Resource[*corev1.ConfigMap]
 	log  *slog.Logger

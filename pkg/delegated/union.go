@@ -7,7 +7,8 @@ import (
 	authnv1 "k8s.io/api/authentication/v1"
 )
 
-// Union asks one after the other; the first that knows the user wins. Errors count only if nobody knows.
+// Union asks its authenticators in order; the first that knows the user decides. Errors count only if none knows the
+// user.
 type Union []Authenticator
 
 var _ Authenticator = Union(nil)

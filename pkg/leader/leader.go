@@ -32,10 +32,10 @@ type Leases interface {
 
 // Observer hears of what becomes of a candidate.
 type Observer interface {
-	// Leading tells that the candidate leads from now on, or does not any longer.
+	// Leading is called with true when the candidate begins to lead, and with false when it no longer does.
 	Leading(now bool)
-	// Read tells of a try that has to read the Lease first: every one of those that do not lead, and of the leader
-	// where somebody else wrote.
+	// Read is called for a try that has to read the Lease first: each try of a candidate that does not lead, and a
+	// leader's try after another process wrote the Lease.
 	Read()
 }
 
@@ -181,7 +181,7 @@ func (e *election) keep(l *coordinationv1.Lease, err error) (bool, error) {
 	return true, nil
 }
 
-// free reports whether the Lease may be taken: nobody's, ours, or not renewed for as long as its holder promised.
+// free reports whether the Lease may be taken: it has no holder, we hold it, or its holder did not renew it in time.
 func (e *election) free(l *coordinationv1.Lease, now time.Time) bool {
 	if !sameRecord(e.seen, l.Spec) {
 		e.seen, e.since = l.Spec, now

@@ -150,8 +150,8 @@ func (s *Scheduler) fail(ctx context.Context, p *profile.Profile, state *framewo
 	s.requeue(pod, nominated, d.Plugins, d, false)
 }
 
-// requeue takes a pod back that has no node, nominated to another node than before if that is not nil. A pod that was
-// deleted meanwhile must not leave a nomination: nobody would take it back.
+// requeue returns a pod without a node to the queue; nominated, if not nil, replaces the pod's nomination. A pod that
+// was deleted meanwhile must not leave a nomination: nothing would ever remove it.
 func (s *Scheduler) requeue(pod *framework.QueuedPod, nominated *string, failed map[string]bool, d *framework.Diagnosis,
 	retry bool) {
 	if nominated != nil {

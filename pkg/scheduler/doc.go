@@ -3,6 +3,6 @@
 // runs concurrently with the next decisions.
 //
 // The walk of a pod: handlers.go (seen by a watch) → queue → cycle.go (schedule one) → decide (which node) → bind.go
-// (reserve, permit, bind) or failure.go (condition, event, back to the queue). What a pod's status says of its wait is
-// written by podstatus, in order and never after the binding. Everything under way ends with the context of Run.
+// (reserve, permit, bind) or failure.go (condition, event, back to the queue). podstatus writes why a pod waits
+// into its status, in order and never after the binding. Everything under way ends with the context of Run.
 package scheduler

@@ -15,7 +15,7 @@ type explanation struct {
 	Attempts int    `json:"attempts"`
 	Gated    string `json:"gatedBy,omitempty"`
 	Message  string `json:"message,omitempty"`
-	// Nodes tells what each plug-in said of each node at the last try.
+	// Nodes has the reason of the last try for each node that refused the pod.
 	Nodes map[string]nodeReason `json:"nodes,omitempty"`
 }
 

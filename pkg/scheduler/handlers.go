@@ -80,7 +80,7 @@ func (s *Scheduler) podPending(old, pod *corev1.Pod) {
 		Label: "PodUpdate"})
 }
 
-// nominate follows what the API says of a waiting pod's nomination, where that is news; what this scheduler decided
+// nominate follows a waiting pod's nomination in the API, where that has changed. A nomination that this scheduler made
 // itself and has not seen yet stays. The Nominator gets the newest state of the pod. A pod that has been given a node,
 // or is going, waits no more.
 func (s *Scheduler) nominate(old *corev1.Pod, p *model.PodInfo) {
@@ -103,8 +103,8 @@ func (s *Scheduler) nominateTo(p *model.PodInfo, node string) {
 	}
 }
 
-// freed tells that the room is free which was kept for a nominated pod: as good as the deletion of one for those that
-// had to leave it.
+// freed reports that the room reserved for a nominated pod is free. For the pods that had to leave it free, that is as
+// good as the deletion of a pod.
 func (s *Scheduler) freed(p *model.PodInfo) {
 	s.Queue.Moved(clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Old: p,
 		Label: "AssignedPodDelete"})

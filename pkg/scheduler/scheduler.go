@@ -42,9 +42,9 @@ type Config struct {
 	Queue     *queue.Queue
 	Nominator *model.Nominator
 	Decider   Decider
-	// Volumes is told of what volumes depend on; nil: nobody is.
+	// Volumes receives the changes that volumes depend on; it may be nil.
 	Volumes *volumes.Volumes
-	// Devices is told of devices and claims on them; nil: nobody is.
+	// Devices receives the changes of devices and of the claims on them; it may be nil.
 	Devices *devices.Devices
 	// Binders is how many pods may be in binding at once.
 	Binders int

@@ -109,7 +109,7 @@ func watches(r *http.Request) bool {
 	return w == "true" || w == "1"
 }
 
-// CloseIdleConnections lets an http.Client close what nobody uses.
+// CloseIdleConnections lets an http.Client close idle connections.
 func (b bounded) CloseIdleConnections() { b.next.CloseIdleConnections() }
 
 // WrappedRoundTripper is how client-go finds the transport beneath.

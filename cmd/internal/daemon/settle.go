@@ -16,7 +16,7 @@ import (
 )
 
 // settle gives back what only the start needed: free memory, and the pages of the binary. Half of those that a start
-// touches are not touched again by an idle component. The kernel keeps them cached as long as nobody needs the memory,
+// touches are not touched again by an idle component. The kernel keeps them cached until the memory is needed,
 // but counts them as the process's, and as in use, while they are mapped; what is needed again is mapped again at its
 // next use.
 //

@@ -13,7 +13,7 @@ import (
 	"bonsai/pkg/referencetest"
 )
 
-// Limited is a flag of which the component takes some values only, and why.
+// Limited is a flag with some values that the component does not take, and why.
 type Limited struct{ Name, Why string }
 
 // Reference holds docs/reference/flags/COMPONENT.md against the flags of a component's command and its tables of flags

@@ -108,7 +108,8 @@ func (c *Cache) SetNode(obj *corev1.Node) {
 	c.touch(n)
 }
 
-// SetVolumeLimits says how many volumes of which CSI drivers a node takes, which may be there already or come later.
+// SetVolumeLimits sets how many volumes of each CSI driver a node can have attached. The node may be added before or
+// after.
 func (c *Cache) SetVolumeLimits(name string, limits map[string]int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -287,7 +288,7 @@ func (c *Cache) Has(uid types.UID) (known, assumed bool) {
 // Counts are the numbers of what the cache holds. Assumed are those of Pods whose binding no watch has shown yet.
 type Counts struct{ Nodes, Pods, Assumed int }
 
-// Counts tells how much the cache holds.
+// Counts returns how much the cache holds.
 func (c *Cache) Counts() Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
 // Package config reads the configuration file of a scheduler: a KubeSchedulerConfiguration
-// (kubescheduler.config.k8s.io/v1), of which every field must be known, and every value in its range. Fields that tune
+// (kubescheduler.config.k8s.io/v1). Unknown fields and values out of range are errors. Fields that tune
 // what this scheduler does not do, such as percentageOfNodesToScore (all nodes are scored) or parallelism, are checked,
 // and have no effect.
 package config
@@ -131,7 +131,7 @@ func setDefault[T any](to **T, value T) {
 	}
 }
 
-// Points calls yield with each extension point of p by its name in the file, and what is said of it.
+// Points calls yield with each extension point of p by its name in the file, and its plug-ins.
 func Points(p *configv1.Plugins) func(yield func(point string, set configv1.PluginSet) bool) {
 	return func(yield func(string, configv1.PluginSet) bool) {
 		for _, e := range []struct {

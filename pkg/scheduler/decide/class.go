@@ -9,7 +9,7 @@ import (
 	"bonsai/pkg/scheduler/topology"
 )
 
-// class keeps what node-local plug-ins say of each node, for all pods of one framework class.
+// class keeps the results of the node-local plug-ins for each node, for all pods of one framework class.
 type class struct {
 	plan  *plan
 	pod   *model.PodInfo // any pod of the class

@@ -242,8 +242,8 @@ func (d *Incremental) collectNamed(v *view, names map[string]bool, restricted []
 	return true
 }
 
-// verdict is what all filters say of a node: first as if the pods nominated to it were there, then without them, as in
-// filterWithNominated. fail is what the class says of it without them.
+// verdict is the result of all filters for a node: first as if the pods nominated to it were there, then without them,
+// as in filterWithNominated. fail is the class's result without them.
 func (d *Incremental) verdict(c *class, n *model.NodeInfo, fail int32) *framework.Status {
 	if len(d.rivals) > 0 {
 		if waiting := d.rivals[int32(n.Slot)]; len(waiting) > 0 {
@@ -263,8 +263,8 @@ func (d *Incremental) verdict(c *class, n *model.NodeInfo, fail int32) *framewor
 	return c.status(fail)
 }
 
-// crowded is the verdict on a node as if the waiting pods were there already. The trackers are told of them, asked, and
-// told the truth again.
+// crowded is the verdict on a node as if the waiting pods ran there. It adds them to the trackers' counts, asks the
+// filters, and takes them out again.
 func (d *Incremental) crowded(c *class, node *model.NodeInfo, waiting []*model.PodInfo) *framework.Status {
 	fail := c.filterCrowded(node, waiting)
 	if fail != passes && !c.late(fail) || len(d.active) == 0 {

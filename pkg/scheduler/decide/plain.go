@@ -14,7 +14,7 @@ type Random func(n int) int
 
 // Result is a decision with all that it was chosen from.
 type Result struct {
-	// Best are the nodes with the highest score, of which Node was chosen.
+	// Best are the nodes with the highest score; Node is one of them, chosen at random.
 	Best []string
 	Node string
 	// Score of the best nodes; 0 when there was only one possible node.

@@ -49,5 +49,5 @@ const (
 	manyEver = 128
 )
 
-// keep tells how many classes may be kept for that many nodes.
+// keep returns how many classes may be kept for a number of nodes: the memory of a class grows with the nodes.
 func keep(nodes int) int { return min(max(budget/max(nodes, 1), fewest), manyEver) }

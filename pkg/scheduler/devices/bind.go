@@ -44,11 +44,11 @@ type Choice struct {
 	mappings []corev1.ContainerExtendedResourceRequest
 }
 
-// None tells that there is nothing to write.
+// None reports whether there is nothing to write.
 func (choice *Choice) None() bool { return len(choice.claims) == 0 }
 
-// chosen is a claim of the pod, by namespace/name, which is to be allocated so unless it is already (nil). reserved
-// tells that the claim was written.
+// chosen is a claim of the pod, by namespace/name. allocation is what it is to get, nil if it is allocated already.
+// reserved means that the reservation for the pod is written.
 type chosen struct {
 	key        string
 	uid        types.UID
@@ -61,7 +61,7 @@ type chosen struct {
 	hopeless bool
 }
 
-// Reserve chooses for the claims of a pod what they get on a node, and takes it: nobody else gets it until Release.
+// Reserve chooses for the claims of a pod what they get on a node, and takes it: no other pod gets it until Release.
 func (d *Devices) Reserve(pod *model.PodInfo, node *corev1.Node, timeout time.Duration) (*Choice, *framework.Status) {
 	n, st := d.Needs(pod)
 	if st != nil {
@@ -96,7 +96,7 @@ func (d *Devices) Reserve(pod *model.PodInfo, node *corev1.Node, timeout time.Du
 	return choice, nil
 }
 
-// Release gives back what Reserve took and nobody has written.
+// Release gives back what Reserve took, as far as it is not written.
 func (d *Devices) Release(choice *Choice) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -195,8 +195,8 @@ func (d *Devices) writeClaim(ctx context.Context, pod *corev1.Pod, c *resourcev1
 	return d.api.UpdateClaimStatus(ctx, out)
 }
 
-// Unreserve takes the reservations for a pod back that Bind wrote. What was allocated stays with the claims, as the
-// next try may use it, unless it will not become ready and nobody else has reserved it.
+// Unreserve removes the reservations for a pod that Bind wrote. The claims keep their allocations, because the next try
+// may use them, except an allocation that will not become ready and that no other pod has reserved.
 func (d *Devices) Unreserve(ctx context.Context, pod *corev1.Pod, choice *Choice) error {
 	for i := range choice.claims {
 		to := &choice.claims[i]
@@ -243,8 +243,8 @@ func (d *Devices) update(ctx context.Context, c *resourcev1.ResourceClaim) error
 	return nil
 }
 
-// Deallocate gives the devices of one claim of the pod back that nobody else has reserved, if there is one: it may get
-// others on another node.
+// Deallocate gives back the devices of one of the pod's claims that no other pod has reserved, if there is such a
+// claim: it may get others on another node. It reports whether there was one.
 func (d *Devices) Deallocate(ctx context.Context, pod *corev1.Pod, n *Needs) (bool, error) {
 	if n.left != nil {
 		return true, d.remove(ctx, n.left)

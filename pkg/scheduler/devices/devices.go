@@ -93,8 +93,8 @@ func SlimSlice(s *resourcev1.ResourceSlice) { s.ManagedFields, s.Annotations = n
 // older compares resource versions, which are numbers.
 func older(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a < b }
 
-// ClaimChanged tells of an added or changed claim (c), or one that is gone (c is nil). It returns the nodes on which
-// other devices are free now, and the pods that waited for the claim.
+// ClaimChanged takes in an added or changed claim (c), or a deleted one (c is nil). It returns the nodes whose free
+// devices changed, and the pods that waited for the claim.
 func (d *Devices) ClaimChanged(old, c *resourcev1.ResourceClaim) (nodes []string, pods []types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -115,7 +115,7 @@ func (d *Devices) ClaimChanged(old, c *resourcev1.ResourceClaim) (nodes []string
 	return nodes, pods
 }
 
-// forgetLocked is told that a claim is gone.
+// forgetLocked drops a claim that is gone, and returns the nodes whose free devices changed.
 func (d *Devices) forgetLocked(key string) []string {
 	h := d.claims[key]
 	nodes := d.pools.count(h.now(), nil)
@@ -148,8 +148,8 @@ func (d *Devices) wroteLocked(key string, c *resourcev1.ResourceClaim) {
 	d.untold = append(d.untold, d.seeLocked(c)...)
 }
 
-// seeLocked takes in a claim as the API server has it. What was assumed of another state of the claim holds no longer:
-// if that is yet to be written, the write will fail.
+// seeLocked takes in a claim as the API server has it, and returns the nodes whose free devices changed. An assumption
+// about an earlier state of the claim no longer holds: if it is not written yet, the write will fail with a conflict.
 func (d *Devices) seeLocked(c *resourcev1.ResourceClaim) []string {
 	key := claimKey(c.Namespace, c.Name)
 	h, known := d.claims[key]
@@ -173,7 +173,7 @@ func (d *Devices) seeLocked(c *resourcev1.ResourceClaim) []string {
 	return nodes
 }
 
-// ClassChanged tells of an added or changed class, or one that is gone (c is nil).
+// ClassChanged takes in an added or changed class, or a deleted one (c is nil).
 func (d *Devices) ClassChanged(old, c *resourcev1.DeviceClass) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -184,8 +184,8 @@ func (d *Devices) ClassChanged(old, c *resourcev1.DeviceClass) {
 	d.classes.set(c)
 }
 
-// SliceChanged tells of an added or changed slice, or one that is gone (s is nil). It returns the nodes whose devices
-// are others now.
+// SliceChanged takes in an added or changed slice, or a deleted one (s is nil). It returns the nodes whose devices
+// changed.
 func (d *Devices) SliceChanged(old, s *resourcev1.ResourceSlice) (nodes []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -28,7 +28,7 @@ type ask struct {
 	class    string
 }
 
-// MayAsk reports whether a pod asks for resources of which classes may have devices.
+// MayAsk reports whether a pod asks for resources that devices of a class may provide.
 func MayAsk(pod *model.PodInfo) bool {
 	for name, n := range pod.Requests.Scalar {
 		if n > 0 && strings.Contains(string(name), "/") {

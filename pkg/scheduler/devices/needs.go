@@ -41,7 +41,7 @@ type Needs struct {
 	left *resourcev1.ResourceClaim
 }
 
-// None tells that there is nothing to choose or to look at.
+// None reports whether there is nothing to choose or to look at.
 func (n *Needs) None() bool { return len(n.had)+len(n.wanted)+len(n.asks) == 0 }
 
 func refuse(format string, args ...any) *framework.Status {
@@ -85,7 +85,8 @@ func (d *Devices) eachLocked(pod *corev1.Pod, f func(c *resourcev1.ResourceClaim
 	return nil, ""
 }
 
-// Gate tells why a pod need not be tried yet: a claim of it is not there. The change of that claim will name the pod.
+// Gate returns why a pod need not be tried yet: one of its claims does not exist. ClaimChanged will return the pod when
+// that claim changes.
 func (d *Devices) Gate(pod *corev1.Pod) *framework.Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -126,7 +127,7 @@ func (d *Devices) needsLocked(pod *model.PodInfo) (*Needs, *framework.Status) {
 	return n, nil
 }
 
-// addLocked adds a claim, or tells why the pod cannot use it now.
+// addLocked adds a claim, or returns why the pod cannot use it now.
 func (n *Needs) addLocked(pod *corev1.Pod, c *resourcev1.ResourceClaim) *framework.Status {
 	a := c.Status.Allocation
 	if a == nil {
@@ -154,9 +155,10 @@ func (n *Needs) addLocked(pod *corev1.Pod, c *resourcev1.ResourceClaim) *framewo
 	return nil
 }
 
-// On tells what the claims that want devices get on a node, one after the other, and last the one that is to be made
-// for extended resources, if there it is; or why the node is refused. An error concerns the claims, wherever they are
-// tried.
+// On returns what the claims without devices get on a node, in their order, and last what the claim for extended
+// resources gets, if the pod needs one on this node; or why the node is refused. An error is about the claims, and
+// would be the same on every node. The allocation runs without Devices.mu, on a copy of what the node can reach: it may
+// take as long as timeout.
 func (n *Needs) On(node *corev1.Node, timeout time.Duration) ([]resourcev1.AllocationResult, *framework.Status) {
 	for _, s := range n.where {
 		if s != nil && !s.Match(node) {

@@ -175,7 +175,7 @@ func (e *Extender) Bind(ctx context.Context, pod *model.PodInfo, node string) er
 	return nil
 }
 
-// call asks the extender, and says in the log what went wrong: where the extender may be ignored nobody else does.
+// call asks the extender, and logs what went wrong: if the extender is ignorable, the error goes no further.
 func (e *Extender) call(ctx context.Context, verb string, args, answer any) error {
 	if err := e.client.call(ctx, verb, args, answer); err != nil {
 		e.log.Warn("asking an extender failed", "extender", e.Name(), "verb", verb, "ignorable", e.config.Ignorable,

@@ -6,5 +6,5 @@ package framework
 type Fields struct{ Pod, Node []string }
 
 // FieldReader plug-ins read fields of pods or nodes that not every decision reads. The scheduler keeps only the fields
-// that are declared so, and those in package slim: a plug-in finds all others empty, as if nobody had set them.
+// that are declared so, and those in package slim: a plug-in finds all others empty, as if they were unset.
 type FieldReader interface{ Fields() Fields }

@@ -11,7 +11,7 @@ type Namespaces interface {
 	Epoch() int64
 }
 
-// Workloads tells how the pods that belong together are found: by the Services that select a pod and by its controller.
+// Workloads finds the pods that belong together: by the Services that select a pod, and by the pod's controller.
 type Workloads interface {
 	// SelectorFor returns what selects the pods that are alike to pod, nil if nothing does.
 	SelectorFor(pod *corev1.Pod) labels.Selector

@@ -72,7 +72,7 @@ type Normalizer interface {
 	NormalizeScore(state *CycleState, pod *model.PodInfo, nodes []*model.NodeInfo, scores []int64)
 }
 
-// Reserve is told of the chosen node before binding begins. Unreserve undoes it, is called for every plug-in when
+// Reserve is called with the chosen node before binding begins. Unreserve undoes it, is called for every plug-in when
 // anything later fails, and must be harmless when called twice or without Reserve.
 type Reserve interface {
 	Plugin
@@ -103,7 +103,7 @@ type Bind interface {
 	Bind(ctx context.Context, state *CycleState, pod *model.PodInfo, node string) *Status
 }
 
-// PostBind is told of a bound pod.
+// PostBind is called after a pod is bound.
 type PostBind interface {
 	Plugin
 	PostBind(ctx context.Context, state *CycleState, pod *model.PodInfo, node string)
@@ -119,8 +119,8 @@ type Interested interface {
 // from pod to pod: it is NodeLocal or Tracking. One that is neither is slow: all its extension points are called for
 // all nodes, for each pod that it concerns.
 
-// NodeLocal plug-ins depend on the one node, with the pods on it, and on what they read of the pod, and on nothing
-// else. Their results are kept for all pods of which they read the same, until that node changes.
+// NodeLocal plug-ins depend on the one node, with the pods on it, on what they read from the pod, and on nothing else.
+// Their results are kept for all pods from which they read the same values, until that node changes.
 type NodeLocal interface {
 	// Reads writes down everything of the pod that the results depend on. What is forgotten is taken from another pod.
 	Reads(pod *model.PodInfo, k *model.Key)

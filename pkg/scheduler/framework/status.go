@@ -2,7 +2,7 @@ package framework
 
 import "strings"
 
-// Code tells what a plug-in found.
+// Code is the result of a plug-in.
 type Code int
 
 // The codes of a Status.

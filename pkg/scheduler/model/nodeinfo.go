@@ -18,8 +18,8 @@ type NodeInfo struct {
 	Requested, NonZero Resource
 	Allocatable        Resource
 	Ports              map[HostPort]bool
-	// VolumeLimits is how many volumes of which CSI drivers the node takes, by driver; others are not limited. It is
-	// read-only.
+	// VolumeLimits is how many volumes the node can have attached, by CSI driver; drivers that are missing are not
+	// limited. It is read-only.
 	VolumeLimits map[string]int64
 	// Images on the node, by name, with their size in bytes.
 	Images map[string]int64

@@ -13,8 +13,7 @@ type PodInfo struct {
 	// Requests is what the pod asks for; NonZero has defaults for containers that ask for no CPU or memory.
 	Requests, NonZero Resource
 	Ports             []HostPort
-	// Claims are the claims that the pod's volumes name, Disks its volumes of which two pods on a node may not have the
-	// same.
+	// Claims are the claims that the pod's volumes name. Disks are the volumes that two pods on one node may not share.
 	Claims []PodClaim
 	Disks  []*corev1.Volume
 	// Terms are the pod's affinity terms, nil if it has none.

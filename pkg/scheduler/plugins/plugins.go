@@ -40,7 +40,7 @@ type Config struct {
 	Namespaces framework.Namespaces
 	// Workloads finds the pods to spread by default; nil spreads only by the pods' own constraints.
 	Workloads framework.Workloads
-	// Preemption is asked when a pod fits nowhere; nil: nobody.
+	// Preemption is called when a pod fits nowhere; it may be nil.
 	Preemption framework.PostFilter
 	// Fit is NodeResourcesFit with its arguments; the zero value has upstream's defaults.
 	Fit noderesources.Fit
@@ -58,7 +58,7 @@ type Config struct {
 	IgnorePreferredTermsOfExistingPods bool
 	// SpreadBy replaces upstream's constraints for pods that have none; nil: those.
 	SpreadBy []corev1.TopologySpreadConstraint
-	// Devices knows the ResourceClaims of pods; nil: they are not looked at. Log is told of what could not be undone.
+	// Devices knows the ResourceClaims of pods; nil means that they are ignored. Log gets what could not be undone.
 	Devices *devices.Devices
 	// FilterTimeout and BindingTimeout are those of DynamicResources; 0: its defaults.
 	FilterTimeout, BindingTimeout time.Duration

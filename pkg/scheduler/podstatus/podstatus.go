@@ -103,7 +103,7 @@ func (w *Writer) run(ctx context.Context, uid types.UID, p *writes) {
 	}
 }
 
-// one writes what waits; false when nothing did, and then nobody looks after the pod any more.
+// one writes what waits. It returns false if nothing did: then the pod has no writer any more.
 func (w *Writer) one(ctx context.Context, uid types.UID, p *writes) bool {
 	todo := w.begin(ctx, uid, p)
 	if todo == nil {

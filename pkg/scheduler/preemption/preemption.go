@@ -180,7 +180,7 @@ func (p *Plugin) displace(ctx context.Context, pod *model.PodInfo, node string) 
 
 // ineligible says why the pod may not preempt now, "" if it may. A pod waits for victims of preemption that still end
 // on its nominated node, unless that node has become one where no eviction helps. Pods that end for other reasons are
-// not waited for: nobody knows when they are gone, and another node may be better.
+// not waited for: when they will be gone is unknown, and another node may be better.
 func (p *Plugin) ineligible(pod *model.PodInfo, d *framework.Diagnosis) string {
 	if policy := pod.Pod.Spec.PreemptionPolicy; policy != nil && *policy == corev1.PreemptNever {
 		return "not eligible due to preemptionPolicy=Never."

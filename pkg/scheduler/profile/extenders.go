@@ -8,8 +8,8 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// silent refuses a node of which the extender says no word: it is no line in the pod's condition, but the extender is
-// to blame.
+// silent refuses a node that the extender's answer does not name. It adds no line to the pod's condition, but the
+// extender counts as the plug-in that refused.
 var silent = &framework.Status{Code: framework.Unschedulable, Plugin: framework.ExtenderName}
 
 // extended are the extenders that pod is sent to.

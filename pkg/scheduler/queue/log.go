@@ -45,7 +45,7 @@ func (l *eventLog) trim(to int) {
 	}
 }
 
-// since calls yield with each event from a position on, none of which is forgotten, until it returns false.
+// since calls yield with each event from a position on until it returns false. The log must still have all of them.
 func (l *eventLog) since(from int, yield func(clusterevent.Event) bool) {
 	for i := from - l.first; i < len(l.events); i++ {
 		if !yield(l.events[i]) {

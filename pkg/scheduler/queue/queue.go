@@ -1,20 +1,19 @@
 // Package queue holds the pods that want a node. A pod is in one place at a time:
 //
 //   - active: to be tried, by priority and then by age;
-//   - back-off: failed lately and worth another try after 1 s, 2 s, 4 s … 10 s, or earlier when nothing is active; what
-//     failed
-//     for an error waits out its time;
+//   - back-off: failed lately and worth another try after 1 s, 2 s, 4 s … 10 s, or earlier when nothing is active; a
+//     pod that failed for an error always waits out its time;
 //   - unschedulable: failed, and nothing has happened since that could help;
 //   - gated: held back by a PreEnqueue plug-in, not tried at all;
 //   - in flight: popped, being scheduled or bound.
 //
-// Moved reports a change of the cluster; pods move from unschedulable to back-off or active when a plug-in that turned
-// them down hopes for something from it. Changes during a pod's flight count as well: they are remembered until the pod
-// lands. Of a long flight only the latest are; what is forgotten counts as help, so that such a pod is tried once too
-// often and never once too few.
+// Moved reports a change of the cluster. Pods move from unschedulable to back-off or active if a plug-in that turned
+// them down says that the change may help. Changes during a pod's flight count as well: they are remembered until the
+// pod lands. During a long flight only the latest changes are kept. A change that was dropped counts as help, so that
+// such a pod is tried once too often and never once too few.
 //
-// Who reports a change does not wait until thousands of pods have been asked for and moved: Moved only notes it. Pop
-// asks and moves before it chooses, a portion at a time, so that nobody waits long for the lock.
+// The caller of Moved does not wait until thousands of pods have been examined: Moved only notes the change. Pop
+// examines and moves pods before it chooses one, a portion at a time, so that the lock is never held for long.
 package queue
 
 import (
@@ -488,7 +487,7 @@ func (q *Queue) backoffOf(attempts int) time.Duration {
 	return min(d, q.cfg.MaxBackoff)
 }
 
-// Moved tells that something happened which may help pods that failed.
+// Moved reports an event that may help pods that failed.
 func (q *Queue) Moved(e clusterevent.Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -504,7 +503,7 @@ func (q *Queue) Moved(e clusterevent.Event) {
 // Counts are the numbers of pods by place.
 type Counts struct{ Active, Backoff, Unschedulable, Gated, InFlight int }
 
-// Counts tells how many pods are where.
+// Counts returns the numbers of pods by place.
 func (q *Queue) Counts() Counts {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -516,7 +515,7 @@ func (q *Queue) Counts() Counts {
 // Refusal names a plug-in of a profile that turned pods down.
 type Refusal struct{ Plugin, Profile string }
 
-// Refused tells how many of the pods that are not in flight each plug-in turned down when they were last tried, or
+// Refused returns, for each plug-in, how many of the pods that are not in flight it turned down at their last try, or
 // holds back.
 func (q *Queue) Refused() map[Refusal]int {
 	out := map[Refusal]int{}

@@ -7,10 +7,10 @@ import (
 	"bonsai/pkg/scheduler/profile"
 )
 
-// watches are the unschedulable pods by what may help them, so that an event costs as much as there are different
-// answers to it, and not as there are pods: pods of which an Interest reads the same form a group and are asked for
-// together. An event is only noted at first; work asks the groups one by one and hands out the pods of those that were
-// helped. Who is handed out is whom Profile.Helps names when it is asked for each pod at the time of the event.
+// watches are the unschedulable pods by what may help them. The cost of an event grows with the number of different
+// answers to it, not with the number of pods: pods from which an Interest reads the same values form a group, and are
+// asked about together. An event is only noted at first. work asks the groups one by one and hands out the pods of the
+// groups that it helps: the same pods that Profile.Helps would name if it were asked about each pod at the event.
 type watches struct {
 	byInterest map[*clusterevent.Interest]*watch
 	// always are the pods that every event may help.
@@ -242,7 +242,7 @@ func (w *watches) askOne(in *watch) (asked int) {
 	return 0
 }
 
-// helpedAt tells when an event helped the pod first, and its label; false if none has.
+// helpedAt returns when an event first helped the pod, and the event's label; false if none has.
 func (w *watches) helpedAt(it *item) (first time.Time, event string, ok bool) {
 	for _, at := range it.memberships {
 		g := at.group

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// reducible returns the lists of a pod in Core of which decisions read only some entries, or parts of them. A plug-in
-// that declares such a list, or something in it, gets it whole.
+// reducible returns the lists of a pod in core that decisions read only in part: some entries, or parts of entries. A
+// plug-in that declares such a list, or something in it, gets it whole.
 func reducible() []string {
 	return []string{
 		"spec.containers.ports", "spec.initContainers.ports", "spec.volumes", "status.conditions",

@@ -14,7 +14,7 @@ import (
 // Keeper drops fields of fresh objects in place. It is safe for concurrent use.
 type Keeper struct {
 	pod, node *tree // nil: all is kept
-	// reduced are the lists of a pod of which only some entries, or parts of entries, are kept.
+	// reduced are the lists of a pod that are kept in part: some entries, or parts of entries.
 	reduced map[string]bool
 }
 
@@ -53,7 +53,7 @@ func (k *Keeper) Pod(pod *corev1.Pod) {
 // Node drops from a fresh node what is not kept.
 func (k *Keeper) Node(node *corev1.Node) { k.VisitNode(node, reflect.Value.SetZero) }
 
-// VisitPod calls drop with each field that Pod drops. Lists of which only some entries are kept are not visited.
+// VisitPod calls drop with each field that Pod drops. Lists that are kept in part are not visited.
 func (k *Keeper) VisitPod(pod *corev1.Pod, drop func(reflect.Value)) {
 	if k.pod == nil {
 		pod.ManagedFields = nil

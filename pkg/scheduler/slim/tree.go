@@ -23,7 +23,7 @@ type child struct {
 // branch is a set of paths that share their beginning, by their next step. An empty branch ends a path.
 type branch map[string]branch
 
-// add puts a path into the branch. What it stands for includes longer paths that are there already.
+// add puts a path into the branch. It replaces longer paths that the branch has: it includes them.
 func (b branch) add(steps []string) {
 	for _, s := range steps[:len(steps)-1] {
 		next, known := b[s]

@@ -8,8 +8,8 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// Attached calls yield with each volume that a CSI driver gives a pod, by a name of its own: that of the volume or,
-// before there is one, of the claim. Of drivers that no node limits nothing is told.
+// Attached calls yield with each volume that a CSI driver gives a pod, by a unique name: the volume's or,
+// before there is a volume, the claim's. Drivers that no node limits are left out.
 func (v *Volumes) Attached(pod *model.PodInfo, yield func(driver, volume string)) {
 	if len(pod.Claims) == 0 {
 		return
@@ -43,7 +43,7 @@ func (v *Volumes) attachmentLocked(c *corev1.PersistentVolumeClaim) (driver, vol
 }
 
 // AttachedTo calls yield with each volume that is attached to a node, whichever pod wanted it, by the names of
-// Attached. Of drivers that no node limits nothing is told.
+// Attached. Drivers that no node limits are left out.
 func (v *Volumes) AttachedTo(node string, yield func(driver, volume string)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -69,8 +69,8 @@ func handleName(source *corev1.CSIPersistentVolumeSource) string {
 	return "handle:" + source.VolumeHandle
 }
 
-// AttachmentChanged tells of an added or changed VolumeAttachment, or one that is gone (a is nil). It returns the nodes
-// that have other volumes attached than before.
+// AttachmentChanged takes in an added or changed VolumeAttachment, or a deleted one (a is nil). It returns the nodes
+// whose attached volumes changed.
 func (v *Volumes) AttachmentChanged(old, a *storagev1.VolumeAttachment) (nodes []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

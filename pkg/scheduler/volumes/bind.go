@@ -24,7 +24,7 @@ type API interface {
 	SelectNode(ctx context.Context, c *corev1.PersistentVolumeClaim, node string) (*corev1.PersistentVolumeClaim, error)
 }
 
-// Reserve chooses for the claims of a pod what they get on a node, and takes it: nobody else gets it until Release.
+// Reserve chooses for the claims of a pod what they get on a node, and takes it: no other pod gets it until Release.
 // Reasons refuse the node.
 func (v *Volumes) Reserve(pod *model.PodInfo, node *corev1.Node) (*Choice, *framework.Status) {
 	v.mu.Lock()
@@ -62,7 +62,7 @@ func (v *Volumes) Reserve(pod *model.PodInfo, node *corev1.Node) (*Choice, *fram
 	return choice, nil
 }
 
-// Release gives back what Reserve took and nobody has written yet.
+// Release gives back what Reserve took, as far as it is not written yet.
 func (v *Volumes) Release(choice *Choice) {
 	if choice.Empty() {
 		return

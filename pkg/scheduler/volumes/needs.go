@@ -31,8 +31,8 @@ const (
 // Needs is what the claims of a pod ask of its node. It stays as it was when they were looked at.
 type Needs struct {
 	v *Volumes
-	// Bound are the volumes that claims are bound to, affinity is where they can be used; lost tells that one of them
-	// is not there.
+	// Bound are the volumes that claims are bound to, affinity is where they can be used; lost means that one of them
+	// does not exist.
 	Bound    []*corev1.PersistentVolume
 	affinity []*nodeaffinity.LazyErrorNodeSelector
 	lost     bool
@@ -117,7 +117,7 @@ func (v *Volumes) needsLocked(pod *model.PodInfo) (*Needs, *framework.Status) {
 	return n, nil
 }
 
-// usable tells why a pod cannot be scheduled with a claim, whatever it is bound to.
+// usable returns why a pod cannot be scheduled with a claim, whatever the claim is bound to; nil if it can.
 func usable(pod *corev1.Pod, pc model.PodClaim, c *corev1.PersistentVolumeClaim) *framework.Status {
 	switch {
 	case c == nil && pc.Ephemeral:
@@ -147,7 +147,7 @@ func size(c *corev1.PersistentVolumeClaim) int64 {
 	return q.Value()
 }
 
-// On tells what the claims get on a node, or why the node is refused.
+// On returns what the claims get on a node, or the reasons why the node is refused.
 func (n *Needs) On(node *corev1.Node) (*Choice, []string) {
 	n.v.mu.Lock()
 	defer n.v.mu.Unlock()
@@ -188,7 +188,7 @@ func usableOn(pv *corev1.PersistentVolume, node *corev1.Node) bool {
 	return ok && err == nil
 }
 
-// chooseLocked adds what one claim gets on a node, or tells why it gets nothing there.
+// chooseLocked adds to choice what one claim gets on a node, or returns why it gets nothing there.
 func (v *Volumes) chooseLocked(w want, node *corev1.Node, choice *Choice, taken map[string]bool) string {
 	c := w.claim
 	if selected, is := c.Annotations[volumebinding.SelectedNode]; is { // a volume is being made for that node

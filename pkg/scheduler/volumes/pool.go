@@ -49,8 +49,8 @@ func (p *pool) remove(pv *corev1.PersistentVolume) bool {
 	return true
 }
 
-// hostsOf are the values of the label hostname of which a node must have one to use the volume; nil if that does not
-// say where it can be used.
+// hostsOf returns the values of the label hostname that let a node use the volume. It returns nil if that label alone
+// does not decide.
 func hostsOf(pv *corev1.PersistentVolume) []string {
 	a := pv.Spec.NodeAffinity
 	if a == nil || a.Required == nil || len(a.Required.NodeSelectorTerms) != 1 {

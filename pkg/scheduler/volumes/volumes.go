@@ -84,7 +84,7 @@ func (v *Volumes) bumpLocked(class string) { v.epochs[class]++ }
 // older compares resource versions, which are numbers.
 func older(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a < b }
 
-// ClaimChanged tells of an added or changed claim (c), or one that is gone (c is nil).
+// ClaimChanged takes in an added or changed claim (c), or a deleted one (c is nil).
 func (v *Volumes) ClaimChanged(old, c *corev1.PersistentVolumeClaim) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -120,7 +120,7 @@ func (v *Volumes) tellLocked(key string) {
 	}
 }
 
-// VolumeChanged tells of an added or changed volume (pv), or one that is gone (pv is nil).
+// VolumeChanged takes in an added or changed volume (pv), or a deleted one (pv is nil).
 func (v *Volumes) VolumeChanged(old, pv *corev1.PersistentVolume) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -191,7 +191,7 @@ func (v *Volumes) indexLocked(before, after *corev1.PersistentVolume) {
 	}
 }
 
-// ClassChanged tells of an added or changed storage class, or one that is gone (c is nil).
+// ClassChanged takes in an added or changed storage class, or a deleted one (c is nil).
 func (v *Volumes) ClassChanged(old, c *storagev1.StorageClass) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -204,7 +204,7 @@ func (v *Volumes) ClassChanged(old, c *storagev1.StorageClass) {
 	v.bumpLocked(c.Name)
 }
 
-// DriverChanged tells of an added or changed CSIDriver, or one that is gone (d is nil).
+// DriverChanged takes in an added or changed CSIDriver, or a deleted one (d is nil).
 func (v *Volumes) DriverChanged(old, d *storagev1.CSIDriver) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -216,7 +216,7 @@ func (v *Volumes) DriverChanged(old, d *storagev1.CSIDriver) {
 	v.drivers[d.Name] = d
 }
 
-// CapacityChanged tells of an added or changed CSIStorageCapacity, or one that is gone (c is nil).
+// CapacityChanged takes in an added or changed CSIStorageCapacity, or a deleted one (c is nil).
 func (v *Volumes) CapacityChanged(old, c *storagev1.CSIStorageCapacity) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -234,8 +234,8 @@ func (v *Volumes) CapacityChanged(old, c *storagev1.CSIStorageCapacity) {
 	v.bumpLocked(c.StorageClassName)
 }
 
-// NodeChanged tells how many volumes of which drivers a node takes, as its CSINode says; nil is one that is gone. It
-// returns the limits.
+// NodeChanged takes in an added or changed CSINode, or a deleted one (n is nil). It returns how many volumes of each
+// driver the node can have attached.
 func (v *Volumes) NodeChanged(old, n *storagev1.CSINode) map[string]int64 {
 	before, after := limits(old), limits(n)
 	v.mu.Lock()
@@ -251,7 +251,7 @@ func (v *Volumes) NodeChanged(old, n *storagev1.CSINode) map[string]int64 {
 	return maps.Clone(after)
 }
 
-// limits is how many volumes of which drivers a node takes, nil where it does not say.
+// limits is how many volumes of each driver a node can have attached, nil if its CSINode sets no limit.
 func limits(n *storagev1.CSINode) map[string]int64 {
 	if n == nil {
 		return nil

@@ -177,5 +177,5 @@ func slimClaim(c *resourcev1.ResourceClaim, err error) (*resourcev1.ResourceClai
 	return c, nil
 }
 
-// gone tells that the pod is not there, or another one of its name is.
+// gone reports whether err says that the pod does not exist, or that another one has its name.
 func gone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }

@@ -103,7 +103,7 @@ func (p *Plugin) Filter(state *framework.CycleState, _ *model.PodInfo, node *mod
 	return st
 }
 
-// PostFilter gives the devices of a claim back that nobody uses yet: on other nodes there may be others for it.
+// PostFilter gives back the devices of a claim that no pod uses yet: another node may have others for it.
 func (p *Plugin) PostFilter(ctx context.Context, _ framework.Handle, state *framework.CycleState, pod *model.PodInfo,
 	d *framework.Diagnosis) (string, *framework.Status) {
 	if !claims(pod) {

@@ -63,7 +63,7 @@ func (f Fit) Reads(pod *model.PodInfo, k *model.Key) {
 	}
 }
 
-// Filter names each resource of which the node has not enough left. If the node could not give it even when empty,
+// Filter names each resource that the node has too little of. If the node could not give it even when empty,
 // removing pods does not help.
 func (f Fit) Filter(_ *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) *framework.Status {
 	var reasons []string
