@@ -1,4 +1,4 @@
-// Package admissionregistration holds what we know of the kinds of the group admissionregistration.k8s.io (v1): their
+// Package admissionregistration defines the kinds of the API group admissionregistration.k8s.io (v1): their
 // rows, defaults, validation, strategies and table columns, as pure functions.
 package admissionregistration
 

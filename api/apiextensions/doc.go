@@ -1,3 +1,3 @@
-// Package apiextensions is what we know of CustomResourceDefinitions, as pure functions: their defaults and their
-// validation. Package customresource applies a definition to its objects.
+// Package apiextensions defines CustomResourceDefinitions, as pure functions: their defaults and their validation.
+// Package customresource applies a definition to its objects.
 package apiextensions

@@ -1,5 +1,5 @@
-// Package apps holds what we know of the kinds of the group apps (v1): their rows, defaults, validation, strategies and
-// table columns, as pure functions. The rules of their pod templates are package podspec's.
+// Package apps defines the kinds of the API group apps (v1): their rows, defaults, validation, strategies and
+// table columns, as pure functions. Package podspec has the rules of their pod templates.
 package apps
 
 import (

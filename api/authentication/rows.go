@@ -1,4 +1,4 @@
-// Package authentication holds what we know of the kinds of the group authentication.k8s.io (v1): their rows, defaults,
+// Package authentication defines the kinds of the API group authentication.k8s.io (v1): their rows, defaults,
 // validation, strategies and table columns, as pure functions.
 package authentication
 

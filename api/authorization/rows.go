@@ -1,4 +1,4 @@
-// Package authorization holds what we know of the kinds of the group authorization.k8s.io (v1): their rows, defaults,
+// Package authorization defines the kinds of the API group authorization.k8s.io (v1): their rows, defaults,
 // validation, strategies and table columns, as pure functions.
 package authorization
 

@@ -1,4 +1,4 @@
-// Package autoscaling holds what we know of the kinds of the group autoscaling (v1 and v2): their row, defaults,
+// Package autoscaling defines the kinds of the API group autoscaling (v1 and v2): their row, defaults,
 // validation, strategies, table columns and the conversion between the versions, as pure functions.
 package autoscaling
 

@@ -1,4 +1,4 @@
-// Package batch holds what we know of the kinds of the group batch (v1), Job and CronJob: their rows, defaults,
+// Package batch defines the kinds of the API group batch (v1), Job and CronJob: their rows, defaults,
 // validation, strategies and table columns, as pure functions. The rules of their pod templates are package podspec's.
 package batch
 

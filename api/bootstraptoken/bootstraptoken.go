@@ -1,5 +1,5 @@
-// Package bootstraptoken is what the tokens are with which nodes join a cluster: their form, the Secrets of kube-system
-// that keep them, and the signatures that they put under what a cluster says of itself
+// Package bootstraptoken defines the tokens with which nodes join a cluster: their format, the Secrets of kube-system
+// that hold them, and the signatures by which a joining node trusts the cluster-info ConfigMap
 // (https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/).
 package bootstraptoken
 

@@ -1,5 +1,5 @@
-// Package certificates holds what we know of the kinds of the group certificates.k8s.io (v1): their rows, validation,
-// strategies and table columns, and what Kubernetes' own signers ask of a request, as pure functions.
+// Package certificates defines the kinds of the API group certificates.k8s.io (v1): their rows, validation,
+// strategies and table columns, and what Kubernetes' own signers require of a request, as pure functions.
 package certificates
 
 import (

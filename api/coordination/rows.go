@@ -1,4 +1,4 @@
-// Package coordination holds what we know of the kinds of the group coordination.k8s.io (v1): their rows, defaults,
+// Package coordination defines the kinds of the API group coordination.k8s.io (v1): their rows, defaults,
 // validation, strategies and table columns, as pure functions.
 package coordination
 

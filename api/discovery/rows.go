@@ -1,4 +1,4 @@
-// Package discovery holds what we know of the kinds of the group discovery.k8s.io (v1): their rows, defaults,
+// Package discovery defines the kinds of the API group discovery.k8s.io (v1): their rows, defaults,
 // validation, strategies and table columns, as pure functions.
 package discovery
 

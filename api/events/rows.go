@@ -1,5 +1,5 @@
-// Package events holds what we know of events.k8s.io (v1): its events are the core group's events seen through another
-// type, so this package converts between the two.
+// Package events defines the kind of the API group events.k8s.io (v1). Its events are the core group's events in
+// another Go type, so this package converts between the two.
 package events
 
 import (

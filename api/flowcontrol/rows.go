@@ -1,4 +1,4 @@
-// Package flowcontrol holds what we know of the kinds of the group flowcontrol.apiserver.k8s.io (v1), FlowSchema and
+// Package flowcontrol defines the kinds of the API group flowcontrol.apiserver.k8s.io (v1), FlowSchema and
 // PriorityLevelConfiguration: their rows, defaults, validation, strategies and table columns, and the objects that
 // every server keeps, as pure functions.
 package flowcontrol

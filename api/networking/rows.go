@@ -1,4 +1,4 @@
-// Package networking holds what we know of the kinds of the group networking.k8s.io (v1): their rows, defaults,
+// Package networking defines the kinds of the API group networking.k8s.io (v1): their rows, defaults,
 // validation, strategies and table columns, as pure functions.
 package networking
 

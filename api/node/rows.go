@@ -1,4 +1,4 @@
-// Package node holds what we know of the kinds of the group node.k8s.io (v1): their rows, validation, strategies and
+// Package node defines the kinds of the API group node.k8s.io (v1): their rows, validation, strategies and
 // table columns, as pure functions.
 package node
 

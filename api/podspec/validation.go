@@ -1,6 +1,6 @@
 // Package podspec holds what a pod and a pod template are made of, as pure functions: defaults, validation and warnings
 // of containers, probes, mounts, resources, security, affinity, tolerations and the rest, for every kind that has a
-// template. Kinds, with their rows, strategies, columns and status, are their groups' packages (core, apps).
+// template. The packages of the groups (core, apps) have the kinds, with their rows, strategies, columns and status.
 //
 // Volumes and claims (package volumes), which persistent volumes share, fields that containers and volumes can read of
 // their pod (downward) and image names (image) are packages below.

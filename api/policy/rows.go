@@ -1,4 +1,4 @@
-// Package policy holds what we know of the kinds of the group policy (v1): their rows, validation, strategies and table
+// Package policy defines the kinds of the API group policy (v1): their rows, validation, strategies and table
 // columns, as pure functions.
 package policy
 

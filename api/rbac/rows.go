@@ -1,4 +1,4 @@
-// Package rbac holds what we know of the kinds of the group rbac.authorization.k8s.io (v1): their rows, defaults,
+// Package rbac defines the kinds of the API group rbac.authorization.k8s.io (v1): their rows, defaults,
 // validation, strategies and table columns, as pure functions.
 package rbac
 

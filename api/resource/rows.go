@@ -1,5 +1,6 @@
-// Package resource holds what we know of the kinds of the group resource.k8s.io (v1): their rows, defaults, validation,
-// strategies and table columns, as pure functions. Their devices are what dynamic resource allocation gives to pods.
+// Package resource defines the kinds of the API group resource.k8s.io (v1): their rows, defaults, validation,
+// strategies and table columns, as pure functions. Dynamic resource allocation gives the devices of these kinds to
+// pods.
 package resource
 
 import (

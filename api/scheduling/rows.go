@@ -1,4 +1,4 @@
-// Package scheduling holds what we know of the kinds of the group scheduling.k8s.io (v1): their rows, defaults,
+// Package scheduling defines the kinds of the API group scheduling.k8s.io (v1): their rows, defaults,
 // validation, strategies and table columns, as pure functions.
 package scheduling
 

@@ -1,4 +1,4 @@
-// Package storage holds what we know of the kinds of the group storage.k8s.io (v1): their rows, defaults, validation,
+// Package storage defines the kinds of the API group storage.k8s.io (v1): their rows, defaults, validation,
 // strategies and table columns, as pure functions.
 package storage
 

@@ -1,5 +1,5 @@
 // Package validate checks single values that fields of many kinds hold: words, names, ports, selectors, paths. Each
-// check returns one error for everything that is wrong, none if nothing is, in the API's own words.
+// check returns one error for each thing that is wrong, in the API's own words.
 package validate
 
 import (

@@ -1,3 +1,4 @@
-// Package customresource is what one version of a CustomResourceDefinition says of its objects, as pure functions: what
-// they lose (Prune), gain (Default) and must be (Validate). pkg/apiserver serves them by it.
+// Package customresource applies one version of a CustomResourceDefinition to its objects, as pure functions: it
+// removes unknown fields (Prune), sets defaults (Default) and checks the rules (Validate). pkg/apiserver serves custom
+// resources with it.
 package customresource

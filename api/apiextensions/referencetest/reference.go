@@ -1,5 +1,4 @@
-// Package referencetest asks a real kube-apiserver what tests then hold our functions against, and keeps its answers as
-// files.
+// Package referencetest records the answers of a real kube-apiserver in files, with which tests compare our functions.
 package referencetest
 
 import (

@@ -1,4 +1,4 @@
-// Package image holds what an image's name alone decides.
+// Package image parses the names of images, and holds what follows from a name alone.
 package image
 
 import (
