@@ -62,6 +62,7 @@ func Serve(ctx context.Context, home machine.Home, c plan.Config, self string, p
 	if err := systemd.Note(c.Layout().Service(), n); err != nil {
 		return err
 	}
+	// The supervisor runs on this goroutine, and the steps that follow its start on another. Each ends the other.
 	ctx, fail := context.WithCancelCause(ctx)
 	context.AfterFunc(ctx, func() { tell(n, log, "STOPPING=1") })
 	followed := make(chan struct{})

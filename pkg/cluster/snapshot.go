@@ -80,7 +80,7 @@ func RestoreSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (
 		return false, err
 	}
 	p := steps.NewPrinter(out)
-	wasUp = paused(c) || running(ctx, c)
+	wasUp = paused(c) || running(ctx, c) // asked before the first step ends it
 	for _, step := range []steps.Step{
 		steps.New("Stop the processes", func(ctx context.Context) error {
 			if paused(c) {

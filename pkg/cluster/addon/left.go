@@ -22,7 +22,7 @@ func PrintLeft(c plan.Config, old plan.Config, out io.Writer) error {
 			return err
 		}
 		fmt.Fprintf(out, "The add-on %s is off, and its objects are still there. To delete them:\n", a.Name)
-		named := map[string][]string{} // by namespace
+		named := map[string][]string{} // by namespace: one command of kubectl has one namespace
 		for _, obj := range objects {
 			gvk := obj.GroupVersionKind()
 			kind := strings.ToLower(gvk.Kind)

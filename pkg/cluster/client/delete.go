@@ -28,6 +28,7 @@ func DeleteNode(ctx context.Context, c plan.Config, name string) error {
 	}
 	var atOnce int64
 	for _, p := range pods {
+		// The UID protects a pod of the same name that a controller has made elsewhere meanwhile.
 		err := core.Pods(api).DeleteWith(ctx, p.Namespace, p.Name,
 			metav1.DeleteOptions{GracePeriodSeconds: &atOnce, Preconditions: metav1.NewUIDPreconditions(string(p.UID))})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {

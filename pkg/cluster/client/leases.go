@@ -43,8 +43,8 @@ func WaitLeases(ctx context.Context, c plan.Config) error {
 		ask, cancel := context.WithTimeout(ctx, leasesTimeout)
 		defer cancel()
 		leases, err := coordination.Leases(api).List(ask, "kube-node-lease", metav1.ListOptions{})
-		last = err
-		return err == nil && allFresh(c, leases, time.Now()), nil // until ctx ends
+		last = err // the API server may need a moment after a pause: only the end of ctx is an error
+		return err == nil && allFresh(c, leases, time.Now()), nil
 	})
 	return errors.Join(err, last)
 }

@@ -90,6 +90,7 @@ func WaitNodes(ctx context.Context, c plan.Config) error {
 			return false, nil
 		}
 		defer w.Stop()
+		// The watch begins with all existing Nodes. When it ends, the next one does so again, and nodes is corrected.
 		for event := range w.ResultChan() {
 			if node, ok := event.Object.(*corev1.Node); ok && event.Type != watch.Deleted {
 				nodes[node.Name] = node

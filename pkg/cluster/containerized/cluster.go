@@ -50,6 +50,7 @@ func Administer(ctx context.Context, c plan.Config, server, path string, log *sl
 	if err := giveKubeconfig(c, server, path); err != nil {
 		return fmt.Errorf("give the user a kubeconfig: %w", err)
 	}
+	// The kubeconfig stays until the cluster ends; the deferred call removes it.
 	<-ctx.Done()
 	return nil
 }

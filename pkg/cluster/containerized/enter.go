@@ -49,7 +49,8 @@ func EnterRouted(pods netip.Prefix, nodes []netip.Addr, argv []string) error {
 	if err != nil {
 		return err
 	}
-	// The last one takes all capabilities away.
+	// The groups come first: without the capabilities, which the change of the user takes away, they could not be
+	// changed.
 	for _, step := range []func() error{
 		func() error { return syscall.Setgroups(nil) },
 		func() error { return syscall.Setgid(controlPlaneUser) },

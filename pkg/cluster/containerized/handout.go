@@ -93,6 +93,7 @@ func roles(c plan.Config) (map[string]role, error) {
 // give copies a role's files to the same places below dir, and removes all other credentials from there. It leaves
 // files that have not changed, because the container may be running.
 func give(c plan.Config, dir string, r role) error {
+	// A container that changed its role, or a volume from another cluster, must not keep credentials.
 	for _, of := range [2]string{"pki", "kubeconfig"} {
 		present, err := filepath.Glob(filepath.Join(dir, of, "*"))
 		if err != nil {
@@ -127,6 +128,7 @@ func give(c plan.Config, dir string, r role) error {
 		if err := os.Chown(given, r.user, r.user); err != nil {
 			return err
 		}
+		// The directories on the way belong to the same user, who could not enter them otherwise.
 		for ; below != "."; below = filepath.Dir(below) {
 			if err := os.Chown(filepath.Join(dir, filepath.Dir(below)), r.user, r.user); err != nil {
 				return err

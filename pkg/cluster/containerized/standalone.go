@@ -32,6 +32,7 @@ func StandAlone(ctx context.Context, n *node.Config, log *slog.Logger) (wait fun
 	if err := host.NFT(ctx, edgeRules(n)); err != nil {
 		return nil, fmt.Errorf("write the node's packet rules: %w", err)
 	}
+	// The engine's server answers only inside this container, so the node forwards the questions of its pods.
 	dns := publish.New(log)
 	dns.LeadTo([]netip.Addr{containerDNS})
 	const port = 53

@@ -72,6 +72,7 @@ func Serve(ctx context.Context, c plan.Config, listen netip.AddrPort, f Forwarde
 		default:
 			f.LeadTo(servers)
 		}
+		// The instructions come when the server works for the first time.
 		if !told {
 			if _, err := fmt.Fprintf(out, message, listen, listen.Addr(), listen.Port(), c.Mark()); err != nil {
 				return err

@@ -51,6 +51,7 @@ func Wait(ctx context.Context, c plan.Config) error {
 		if address, last = readyPod(ctx, api); last != nil {
 			return false, nil // until ctx ends
 		}
+		// PreferGo: the resolver must ask this address, and not what the machine's settings say.
 		resolver := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(address, "53"))
 		}}

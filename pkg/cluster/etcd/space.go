@@ -147,6 +147,7 @@ func Defragment(ctx context.Context, etcds []API, out io.Writer) error {
 		if err != nil {
 			return err
 		}
+		// One compaction is for all members; it goes through their log.
 		if i == 0 {
 			compact := map[string]any{"revision": before.Header.Revision, "physical": true}
 			if err := e.call(ctx, "/v3/kv/compaction", compact, nil); err != nil &&

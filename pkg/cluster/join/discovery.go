@@ -46,6 +46,7 @@ const (
 // of that holds.
 func (r Request) Discover(ctx context.Context) (*Cluster, error) {
 	server, token := r.Server, r.token
+	// No authority is known yet. The signature with the token is what proves the answer, and nothing secret is sent.
 	anybody := &http.Client{
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12},
 			DisableKeepAlives: true}, Timeout: client.Timeout}
@@ -81,6 +82,7 @@ func (r Request) Discover(ctx context.Context) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the cluster information from %s: %w", server, err)
 	}
+	// Whoever relays the signed answer lacks the authority's certificate, and fails here.
 	again, err := clusterInfo(ctx, d.client, d.cluster.Server)
 	if err != nil {
 		return nil, fmt.Errorf("ask the cluster at the address that it gives, with its authority: %w", err)

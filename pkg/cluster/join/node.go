@@ -26,6 +26,7 @@ func (d *Cluster) Complete(ctx context.Context, c plan.Config, r Request) (plan.
 	}
 	c.NodeSubnet, c.PodSubnet, c.ServiceSubnet, c.FeatureGates, c.Mirrors = facts.NodeSubnet, facts.PodSubnet,
 		facts.ServiceSubnet, facts.FeatureGates, facts.Mirrors
+	// Nodes on other machines need IPv4 and egress (plan.Config.Validate), and have no control plane with ports.
 	c.IPFamily, c.Egress, c.Ports = plan.IPv4, true, plan.Ports{}
 	if err := errors.Join(c.Networks().Check()...); err != nil || !c.NodeSubnet.IsValid() || !c.PodSubnet.IsValid() ||
 		!c.ServiceSubnet.IsValid() {
@@ -86,6 +87,7 @@ func Wait(ctx context.Context, c plan.Config) error {
 	last := fmt.Errorf("the kubelet has no certificate yet: if the cluster has a node %[1]s already, delete it there (kubectl delete node %[1]s), or join with another --node-name",
 		c.Nodes[0].Name())
 	err := host.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
+		// Requests without the certificate would fail with an error that explains nothing.
 		if _, err := os.Stat(c.Layout().Kubeconfig(c.Identity())); err != nil {
 			return false, nil
 		}

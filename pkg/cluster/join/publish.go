@@ -51,7 +51,7 @@ func Publish(ctx context.Context, c plan.Config) error {
 		return err
 	}
 	k := clientcmdapi.NewConfig()
-	// without a name, as kubeadm's
+	// The cluster has no name in it, as in kubeadm's.
 	k.Clusters[""] = &clientcmdapi.Cluster{Server: c.AdvertisedServer(), CertificateAuthorityData: ca}
 	info, err := clientcmd.Write(*k)
 	if err != nil {
@@ -87,6 +87,7 @@ func setConfigMap(ctx context.Context, c plan.Config, namespace, name string, da
 		if err != nil {
 			return err
 		}
+		// Nothing is written if nothing changes: each start calls this.
 		whole := map[string]string{}
 		maps.Copy(whole, there.Data)
 		maps.Copy(whole, data)

@@ -37,13 +37,14 @@ func ApproveServing(ctx context.Context, c plan.Config, servers []string, log *s
 	requests := certificatesclient.CertificateSigningRequests(api)
 	look := func(obj any) {
 		r, ok := obj.(*certificatesv1.CertificateSigningRequest)
-		if !ok || len(r.Status.Conditions) > 0 {
+		if !ok || len(r.Status.Conditions) > 0 { // somebody has decided already
 			return
 		}
 		asked, err := certificates.ParseRequest(r.Spec.Request)
 		if err != nil {
 			return // the API server accepts only requests that can be parsed
 		}
+		// Both are read at the moment of the decision: a node or an address may be new.
 		nodes, err := core.Nodes(api).List(ctx, "", metav1.ListOptions{})
 		var own []netip.Addr
 		if err == nil {
@@ -67,7 +68,7 @@ func ApproveServing(ctx context.Context, c plan.Config, servers []string, log *s
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: requests.ListWatch(
 			apiclient.Selection{Fields: "spec.signerName=" + certificatesv1.KubeletServingSignerName}),
-		// what could not be approved is tried again
+		// The resync tries again what could not be approved: a kubelet may ask before its Node has all addresses.
 		ObjectType: &certificatesv1.CertificateSigningRequest{}, ResyncPeriod: 10 * time.Second,
 		Handler: cache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, obj any) { look(obj) }},
 	})

@@ -23,7 +23,7 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// TokenOptions are those of a new bootstrap token.
+// TokenOptions describe a new bootstrap token.
 type TokenOptions struct {
 	Token       string        // as abcdef.0123456789abcdef; "": one is made
 	TTL         time.Duration // 0: it does not expire

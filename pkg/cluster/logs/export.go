@@ -36,6 +36,7 @@ func Export(ctx context.Context, c plan.Config, to string, status, versions func
 			parts[l.Node(n, "etc", file)] = filepath.Join(n, file)
 		}
 	}
+	// A part that cannot be copied must not cost the user the others.
 	var errs []error
 	for from, name := range parts {
 		errs = append(errs, host.IgnoreMissing(copyOwn(from, filepath.Join(to, name))))
@@ -45,6 +46,7 @@ func Export(ctx context.Context, c plan.Config, to string, status, versions func
 		return err
 	}
 	errs = append(errs, os.WriteFile(filepath.Join(to, "cluster.json"), config, 0o600))
+	// Each file is written whole, with the error below the output that came before it.
 	record := func(name string, write func(io.Writer) error) {
 		var out bytes.Buffer
 		if err := write(&out); err != nil {
@@ -61,6 +63,7 @@ func Export(ctx context.Context, c plan.Config, to string, status, versions func
 		"nodes.txt":  {"describe", "nodes"},
 	} {
 		record(name, func(w io.Writer) error {
+			// A paused or stopped cluster must not keep the user waiting.
 			cmd := exec.CommandContext(ctx, c.Bin("kubectl"),
 				append([]string{"--kubeconfig=" + l.Kubeconfig(plan.Administrator), "--request-timeout=5s"},
 					args...)...)

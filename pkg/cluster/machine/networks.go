@@ -51,6 +51,7 @@ func hostNetworks(c plan.Config) ([]plan.HostNetwork, error) {
 		if err != nil {
 			continue
 		}
+		// A route of a cluster may have no link, as the unreachable ones. Its metric is the cluster's ID.
 		by, link := "a route of this machine", byIndex[r.LinkIndex]
 		// the route to the balancers has a next hop per node, all over one link
 		if link == nil && len(r.MultiPath) > 0 {

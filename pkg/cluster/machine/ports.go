@@ -24,12 +24,13 @@ func portOwner(at netip.AddrPort, own string) string {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for end := time.Now().Add(dyingTime); ; <-again.C {
+		// Listening is the sure test: a dying process still has its sockets, and no longer shows them in /proc.
 		l, err := net.Listen("tcp", at.String())
 		if err == nil {
 			l.Close()
 			return ""
 		}
-		if !errors.Is(err, syscall.EADDRINUSE) {
+		if !errors.Is(err, syscall.EADDRINUSE) { // such as an address that the cluster itself will add
 			return ""
 		}
 		if by, found := listenerOf(at, own); found {

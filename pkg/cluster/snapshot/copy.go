@@ -63,10 +63,10 @@ func Finish(dir string) error {
 	for _, part := range Parts {
 		own, other := filepath.Join(dir, part), filepath.Join(next, part)
 		err := os.Rename(other, own)
-		if errors.Is(err, os.ErrExist) { // a directory
+		if errors.Is(err, os.ErrExist) { // a directory, which rename(2) does not replace unless it is empty
 			err = errors.Join(os.RemoveAll(own), os.Rename(other, own))
 		}
-		if host.IgnoreMissing(err) != nil { // what is missing is in its place
+		if host.IgnoreMissing(err) != nil { // a missing part is in its place already
 			return fmt.Errorf("finish the restoration of a snapshot: %w", err)
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// Plan checks what a start needs, all of it before anything is made. It returns the cluster with everything
-// that c leaves open chosen.
+// Plan checks everything that a start needs before anything is made. It returns the cluster with values for everything
+// that c leaves open.
 func Plan(ctx context.Context, c plan.Config, home machine.Home) (plan.Config, error) {
 	if err := Check(ctx, c); err != nil {
 		return c, err
@@ -34,7 +34,7 @@ func Plan(ctx context.Context, c plan.Config, home machine.Home) (plan.Config, e
 	return m.Plan(c)
 }
 
-// CheckJoining checks what a node needs of this machine, all of it before anything is made.
+// CheckJoining checks everything that a node needs of this machine before anything is made.
 func CheckJoining(ctx context.Context, c plan.Config, home machine.Home) error {
 	if err := Check(ctx, c); err != nil {
 		return err
@@ -43,7 +43,7 @@ func CheckJoining(ctx context.Context, c plan.Config, home machine.Home) error {
 	if err != nil {
 		return err
 	}
-	m.Contexts = nil // it writes none
+	m.Contexts = nil // a machine that joins writes no context into the user's kubeconfig
 	if claims := m.Collisions(c); len(claims) > 0 {
 		return plan.DescribeClaims(claims)
 	}
@@ -66,8 +66,8 @@ func CheckChange(ctx context.Context, c plan.Config, home machine.Home) error {
 	return nil
 }
 
-// Check checks that the programs, files, disk space and features of the kernel that a start needs are there. It
-// loads kernel modules, and makes nothing else.
+// Check returns an error for each program, file and feature of the kernel that a start needs and this machine lacks, so
+// that the user can mend all of them at once. It loads kernel modules, and changes nothing else.
 func Check(ctx context.Context, c plan.Config) error {
 	var errs []error
 	for _, program := range []string{"ip", "nft", cmp.Or(c.OCIRuntime, plan.DefaultOCIRuntime), "mount"} {

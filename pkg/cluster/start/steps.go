@@ -50,7 +50,8 @@ func cleanUp(c plan.Config) steps.Step {
 	return steps.New(name, func(ctx context.Context) error { return CleanUp(ctx, c) })
 }
 
-// After are the steps of a cluster whose API server is ready.
+// After returns the steps of a cluster whose API server is ready. The add-ons come first: some of them give the nodes'
+// components the permissions that they need to become Ready.
 func After(c plan.Config) []steps.Step {
 	if c.Joined != nil {
 		return []steps.Step{steps.New("Wait for the node", func(ctx context.Context) error {

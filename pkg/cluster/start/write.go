@@ -12,9 +12,10 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// Write makes the files that the processes read.
+// Write makes the files that the processes read. It can be repeated: certificates that are good stay.
 func Write(c plan.Config) error {
-	// The configuration is first: by it down knows a cluster's directory, however soon a start is broken off.
+	// The configuration comes first. `down` recognizes a cluster's directory by it, however soon a start is
+	// interrupted.
 	if err := errors.Join(datadir.Save(c), os.MkdirAll(c.Layout().Run(), 0o700)); err != nil {
 		return err
 	}

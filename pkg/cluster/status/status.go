@@ -44,6 +44,7 @@ func Print(ctx context.Context, c plan.Config, out io.Writer, checks ...func(con
 		// a process that does not run uses nothing
 		components[i].before, _ = host.ReadUsage("/proc", components[i].PID)
 	}
+	// The questions to the API server fill the time over which CPU use is measured.
 	began := time.Now()
 	nodes, apiErr := askNodes(ctx, c)
 	select {
@@ -83,6 +84,7 @@ func findComponents(ctx context.Context, c plan.Config) (found []component, down
 			down = append(down, fmt.Errorf("node %s does not run: %w", node.Name(), err))
 			continue
 		}
+		// A node's init reports pids of its own PID namespace; users know those of the host.
 		here := host.HostPIDs("/proc", inits["node-"+node.Name()])
 		for _, p := range status.Processes {
 			p.PID = here[p.PID]

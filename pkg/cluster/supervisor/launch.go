@@ -52,6 +52,8 @@ func Launch(ctx context.Context, c plan.Config, self string) (err error) {
 		return err
 	}
 	defer lock.Close() // the supervisor has a copy of the file, and so keeps the lock
+	// Writing a byte into release lets the supervisor live on its own. Until then the end of this process closes the
+	// pipe, and the supervisor ends too.
 	line, release, err := os.Pipe()
 	if err != nil {
 		return err
@@ -61,8 +63,8 @@ func Launch(ctx context.Context, c plan.Config, self string) (err error) {
 	cmd := exec.Command(self, "supervise", "--data-dir", c.DataDir)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir = line, f, f, "/"
 	cmd.Env = c.Environ(os.Environ())
-	cmd.ExtraFiles = []*os.File{lock} // lockFile
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.ExtraFiles = []*os.File{lock}                    // lockFile
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the terminal's signals are not for it
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -86,6 +88,7 @@ func Launch(ctx context.Context, c plan.Config, self string) (err error) {
 		_, err = release.Write([]byte{1})
 		return err
 	}
+	// The supervisor ends in order: it may already have begun to make processes and the network.
 	release.Close()
 	select {
 	case <-ended:

@@ -29,6 +29,7 @@ func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, lo
 	// Whatever tidies up outlives ctx.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
+	// The groups come first: children begin in their parent's group, and teardown finds them by it.
 	groups, err := beginGroups(ctx, c, parent)
 	if err != nil {
 		return err
@@ -36,14 +37,17 @@ func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, lo
 	if err := host.RaiseInotifyLimits(); err != nil {
 		log.Warn("cannot raise the limits of inotify", "err", err)
 	}
+	// Remove also tidies up after a Make that failed halfway.
 	defer func() { err = errors.Join(err, network.Remove(life, c)) }()
 	if err := network.Make(ctx, c); err != nil {
 		return err
 	}
+	// life and not ctx: the thread that forks must outlive all children, or the kernel would kill them.
 	s := supervise.New(life, log)
 	s.Environ = c.Environ(s.Environ)
 	layers := layers{life: life}
 	defer layers.end()
+	// Every process retries until what it needs is there, so a layer need not wait for the one before.
 	for _, layer := range controlplane.Processes(c, self) {
 		var all []func(context.Context)
 		for _, p := range layer {
@@ -65,6 +69,7 @@ func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, lo
 	if err := nodes.Keep(ctx, c); err != nil {
 		return err
 	}
+	// The routes to pods and load balancers end before the API server that they follow.
 	if c.Joined == nil {
 		lead := &network.Gateways{}
 		layers.run(func(ctx context.Context) { network.FollowNodes(ctx, c, lead, log) })
@@ -73,6 +78,7 @@ func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, lo
 	if c.IsJoinable() {
 		layers.run(func(ctx context.Context) { join.ApproveServing(ctx, c, pki.ServerNames(c), log) })
 	}
+	// An `up` or `node add` has written the configuration, and waits for the answer. The control plane stays as it is.
 	reload := func() error {
 		now, err := datadir.Load(c.DataDir)
 		if err != nil {
@@ -84,7 +90,7 @@ func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, lo
 	err = supervise.Serve(ctx, c.Layout().Socket(socket), func() supervise.Status {
 		return supervise.Status{PID: os.Getpid(), Processes: s.Statuses()}
 	}, reload)
-	stop()
+	stop() // Serve may have failed while ctx still lives
 	published.Wait()
 	return err
 }
