@@ -18,8 +18,8 @@ func validateIngress(i *networkingv1.Ingress) field.ErrorList {
 	return validateIngressSpec(&i.Spec, true, field.NewPath("spec"))
 }
 
-// validateIngressUpdate: an Ingress that has a Secret of a name that none can have may go on so, as in Kubernetes,
-// which did not check these names once.
+// validateIngressUpdate checks an update. It checks the names of Secrets only if all the old ones were valid:
+// Kubernetes did not check them in the past, and an Ingress with an invalid one must stay updatable.
 func validateIngressUpdate(obj, old *networkingv1.Ingress) field.ErrorList {
 	checked := !slices.ContainsFunc(old.Spec.TLS, func(tls networkingv1.IngressTLS) bool {
 		return len(secretName(tls.SecretName, nil)) > 0
@@ -27,7 +27,7 @@ func validateIngressUpdate(obj, old *networkingv1.Ingress) field.ErrorList {
 	return validateIngressSpec(&obj.Spec, checked, field.NewPath("spec"))
 }
 
-// secretName checks the name of a Secret, which may be left out.
+// secretName checks the name of a Secret. It may be empty.
 func secretName(name string, at *field.Path) field.ErrorList {
 	if name == "" {
 		return nil
@@ -63,7 +63,7 @@ func validateIngressSpec(s *networkingv1.IngressSpec, secrets bool, at *field.Pa
 	return errs
 }
 
-// validateHost checks a name, which may have a wildcard for its first label.
+// validateHost checks a DNS name. Its first label may be a wildcard.
 func validateHost(host string, at *field.Path) field.ErrorList {
 	if strings.Contains(host, "*") {
 		return validate.Invalid(at, host, validation.IsWildcardDNS1123Subdomain(host))
@@ -71,6 +71,7 @@ func validateHost(host string, at *field.Path) field.ErrorList {
 	return validate.Invalid(at, host, validation.IsDNS1123Subdomain(host))
 }
 
+// validateRule checks one rule. Both host and HTTP may be left out, but HTTP needs at least one path.
 func validateRule(r *networkingv1.IngressRule, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if r.Host != "" {

@@ -41,7 +41,8 @@ func (s *Server) limit(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// take waits for the turn of a request; nil is for one that needs none. If there is none, it has answered.
+// take waits for the turn of a request, and returns nil and true for one that needs none. If it returns false, it has
+// already answered the request.
 func (s *Server) take(w http.ResponseWriter, r *http.Request) (*turn, bool) {
 	info, user := request.InfoFrom(r.Context()), request.UserFrom(r.Context())
 	var class fairness.Class
@@ -78,8 +79,8 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) (*turn, bool) {
 	return t, true
 }
 
-// seat waits for the turn, and then for a large body's part of what may be in work. Until then the body has a part of
-// what may wait.
+// seat waits for the turn, and then for a large body's part of the memory for bodies in work. Until then the body
+// counts against the memory for bodies that wait.
 func (s *Server) seat(t *turn, r *http.Request, class fairness.Class, user *request.User,
 	info *request.Info) (ok bool) {
 	length, memory := rest.Received(r)
@@ -99,14 +100,15 @@ func (s *Server) seat(t *turn, r *http.Request, class fairness.Class, user *requ
 	return ok
 }
 
-// refuseBusy is the answer to a request that gets no turn, as Kubernetes gives it.
+// refuseBusy answers a request that gets no turn with 429, as Kubernetes does. The client may retry after 1s.
 func refuseBusy(w http.ResponseWriter, r *http.Request) {
 	closeUnread(w, r)
 	w.Header().Set("Retry-After", "1")
 	http.Error(w, "Too many requests, please try again later.", http.StatusTooManyRequests)
 }
 
-// isHealth reports whether a request asks how the server is. It must be answered in a flood, too.
+// isHealth reports whether a request asks for the server's health or version. These need no turn: a probe that waited
+// in a flood would time out, and a server that works would count as failed.
 func isHealth(info *request.Info) bool {
 	if info.IsResource {
 		return false

@@ -109,7 +109,7 @@ type descriptor struct {
 	Size      int64           `json:"size"`
 }
 
-// manifest is the image's OCI manifest; the same archive has the same bytes.
+// manifest returns the image's OCI manifest. It is the same, byte for byte, for the same archive: its digest names it.
 func (a *archive) manifest() ([]byte, error) {
 	m := struct {
 		SchemaVersion int             `json:"schemaVersion"`

@@ -45,8 +45,8 @@ func housekeepingRounds(cfg *Config, r reporting, s signals, c *containers, n *n
 	}
 }
 
-// collectImages removes unused images by the policy. A failure is an event of the Node: the reason is the disk, which
-// no single pod is responsible for.
+// collectImages removes unused images as the collector's thresholds ask. A failure is also an event of the Node: the
+// reason is the disk, which no single pod is responsible for. The end of ctx is no event.
 func collectImages(ctx context.Context, unused *images.Collector, recorder *events.Recorder) error {
 	err := unused.Collect(ctx)
 	var few *images.TooFew

@@ -15,8 +15,8 @@ import (
 // Config is what discovery is made from.
 type Config struct {
 	Catalog *catalog.Catalog
-	// Registered tells of all APIServices, and a number that is another one whenever they are others; nil: there are
-	// none.
+	// Registered returns all APIServices, and a generation that differs whenever they differ. nil: there are none.
+	// It is called for every request, so the list itself is behind a function.
 	Registered func() (generation uint64, all func() []Registered)
 	// ServerAddress is host:port for /api's serverAddressByClientCIDRs.
 	ServerAddress string
@@ -25,11 +25,11 @@ type Config struct {
 // Discovery serves the documents. It is safe for concurrent use.
 type Discovery struct {
 	cfg  Config
-	mu   sync.Mutex                // while documents are made
-	docs atomic.Pointer[documents] // of the state that was asked for last
+	mu   sync.Mutex                // held while documents are made, so that concurrent requests make them once
+	docs atomic.Pointer[documents] // the documents made last, perhaps of an older state; nil before the first request
 }
 
-// New returns the discovery of what cfg.Catalog has.
+// New returns the discovery of what cfg.Catalog serves. It makes no document yet.
 func New(cfg Config) *Discovery {
 	if cfg.Registered == nil {
 		cfg.Registered = func() (uint64, func() []Registered) { return 0, func() []Registered { return nil } }
@@ -37,10 +37,13 @@ func New(cfg Config) *Discovery {
 	return &Discovery{cfg: cfg}
 }
 
-// state is what documents are made of, as the generations of its parts.
+// state names what documents are made of, by the generations of its parts. Documents of an equal state are current.
 type state struct{ catalog, registered uint64 }
 
-// documents returns the current ones, made if need be.
+// documents returns the current documents, and makes them first if the state has changed since they were made. After an
+// error the next request tries again. The state is read again under mu, because the request that held mu before may
+// have made what is missing. The generation is read with the parts that it counts: a state read separately could be
+// newer than the documents, which would then stay.
 func (d *Discovery) documents() (*documents, error) {
 	if docs := d.docs.Load(); docs != nil && docs.of == d.state() {
 		return docs, nil
@@ -62,12 +65,13 @@ func (d *Discovery) documents() (*documents, error) {
 	return docs, nil
 }
 
+// state returns the current state without making anything, so it is cheap enough for every request.
 func (d *Discovery) state() state {
 	generation, _ := d.cfg.Registered()
 	return state{d.cfg.Catalog.Snapshot().Generation(), generation}
 }
 
-// Verbs are those of a row's main resource, in the order of upstream's discovery.
+// Verbs returns the verbs of a row's main resource, in the order of upstream's discovery.
 func Verbs(r *resources.Row) []string {
 	switch {
 	case r.Observed:

@@ -14,8 +14,8 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// dangling is the condition Dangling as it should be, of a schema whose level is there or not. Its time is that of the
-// last change of status.
+// dangling returns the condition Dangling that f should have. found is whether its priority level exists. The time is
+// now if the status changes, else that of the last change.
 func dangling(f *flowcontrolv1.FlowSchema, found bool, now time.Time) flowcontrolv1.FlowSchemaCondition {
 	name := f.Spec.PriorityLevelConfiguration.Name
 	c := flowcontrolv1.FlowSchemaCondition{Type: flowcontrolv1.FlowSchemaConditionDangling,
@@ -34,7 +34,8 @@ func dangling(f *flowcontrolv1.FlowSchema, found bool, now time.Time) flowcontro
 	return c
 }
 
-// misled are the schemas whose condition is not as it should be.
+// misled returns the schemas whose condition is missing or wrong, by name, each with whether its priority level exists.
+// It returns none before the stored configuration is known: every level would seem to be missing.
 func (d *Dispatcher) misled() map[string]bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -53,9 +54,10 @@ func (d *Dispatcher) misled() map[string]bool {
 	return out
 }
 
-// tellDangling writes the conditions that are wrong. Several servers find the same, and all but the first have nothing
-// to write. What fails is tried again when the configuration changes and when the levels are adjusted.
-func (d *Dispatcher) tellDangling(ctx context.Context) {
+// writeDangling writes the conditions that are missing or wrong. Only the loop of Run calls it, after each rebuild or
+// adjustment, and without mu: a write may wait for storage. A failure is logged, and the next turn of the loop tries
+// again. Several servers compute the same conditions, so all but the first change nothing.
+func (d *Dispatcher) writeDangling(ctx context.Context) {
 	ctx = request.AsServer(ctx)
 	for name, found := range d.misled() {
 		_, err := d.cfg.Store.Update(ctx, "", name, "status", func(current runtime.Object) (runtime.Object, error) {

@@ -140,7 +140,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 				d.rebuild()
 				tick.Reset(adjustEvery)
 			}
-			d.tellDangling(ctx)
+			d.writeDangling(ctx)
 		}
 	})
 	return g.Wait()

@@ -29,6 +29,8 @@ type conversion struct {
 	err error
 }
 
+// newMemo returns the memo of one request, which one goroutine uses. The entry of live in versions marks live as the
+// object whose conversions are kept.
 func newMemo(c converter, types managedfields.TypeConverter, live runtime.Object) *memo {
 	return &memo{
 		converter: c,

@@ -156,8 +156,8 @@ func (c Config) Context() string {
 }
 
 // LocalServer returns the API server's URL for clients on the host. It is a loopback address: a client that still has
-// it when the cluster is gone finds a closed port, and not whatever has the cluster's address by then. The programs of
-// a containerized cluster are not on the host.
+// it when the cluster is gone finds a closed port, and not whatever has the cluster's address by then. A containerized
+// cluster, whose programs are not on the host, and a joined node have no such port, so it is Server for them.
 func (c Config) LocalServer() string {
 	if c.Containerized || c.Joined != nil {
 		return c.Server()

@@ -6,8 +6,9 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 )
 
-// history is what is remembered of an autoscaler, for as long as the process lives. Both lists hold nothing older than
-// the longest window or period that the API allows, an hour.
+// history is what the controller remembers of an autoscaler, for as long as the process lives. It has no lock: only the
+// goroutine that reconciles the autoscaler uses it. When an entry is added, entries leave that are older than the
+// longest window or period, which the API limits to an hour.
 type history struct {
 	recommendations []recommendation
 	changes         []change
@@ -19,20 +20,21 @@ type recommendation struct {
 	at       time.Time
 }
 
-// change is what was added (or, below 0, taken away) at a time.
+// change is the number of replicas that were added (or, below 0, removed) at a time.
 type change struct {
 	by int32
 	at time.Time
 }
 
-// begin takes the present size for what has been recommended so far: nothing is known of the time before.
+// begin records the present size as the first recommendation. Nothing is known of the time before the process started,
+// and without this entry the first recommendation could scale down at once.
 func (h *history) begin(replicas int32, now time.Time) {
 	if len(h.recommendations) == 0 {
 		h.recommend(replicas, now, 0)
 	}
 }
 
-// recommend notes what the metrics ask for and forgets what is older than the window.
+// recommend adds what the metrics ask for and drops what is older than window.
 func (h *history) recommend(replicas int32, now time.Time, window time.Duration) {
 	kept := h.recommendations[:0]
 	for _, r := range h.recommendations {
@@ -43,7 +45,7 @@ func (h *history) recommend(replicas int32, now time.Time, window time.Duration)
 	h.recommendations = append(kept, recommendation{replicas, now})
 }
 
-// lowest and highest are the extremes of n and of the recommendations after a time.
+// lowest returns the smallest of n and the recommendations after a time.
 func (h *history) lowest(n int32, after time.Time) int32 {
 	for _, r := range h.recommendations {
 		if r.at.After(after) {
@@ -53,6 +55,7 @@ func (h *history) lowest(n int32, after time.Time) int32 {
 	return n
 }
 
+// highest returns the largest of n and the recommendations after a time.
 func (h *history) highest(n int32, after time.Time) int32 {
 	for _, r := range h.recommendations {
 		if r.at.After(after) {
@@ -62,7 +65,8 @@ func (h *history) highest(n int32, after time.Time) int32 {
 	return n
 }
 
-// changed notes a change and forgets those that no policy looks at any more.
+// changed adds a change and drops those that no policy of b looks at any more. Without a behavior there are no
+// policies, and nothing is kept.
 func (h *history) changed(by int32, now time.Time, b *autoscalingv2.HorizontalPodAutoscalerBehavior) {
 	if b == nil {
 		h.changes = nil
@@ -78,8 +82,8 @@ func (h *history) changed(by int32, now time.Time, b *autoscalingv2.HorizontalPo
 	h.changes = append(kept, change{by, now})
 }
 
-// size is how many replicas there were, by what is remembered, at the beginning of the period that ends now with
-// replicas.
+// size returns how many replicas there were at the beginning of the period that ends now with replicas, as far as the
+// changes tell.
 func (h *history) size(replicas int32, period time.Duration, now time.Time) int32 {
 	for _, c := range h.changes {
 		if c.at.After(now.Add(-period)) {

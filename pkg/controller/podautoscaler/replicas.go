@@ -10,7 +10,7 @@ import (
 // The algorithm is that of
 // https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/#algorithm-details.
 
-// tolerances are how far below and above 1 the ratio of a metric to its target may be without consequences.
+// tolerances are how far below and above 1 the ratio of a metric to its target may be before the size changes.
 type tolerances struct{ down, up float64 }
 
 func (o *observation) tolerances() tolerances {
@@ -40,7 +40,7 @@ type usage struct {
 	average     int64
 }
 
-// measure compares the values of some pods with the target; it must be given one at least.
+// measure compares the values of some pods with the target. values must not be empty.
 type measure func(values map[string]podValue) (usage, error)
 
 // byAverage compares the average with a target of milli-units.
@@ -51,7 +51,7 @@ func byAverage(target int64) measure {
 	}
 }
 
-// byRequests compares what is used with a target of percent of what is asked for.
+// byRequests compares the usage with a target in percent of the requests.
 func byRequests(asked map[string]int64, target int32) measure {
 	return func(values map[string]podValue) (usage, error) {
 		var sum int64
@@ -75,9 +75,10 @@ func total(values map[string]podValue) int64 {
 	return sum
 }
 
-// ofPods is how many replicas bring the pods' average to the target. Pods without a value are taken for ones that would
-// damp the change: missing ones use nothing on the way up and missingDown of a pod on the way down; starting ones use
-// nothing on the way up. If that would turn the direction, nothing changes.
+// ofPods returns how many replicas bring the pods' average to the target, and what the ready pods use. Pods without a
+// value are assumed to use what damps the change: a missing one 0 on the way up and missingDown on the way down, an
+// unready one 0 on the way up. The number stays as it is within the tolerance, or if the assumptions would turn the
+// direction. It is an error if no pod is ready.
 func (o *observation) ofPods(s sorted, m measure, missingDown func(pod string) int64) (int32, usage, error) {
 	if len(s.ready) == 0 {
 		return 0, usage{}, errors.New("did not receive metrics for targeted pods (pods might be unready)")
@@ -125,7 +126,7 @@ func (o *observation) ofPods(s sorted, m measure, missingDown func(pod string) i
 	return n, seen, nil
 }
 
-// ofValue is how many replicas bring one value, which all pods share in, to the target.
+// ofValue returns how many replicas bring one value, to which all pods contribute, to the target.
 func (o *observation) ofValue(value, target int64) (int32, error) {
 	ratio := float64(value) / float64(target)
 	if o.wanted == 0 {
@@ -144,7 +145,8 @@ func errNoPods() error {
 	return errors.New("no pods returned by selector while calculating replica count")
 }
 
-// ofShare is how many replicas bring a value's share of one replica to the target, and what that share is.
+// ofShare returns how many replicas bring each replica's share of a value to the target, and the share of one present
+// replica, rounded up. The share is 0 without replicas.
 func (o *observation) ofShare(value, target int64) (replicas int32, share int64) {
 	replicas = o.present
 	ratio := float64(value) / (float64(target) * float64(replicas))
@@ -157,7 +159,7 @@ func (o *observation) ofShare(value, target int64) (replicas int32, share int64)
 	return replicas, share
 }
 
-// fallbackUtilization is the percentage of its request that a pod without a value is taken to use on the way down.
+// fallbackUtilization is the percentage of its request that a pod without a value is assumed to use on the way down.
 func fallbackUtilization(target int32) int64 { return int64(max(100, target)) }
 
 func average(t *autoscalingv2.MetricTarget) (int64, bool) {

@@ -53,7 +53,8 @@ func (m *Manager) MayResize(pod *corev1.Pod, has runtime.Resources) string {
 	return ""
 }
 
-// restartsForMemory reports whether the container restarts when its memory changes: the new one gets its new swap.
+// restartsForMemory reports whether a change of its memory restarts the container. The new one is then made with the
+// new limit of swap.
 func restartsForMemory(c *corev1.Container) bool {
 	for _, p := range c.ResizePolicy {
 		if p.ResourceName == corev1.ResourceMemory {

@@ -44,6 +44,8 @@ func (m *Manager) ContainerUsage(pod *corev1.Pod, id string) (Usage, error) {
 	return m.usage(m.names.container(m.path(pod), id))
 }
 
+// usage reads what a cgroup has used. It fails if the files of CPU or memory cannot be read, as when the cgroup is
+// gone. The limits, the number of processes and swap are 0 if the kernel does not have them.
 func (m *Manager) usage(cgroup string) (Usage, error) {
 	if m.tree.v2 {
 		return m.usageV2(cgroup)
@@ -70,6 +72,7 @@ func (m *Manager) usage(cgroup string) (Usage, error) {
 	return u.finish(stat["total_inactive_file"], limit), nil
 }
 
+// usageV2 is usage for cgroup v2.
 func (m *Manager) usageV2(cgroup string) (Usage, error) {
 	var u Usage
 	cpu, err := readFields(m.tree.file("cpu", cgroup, "cpu.stat"))
@@ -116,7 +119,7 @@ func readNumber(path string) (uint64, error) {
 	return strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64)
 }
 
-// readFields reads lines of a name and a number.
+// readFields reads a file of lines with a name and a number each. It skips lines without a number.
 func readFields(path string) (map[string]uint64, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -204,7 +204,7 @@ func (c *Collector) network(pod *corev1.Pod, now time.Time) *statsapi.NetworkSta
 	return network(list, podInterface, now)
 }
 
-// running are the pod's containers that run, as its status has them.
+// running yields the status of each container that runs, of every kind, as the pod's status says.
 func running(pod *corev1.Pod) iter.Seq[*corev1.ContainerStatus] {
 	return func(yield func(*corev1.ContainerStatus) bool) {
 		for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses,

@@ -67,7 +67,7 @@ func newClass(pl *plan, state *framework.CycleState, pod *model.PodInfo, s *mode
 	return c
 }
 
-// resize makes place for more slots, which have no node yet.
+// resize grows the class to at least slots slots. The new ones have no node yet (absent). It never shrinks.
 func (c *class) resize(slots int) {
 	for i := range c.columns {
 		c.columns[i].raw = topology.Grow(c.columns[i].raw, slots-1)

@@ -18,7 +18,8 @@ func reducible() []string {
 	}
 }
 
-// whole takes out what a plug-in that reads path needs whole.
+// whole stops the reduction of all lists that a plug-in that reads path needs whole: the list at path, those that
+// contain it and those that it contains. New calls it, before the Keeper is shared.
 func (k *Keeper) whole(path string) {
 	for list := range k.reduced {
 		if path == list || strings.HasPrefix(path, list+".") || strings.HasPrefix(list, path+".") {
@@ -27,7 +28,7 @@ func (k *Keeper) whole(path string) {
 	}
 }
 
-// reduce drops entries of lists that no decision reads.
+// reduce drops entries, and parts of entries, that no decision reads from the lists in k.reduced.
 func (k *Keeper) reduce(pod *corev1.Pod) {
 	spec, st := &pod.Spec, &pod.Status
 	if k.reduced["spec.containers.ports"] {

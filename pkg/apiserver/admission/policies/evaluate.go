@@ -136,7 +136,8 @@ func (e *evaluation) explain(ctx context.Context, compiled *compiled, values *ex
 	}
 }
 
-// evaluate evaluates an expression that could be compiled.
+// evaluate returns the expression's value and takes its cost from budget. It fails with ErrBudget if that was too
+// small, with the error of the compilation if there is no program, else with the error of the expression.
 func (c *code) evaluate(ctx context.Context, values *expression.Evaluation, budget *expression.Budget) (ref.Val,
 	error) {
 	if c.err != nil {

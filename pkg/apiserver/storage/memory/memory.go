@@ -164,7 +164,9 @@ func (s *Storage) List(ctx context.Context, prefix string, opts storage.ListOpti
 	return storage.Page(ordered(items, prefix, start), revision, opts), nil
 }
 
-// at undoes the history back to revision. The caller holds mu.
+// at returns the items as they were at revision, which it finds by undoing the history in a copy. It fails with
+// ErrExpired if the history since revision has been compacted; a revision in the future has the present items. The
+// caller holds mu.
 func (s *Storage) at(revision int64) (map[string]*storage.Item, error) {
 	if revision < s.compacted {
 		return nil, fmt.Errorf("list at revision %d: %w", revision, storage.ErrExpired)
@@ -313,7 +315,8 @@ func (s *Storage) Compacted() int64 {
 	return s.compacted
 }
 
-// Fingerprint sums up the keys under prefix as of revision. ErrExpired.
+// Fingerprint sums up the keys under prefix as of revision. It fails with ErrExpired if the history since then has been
+// compacted.
 func (s *Storage) Fingerprint(_ context.Context, prefix string, revision int64) (storage.Fingerprint, error) {
 	var f storage.Fingerprint
 	s.mu.Lock()

@@ -52,6 +52,7 @@ type given struct {
 	container runtime.ContainerOptions
 }
 
+// prepare prepares the pod and returns what its sandbox and first container get, which must be something.
 func prepare(t *testing.T, p cm.Provider, pod *corev1.Pod) (g given) {
 	t.Helper()
 	m := &cm.Manager{Providers: []cm.Provider{p}, Event: func(*corev1.Pod, string, string, string) {}}
@@ -68,6 +69,7 @@ func prepare(t *testing.T, p cm.Provider, pod *corev1.Pod) (g given) {
 	return g
 }
 
+// has checks whether p says that the pod has something, by Prepared.
 func has(t *testing.T, p cm.Provider, uid types.UID, want bool) {
 	t.Helper()
 	uids, err := p.Prepared()

@@ -43,7 +43,8 @@ func (p Plugin) Concerns(pod *model.PodInfo) bool {
 	return len(pod.Disks) > 0 || len(p.alone(pod)) > 0
 }
 
-// alone are the names of the pod's claims that no other pod may use at the same time.
+// alone returns the names of the pod's claims that no other pod may use at the same time; nil: there are none. It skips
+// claims that are made for the pod (Ephemeral), and those that the cache does not have.
 func (p Plugin) alone(pod *model.PodInfo) map[string]bool {
 	var out map[string]bool
 	for _, pc := range pod.Claims {
@@ -59,7 +60,7 @@ func (p Plugin) alone(pod *model.PodInfo) map[string]bool {
 	return out
 }
 
-// conflicts counts how often other pods use the pod's claims that are for one pod.
+// conflicts counts how often other pods use the pod's claims that only one pod may use.
 type conflicts struct {
 	alone map[string]bool
 	count int
@@ -68,7 +69,7 @@ type conflicts struct {
 // CloneState implements framework.Cloner.
 func (c *conflicts) CloneState() any { n := *c; return &n }
 
-// of counts how many of a pod's claims conflict.
+// of counts the claims of other that conflict with those of pod.
 func (c *conflicts) of(pod, other *model.PodInfo) int {
 	if other.Pod.Namespace != pod.Pod.Namespace {
 		return 0
@@ -82,7 +83,8 @@ func (c *conflicts) of(pod, other *model.PodInfo) int {
 	return n
 }
 
-// PreFilter counts who uses the pod's claims.
+// PreFilter counts the other pods' uses of the pod's claims that only one pod may use, on all nodes. It skips pods
+// without such claims or disks.
 func (p Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot) (map[string]bool,
 	*framework.Status) {
 	c := &conflicts{alone: p.alone(pod)}
@@ -135,7 +137,7 @@ func (p Plugin) Filter(state *framework.CycleState, pod *model.PodInfo, node *mo
 	return nil
 }
 
-// conflict reports whether two volumes are one disk that may not be mounted twice: where all read only it may, except
+// conflict reports whether two volumes are one disk that may not be mounted twice. If both only read, it may, except on
 // AWS.
 func conflict(a, b *corev1.Volume) bool {
 	if x, y := a.GCEPersistentDisk, b.GCEPersistentDisk; x != nil && y != nil {
