@@ -178,9 +178,9 @@ func (t Topology) distance(n Nodes) float64 {
 	return float64(sum) / float64(max(pairs, 1))
 }
 
-// HintsFor returns the hints for a request of so many things, each of which is near to some nodes: the sets of nodes
-// that have enough of them free. total and free return, for a set of nodes, how many things near to one of its nodes
-// there are, and are free.
+// HintsFor returns the hints for a request of so many things that are near to some nodes: the sets of nodes that have
+// enough of them free. total and free return, for a set of nodes, how many things near to one of its nodes there are,
+// and are free.
 func HintsFor(all Nodes, request int, total, free func(Nodes) int) []Hint {
 	var out []Hint
 	least := 0

@@ -56,7 +56,7 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Manager knows which containers have memory of which NUMA nodes. It is safe for concurrent use.
+// Manager knows the NUMA nodes that each container has memory from. It is safe for concurrent use; mu guards given.
 type Manager struct {
 	cfg   Config
 	file  cm.StateFile
