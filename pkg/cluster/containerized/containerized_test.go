@@ -1,6 +1,7 @@
 package containerized
 
 import (
+	"encoding/json"
 	"maps"
 	"net/netip"
 	"os"
@@ -353,5 +354,18 @@ func TestNode(t *testing.T) {
 	}
 	if _, err := New(dataVolume, "/bin", netip.MustParsePrefix("10.0.0.0/16")); err == nil {
 		t.Error("a network of another size is taken")
+	}
+}
+
+// TestFieldNames: the field that marks a containerized cluster keeps its name in the files of clusters and nodes, which
+// other versions of this program read.
+func TestFieldNames(t *testing.T) {
+	t.Parallel()
+	c := composed(t, dataVolume)
+	for _, file := range []any{c, node.Of(c, c.Nodes[0])} {
+		data, err := json.Marshal(file)
+		if err != nil || !strings.Contains(string(data), `"Contained":true`) {
+			t.Errorf("%s (%v)", data, err)
+		}
 	}
 }
