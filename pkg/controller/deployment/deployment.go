@@ -1,5 +1,8 @@
-// Package deployment moves each Deployment's pods from old ReplicaSets to the one that has its current template, at the
-// speed that the strategy allows, and tells in status and conditions how far it is.
+// Package deployment moves each Deployment's pods from old ReplicaSets to the one with its current template, at the
+// speed that the strategy allows, and shows the progress in status and conditions.
+//
+// arithmetic.go is pure: it computes the sizes from the Deployment and its ReplicaSets. rollout.go does one step of a
+// rollout in each round. status.go counts and reports. The controller creates no pods: that is the ReplicaSets' work.
 package deployment
 
 import (
@@ -79,6 +82,7 @@ func (c *Controller) setChanged(rs *appsv1.ReplicaSet) {
 	}
 }
 
+// setUpdated wakes the previous owner too if the ReplicaSet changed hands. A resync, which changes nothing, wakes none.
 func (c *Controller) setUpdated(old, rs *appsv1.ReplicaSet) {
 	if old.ResourceVersion == rs.ResourceVersion {
 		return
@@ -109,7 +113,8 @@ func (c *Controller) podDeleted(p *corev1.Pod) {
 	}
 }
 
-// Reconcile takes the next step of the rollout, or of scaling.
+// Reconcile takes the next step of the rollout, or of scaling. It does nothing while the cache of ReplicaSets is behind
+// this controller's own writes: judged by old sizes, it would grow or shrink a second time.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	cached, ok := c.deployments.Get(key)
 	if !ok {
@@ -151,6 +156,9 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	}
 }
 
+// claim returns the Deployment's ReplicaSets, oldest first: it adopts orphans that the selector matches and releases
+// those that it no longer matches. Before it adopts, it reads the Deployment from the server (Fresh): one that is being
+// deleted must not adopt.
 func (c *Controller) claim(ctx context.Context, key controller.Key, d *appsv1.Deployment,
 	sel labels.Selector) ([]*appsv1.ReplicaSet, error) {
 	claim := owned.Claim[*appsv1.ReplicaSet]{
@@ -178,7 +186,7 @@ func byAge(a, b *appsv1.ReplicaSet) int {
 	return 0
 }
 
-// sameTemplate compares what the user wrote, without the hash that we put in.
+// sameTemplate compares the templates as the user wrote them, without the hash label that describeNext adds.
 func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
 	x, y := a.DeepCopy(), b.DeepCopy()
 	delete(x.Labels, appsv1.DefaultDeploymentUniqueLabelKey)

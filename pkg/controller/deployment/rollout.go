@@ -16,7 +16,9 @@ import (
 	"bonsai/pkg/controller/podtemplate"
 )
 
-// rollout is one reconcile of one Deployment: a private copy of it and its ReplicaSets, oldest first.
+// rollout is one reconcile of one Deployment: a private copy of it, and its ReplicaSets from the cache, oldest first. A
+// ReplicaSet is copied before it is changed, and replaced by what the server answered, so that later steps of the round
+// count with the new size.
 type rollout struct {
 	*Controller
 	d    *appsv1.Deployment
@@ -33,7 +35,11 @@ func (r *rollout) old() []*appsv1.ReplicaSet {
 }
 
 // findNext sets r.next to the oldest ReplicaSet with the current template, and keeps its revision and annotations
-// current. If there is none, it is created when create says so.
+// current. If there is none and create is set, it creates one. Several ReplicaSets can have the same template, after a
+// lost answer or by a user's hand: the oldest is the same one in every round.
+//
+// A rollback finds an existing ReplicaSet here. It gets the next revision: history lists templates in the order in
+// which they were last current.
 func (r *rollout) findNext(ctx context.Context, create bool) error {
 	for _, rs := range r.all {
 		if sameTemplate(&rs.Spec.Template, &r.d.Spec.Template) {
@@ -51,6 +57,8 @@ func (r *rollout) findNext(ctx context.Context, create bool) error {
 	return r.createNext(ctx, rev)
 }
 
+// refreshNext brings the annotations and minReadySeconds of r.next up to date, then the revision and the condition of
+// the Deployment. Each is written only if it differs: most rounds write nothing.
 func (r *rollout) refreshNext(ctx context.Context, rev int64) error {
 	rs := r.next.DeepCopy()
 	changed := annotate(rs, r.d, rev, true)
@@ -75,7 +83,8 @@ func (r *rollout) refreshNext(ctx context.Context, rev int64) error {
 	return r.saveStatus(ctx)
 }
 
-// replace exchanges a ReplicaSet for the state in which it was just written.
+// replace exchanges a ReplicaSet for the state in which it was just written, and notes the write: the next round waits
+// until the cache shows it.
 func (r *rollout) replace(rs *appsv1.ReplicaSet) {
 	r.written.remember(controller.KeyOf(r.d), rs.ResourceVersion)
 	for i := range r.all {
@@ -88,7 +97,9 @@ func (r *rollout) replace(rs *appsv1.ReplicaSet) {
 	}
 }
 
-// createNext makes the ReplicaSet for the current template with as many replicas as the strategy allows at once.
+// createNext makes the ReplicaSet for the current template with as many replicas as the strategy allows at once. Its
+// name follows from the template, so a create whose answer was lost finds the name taken instead of making a second
+// one.
 func (r *rollout) createNext(ctx context.Context, rev int64) error {
 	rs := r.describeNext(rev)
 	made, err := r.writeSets.Create(ctx, rs)
@@ -123,6 +134,8 @@ func (r *rollout) createNext(ctx context.Context, rev int64) error {
 	return r.saveStatus(ctx)
 }
 
+// describeNext returns the ReplicaSet for the current template. The hash of the template is in its name, its selector
+// and its pods' labels, so that the ReplicaSets of one Deployment never select each other's pods.
 func (r *rollout) describeNext(rev int64) *appsv1.ReplicaSet {
 	d := r.d
 	template := d.Spec.Template.DeepCopy()
@@ -144,6 +157,7 @@ func (r *rollout) describeNext(rev int64) *appsv1.ReplicaSet {
 	return rs
 }
 
+// with returns a copy of m with one more entry: m may belong to a cached object.
 func with(m map[string]string, k, v string) map[string]string {
 	out := maps.Clone(m)
 	if out == nil {
@@ -153,8 +167,9 @@ func with(m map[string]string, k, v string) map[string]string {
 	return out
 }
 
-// resolveCollision handles a name that is taken: by our own earlier create, which is then used, or by a foreign
-// ReplicaSet with the same hash, which is avoided by counting collisionCount up.
+// resolveCollision handles a name that is taken. If our own earlier create took it, that ReplicaSet is used. If not,
+// the hash of another template is the same: collisionCount goes up, which changes the hash, and the error brings the
+// Deployment back. The count is stored before the next try, or a restart would find the same name again.
 func (r *rollout) resolveCollision(ctx context.Context, wanted *appsv1.ReplicaSet) (*appsv1.ReplicaSet, error) {
 	rs, err := r.writeSets.Get(ctx, wanted.Namespace, wanted.Name)
 	if err != nil {
@@ -176,6 +191,8 @@ func (r *rollout) resolveCollision(ctx context.Context, wanted *appsv1.ReplicaSe
 		n)
 }
 
+// noteCreateError shows a failed create in the Deployment's conditions and as an event, and returns the error. A
+// failure to write the condition is only logged: the create's error is the one that matters, and brings the round back.
 func (r *rollout) noteCreateError(ctx context.Context, rs *appsv1.ReplicaSet, cause error) error {
 	msg := fmt.Sprintf("Failed to create new replica set %q: %v", rs.Name, cause)
 	if hasDeadline(r.d) {
@@ -237,7 +254,9 @@ func (r *rollout) apply(ctx context.Context, targets []target) (changed bool, er
 	return changed, nil
 }
 
-// roll is the RollingUpdate strategy: grow the new as far as allowed, then shrink the old as far as allowed.
+// roll is the RollingUpdate strategy: grow the new ReplicaSet as far as maxSurge allows, then shrink the old ones as
+// far as maxUnavailable allows. A round does one of the two. Its write changes a ReplicaSet, whose event brings the
+// next round, which counts the pods again: both limits hold at every moment, whatever fails in between.
 func (r *rollout) roll(ctx context.Context) (controller.Result, error) {
 	if err := r.findNext(ctx, true); err != nil || r.next == nil {
 		return controller.Result{}, err
@@ -261,6 +280,8 @@ func (r *rollout) roll(ctx context.Context) (controller.Result, error) {
 	return r.report(ctx, true)
 }
 
+// growNext resizes the new ReplicaSet, and reports whether that changed it. A new ReplicaSet that is too large, after a
+// scale-down in the middle of a rollout, shrinks to the Deployment's size at once.
 func (r *rollout) growNext(ctx context.Context) (bool, error) {
 	want := *r.d.Spec.Replicas
 	if replicas(r.next) < want {
@@ -272,7 +293,8 @@ func (r *rollout) growNext(ctx context.Context) (bool, error) {
 	return r.resize(ctx, r.next, want)
 }
 
-// recreate is the Recreate strategy: stop all old pods, wait until they are gone, then start all new ones.
+// recreate is the Recreate strategy: stop all old pods, wait until they are gone, then start all new ones. It creates
+// the new ReplicaSet last: until then nothing may start a pod with the new template.
 func (r *rollout) recreate(ctx context.Context) (controller.Result, error) {
 	if err := r.findNext(ctx, false); err != nil {
 		return controller.Result{}, err
@@ -314,7 +336,9 @@ func (r *rollout) oldPodsRun() bool {
 	return false
 }
 
-// scaled reports whether the Deployment's size changed since its ReplicaSets were last resized.
+// scaled reports whether the Deployment's size changed since its ReplicaSets were last resized. Each resize notes the
+// size in an annotation, because a change of size in the middle of a rollout is shared among all ReplicaSets
+// (proportional scaling), and is not a step of the rollout.
 func (r *rollout) scaled() bool {
 	for _, rs := range active(r.all) {
 		if desired, ok := sizeOf(rs, desiredAnnotation); ok && desired != *r.d.Spec.Replicas {
@@ -324,7 +348,7 @@ func (r *rollout) scaled() bool {
 	return false
 }
 
-// scale follows a new size, or keeps a paused Deployment as it is.
+// scale follows a new size. For a paused Deployment it does that alone: it creates no ReplicaSet and moves no pods.
 func (r *rollout) scale(ctx context.Context) (controller.Result, error) {
 	if err := r.findNext(ctx, false); err != nil {
 		return controller.Result{}, err
@@ -348,6 +372,8 @@ func (r *rollout) cleanUp(ctx context.Context) error {
 	return r.deleteSurplus(ctx)
 }
 
+// deleteSurplus deletes the oldest ReplicaSets without pods beyond revisionHistoryLimit. The UID in the request keeps a
+// ReplicaSet of the same name that was made since.
 func (r *rollout) deleteSurplus(ctx context.Context) error {
 	for _, rs := range surplus(r.d, r.old()) {
 		if err := r.writeSets.Delete(ctx, rs.Namespace, rs.Name, rs.UID); err != nil && !apierrors.IsNotFound(err) {

@@ -11,18 +11,19 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// A plan is the next step.
+// plan is the next step.
 type plan struct {
 	create []*corev1.Pod
 	delete []*corev1.Pod
-	// repair are the pods that lost the labels that name them.
+	// repair are the pods that lost the labels of their identity: a Service that selects one pod by name needs them.
 	repair []*corev1.Pod
 }
 
 // state is one StatefulSet with all that decisions about it need.
 type state struct {
 	set *appsv1.StatefulSet
-	// update is the revision of the present template, current the one before until all pods are updated.
+	// update is the revision of the set's template. current is the revision before it; they are equal once all pods are
+	// updated.
 	current, update revision
 	pods            []*corev1.Pod
 	now             time.Time
@@ -39,7 +40,7 @@ func (s *state) ordered() bool {
 	return s.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 }
 
-// rolling reports whether pods are updated without anybody deleting them.
+// rolling reports whether the controller deletes pods to update them. With OnDelete the user does.
 func (s *state) rolling() bool {
 	return s.set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType
 }
@@ -52,8 +53,8 @@ func (s *state) partition() int {
 	return 0
 }
 
-// split files the pods by their numbers from start on, nil where there is none, and puts those that the set has no
-// place for apart, the highest number first.
+// split returns the pods of the set's ordinals in order, nil for an ordinal without a pod, and apart from them the
+// surplus pods, the highest ordinal first. Pods whose name has no ordinal are in neither.
 func (s *state) split() (replicas, surplus []*corev1.Pod) {
 	replicas = make([]*corev1.Pod, count(s.set.Spec.Replicas))
 	for _, p := range s.pods {
@@ -83,8 +84,8 @@ func (s *state) healthy(p *corev1.Pod) bool {
 	return ok
 }
 
-// plan finds the next step: first the pods that should be there are, then those that should not go, then they are
-// updated. Each of these waits for the one before.
+// plan finds the next step: first create the missing pods, then delete the surplus ones, then update. Each of these
+// waits until the one before has nothing left to do, so that a set that lacks pods never loses more.
 func (s *state) plan() plan {
 	var out plan
 	replicas, surplus := s.split()
@@ -94,8 +95,9 @@ func (s *state) plan() plan {
 	return out
 }
 
-// fill sees to it that every place has a pod. An ordered set looks at a place only when all before are healthy. It
-// reports whether surplus pods may be looked at.
+// fill gives every ordinal a pod. An ordered set looks at an ordinal only when all pods before it are healthy. A pod
+// that has ended is deleted first, and created again in a later round: its successor has the same name. fill reports
+// whether surplus pods may be looked at.
 func (s *state) fill(replicas []*corev1.Pod, out *plan) bool {
 	done := true
 	for i, p := range replicas {
@@ -115,7 +117,7 @@ func (s *state) fill(replicas []*corev1.Pod, out *plan) bool {
 	return done
 }
 
-// revisionAt is what the pod of a place is made from.
+// revisionAt is the revision from which the pod of a place is made: the first ones, below the partition, stay behind.
 func (s *state) revisionAt(i int) revision {
 	if i < s.partition() {
 		return s.current

@@ -12,12 +12,13 @@ import (
 // class keeps the results of the node-local plug-ins for each node, for all pods of one framework class.
 type class struct {
 	plan  *plan
-	pod   *model.PodInfo // any pod of the class
+	pod   *model.PodInfo // any pod of the class: node-local plug-ins read the same values from all of them
 	state *framework.CycleState
 	// broken classes (PreScore failed) are decided plainly.
 	broken bool
 	seen   generations
-	// fail is, by slot, an index into statuses, or passes, or absent.
+	// fail is, by slot, an index into statuses, or passes, or absent. Nodes refuse for few different reasons, so a
+	// verdict costs four bytes.
 	fail     []int32
 	statuses []*framework.Status
 	index    map[string]int32
@@ -25,7 +26,7 @@ type class struct {
 	crowds   map[int]crowd // by slot
 }
 
-// crowd is the verdict on a node as if some pods were there already.
+// crowd is the verdict on a node as if the waiting pods ran there.
 type crowd struct {
 	generation int64
 	waiting    []*model.PodInfo
@@ -33,11 +34,14 @@ type crowd struct {
 }
 
 const (
+	// passes is the verdict of a node that no filter refuses.
 	passes int32 = 0
+	// absent stands for a slot without a node, and for a node with a filter that failed.
 	absent int32 = -1
 )
 
-// column is the raw score that one plug-in gives each slot.
+// column is the raw score that one plug-in gives each slot. The scores of an Epochal plug-in hold until its epoch
+// changes; then all of them are computed again.
 type column struct {
 	framework.Score
 	weight     int64
@@ -49,7 +53,8 @@ type column struct {
 	raw        []int32
 }
 
-// newClass returns a class that has looked at no node. In the state is what PreFilter prepared for the pod.
+// newClass returns a class that has looked at no node. state has what PreFilter prepared for the pod. Every score gets
+// a column, which PreScore prepares once; if one fails, the class is broken.
 func newClass(pl *plan, state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot) *class {
 	c := &class{plan: pl, pod: pod, state: state, statuses: make([]*framework.Status, 1), index: map[string]int32{}}
 	for _, w := range pl.scores {
@@ -99,7 +104,8 @@ func (c *class) prepare(col *column, s *model.Snapshot) bool {
 	return col.skip || st.IsSuccess()
 }
 
-// update evaluates the nodes that changed; false after an error.
+// update evaluates the nodes that changed since the last update; it returns false after an error. An error makes the
+// class forget what it has seen, so that the next update begins with all nodes and no failed verdict is kept.
 func (c *class) update(s *model.Snapshot) bool {
 	ok := !c.broken
 	for i := range c.columns {
@@ -153,8 +159,8 @@ func (c *class) filter(n *model.NodeInfo) int32 {
 	return passes
 }
 
-// filterCrowded returns the number of the verdict on a node as if the waiting pods were there already. Pods may wait
-// for room for long, and on many nodes: it is kept while they and the node are the same.
+// filterCrowded returns the number of the verdict on a node as if the waiting pods ran there. Pods may wait for room
+// for a long time, and on many nodes: the verdict is kept as long as they and the node stay the same.
 func (c *class) filterCrowded(n *model.NodeInfo, waiting []*model.PodInfo) int32 {
 	known, ok := c.crowds[n.Slot]
 	if ok && known.generation == n.Generation && slices.Equal(known.waiting, waiting) {
@@ -178,12 +184,13 @@ func (c *class) status(fail int32) *framework.Status {
 	return c.statuses[fail]
 }
 
-// late reports whether the verdict of that number is of a filter that comes after tracking ones.
+// late reports whether a filter that comes after tracking ones gave the verdict of that number. Such a verdict must not
+// hide that of a tracker: the pod's condition names the first filter that refuses, in the order of the profile.
 func (c *class) late(fail int32) bool {
 	return fail != absent && fail != passes && c.plan.late[c.statuses[fail].Plugin]
 }
 
-// number gives alike statuses the same number.
+// number gives equal statuses the same number. Code, reasons and detail are all compared: users see them.
 func (c *class) number(plugin string, st *framework.Status) int32 {
 	key := plugin + "\x00" + string(rune(st.Code)) + strings.Join(st.Reasons, "\x00") + "\x00\x00" + st.Detail
 	i, ok := c.index[key]
@@ -197,13 +204,14 @@ func (c *class) number(plugin string, st *framework.Status) int32 {
 	return i
 }
 
-// generations remembers which state of each slot was seen.
+// generations remembers which generation of each slot's node was seen, so that a reader gets each change once.
 type generations struct {
 	bySlot []int64 // of the node; 0 is none
 	last   int64   // of the snapshot
 }
 
-// changed calls f with each slot whose node is not the one seen last.
+// changed calls f with each slot whose node changed since the last call; the node is nil if it is gone. A snapshot of
+// the same generation costs nothing, any other a comparison for each slot.
 func (g *generations) changed(s *model.Snapshot, f func(slot int, n *model.NodeInfo)) {
 	if g.bySlot != nil && g.last == s.Generation {
 		return

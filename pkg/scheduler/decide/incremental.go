@@ -9,15 +9,19 @@ import (
 	"bonsai/pkg/scheduler/profile"
 )
 
-// Incremental decides as Plain does, from kept verdicts. It belongs to one goroutine, and wants the same, growing
-// Snapshot at each call.
+// Incremental decides as Plain does, from verdicts that it keeps. Most nodes do not change between two decisions, and
+// pods of one controller are alike: a decision then costs a walk over small integers instead of all filters for all
+// nodes. The oracle tests hold it against Plain on random histories.
+//
+// It belongs to one goroutine. Each call must get the same Snapshot, updated in place: generations by slot tell what
+// changed.
 type Incremental struct {
 	plain    *Plain
 	plans    map[*profile.Profile]*plan
 	classes  *recent[classKey, *class]
 	trackers *recent[trackerKey, *tracked]
 
-	// Reused from decision to decision.
+	// These are reused from decision to decision, so that a decision allocates nothing for each node.
 	feasible      []int32
 	rivals        map[int32][]*model.PodInfo // by slot: the pods nominated to it whose room is not to be taken
 	total, scores []int64
@@ -34,7 +38,7 @@ type trackerKey struct {
 	plugin, key string
 }
 
-// tracked is a tracker with the generations of the nodes that it was told of.
+// tracked is a tracker with the generations of the nodes that it has counted.
 type tracked struct {
 	framework.Tracker
 	seen   generations
@@ -72,8 +76,11 @@ func (d *Incremental) Decide(ctx context.Context, p *profile.Profile, state *fra
 	return d.plain.Decide(ctx, p, state, pod, s)
 }
 
-// look finds the feasible slots, and scores them if they are several. nil says that only the plain way has the answer:
-// a slow plug-in concerns the pod, it is refused as a whole, or something failed.
+// look finds the feasible slots, and scores them if there are several. It returns nil if only Plain has the answer: a
+// slow plug-in concerns the pod, PreFilter refuses it as a whole, or a plug-in failed. Plain then repeats the decision,
+// with its errors and messages: the fast path has none of its own.
+//
+// It runs PreFilter with a state of its own: what a class keeps must not depend on the cycle of one pod.
 func (d *Incremental) look(p *profile.Profile, pod *model.PodInfo, s *model.Snapshot) *view {
 	pl := d.plan(p)
 	key, fast := p.Class(pod)
@@ -87,7 +94,7 @@ func (d *Incremental) look(p *profile.Profile, pod *model.PodInfo, s *model.Snap
 	}
 	v := &view{profile: p, plan: pl, pod: pod, snapshot: s, nominated: d.meetRivals(pod, s), limit: keep(len(s.Nodes))}
 	d.active = d.active[:0]
-	d.track(v, false)
+	d.track(v, false) // only what filters: what only scores is brought up to date if several nodes are feasible
 	ok := false
 	if names == nil {
 		v.class = d.classes.get(classKey{p, key}, v.limit, func() *class { return newClass(pl, state, pod, s) })
@@ -106,7 +113,8 @@ func (d *Incremental) look(p *profile.Profile, pod *model.PodInfo, s *model.Snap
 	return v
 }
 
-// answer chooses among what look found.
+// answer chooses among the feasible slots. The full PreFilter runs only for a pod that fits nowhere, and only if
+// preemption asks (Prepare): a pod that fits does not need its state.
 func (d *Incremental) answer(v *view, state *framework.CycleState) (Result, error) {
 	switch len(d.feasible) {
 	case 0:
@@ -122,7 +130,7 @@ func (d *Incremental) answer(v *view, state *framework.CycleState) (Result, erro
 	return d.choose(v.snapshot), nil
 }
 
-// plan returns how the profile's plug-ins can be kept up to date.
+// plan returns how the results of the profile's plug-ins can be kept. It follows from the profile alone.
 func (d *Incremental) plan(p *profile.Profile) *plan {
 	pl := d.plans[p]
 	if pl == nil {
@@ -132,7 +140,8 @@ func (d *Incremental) plan(p *profile.Profile) *plan {
 	return pl
 }
 
-// meetRivals notes where pods are nominated to whose room the pod must not take, and returns these pods.
+// meetRivals notes the nominated pods of the same or a higher priority by the slot of their node, and returns them all.
+// Their nodes count as if they ran there: the room that preemption made for them is not given away.
 func (d *Incremental) meetRivals(pod *model.PodInfo, s *model.Snapshot) []*model.PodInfo {
 	clear(d.rivals)
 	var all []*model.PodInfo
@@ -145,8 +154,9 @@ func (d *Incremental) meetRivals(pod *model.PodInfo, s *model.Snapshot) []*model
 	return all
 }
 
-// track adds to the active trackers those that the pod needs, up to date: those that refuse nodes, or those that only
-// score.
+// track brings the trackers that the pod needs up to date and adds them to the active ones: those that only score, or
+// all others. A tracker counts over many nodes, so it sees every node that changed since it was last asked, and Begin
+// starts its next round of questions.
 func (d *Incremental) track(v *view, scoresOnly bool) {
 	for _, t := range v.plan.tracking {
 		what := t.Track(v.pod, v.snapshot, v.nominated)
@@ -284,7 +294,7 @@ func (d *Incremental) crowded(c *class, node *model.NodeInfo, waiting []*model.P
 	return c.status(fail)
 }
 
-// with returns the node as if these pods were there already.
+// with returns a copy of the node on which the waiting pods run too.
 func with(node *model.NodeInfo, waiting []*model.PodInfo) *model.NodeInfo {
 	full := node.Clone()
 	for _, w := range waiting {
@@ -293,7 +303,8 @@ func with(node *model.NodeInfo, waiting []*model.PodInfo) *model.NodeInfo {
 	return full
 }
 
-// rate computes the total score of each feasible slot.
+// rate computes the total score of each feasible slot. It goes plug-in by plug-in, because a normalizer needs the
+// scores of all feasible nodes at once. Scores are copied first: the class keeps the raw ones.
 func (d *Incremental) rate(c *class) {
 	n := len(d.feasible)
 	if cap(d.total) < n {
@@ -325,7 +336,8 @@ func (d *Incremental) rate(c *class) {
 	}
 }
 
-// choose picks one of the slots of the best score.
+// choose picks one of the slots with the best score. It draws one random number, as Plain does, so that both choose the
+// same node from the same random source.
 func (d *Incremental) choose(s *model.Snapshot) Result {
 	r := Result{Feasible: len(d.feasible), Score: d.total[0]}
 	n := 0
