@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/pkg/apiserver/admission"
 )
@@ -27,7 +28,7 @@ func (g *Generic) admit(ctx context.Context, a *admission.Attributes, def func(r
 	if err := g.Admission.Admit(ctx, a); err != nil {
 		return nil, err
 	}
-	if err := g.stillOfKind(a.Object, was); err != nil {
+	if err := stillOfKind(a.Object, g.codec.GVK(), was); err != nil {
 		return nil, err
 	}
 	if def != nil {
@@ -40,9 +41,9 @@ func (g *Generic) admit(ctx context.Context, a *admission.Attributes, def func(r
 	return access, nil
 }
 
-// stillOfKind makes sure that admission left an object of the stored kind, whose Go type is was, and that it says so.
-func (g *Generic) stillOfKind(obj runtime.Object, was reflect.Type) error {
-	want := g.codec.GVK()
+// stillOfKind makes sure that admission left an object of the stored kind, want, whose Go type is was, and that it says
+// so.
+func stillOfKind(obj runtime.Object, want schema.GroupVersionKind, was reflect.Type) error {
 	if reflect.TypeOf(obj) != was {
 		return apierrors.NewInternalError(fmt.Errorf("admission replaced a %s by a %T", want, obj))
 	}

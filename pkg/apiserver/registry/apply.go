@@ -36,7 +36,7 @@ func (g *Generic) ApplyItem(ctx context.Context, ns, name, subresource string, a
 	opts := a.Options
 	by := g.writer(ctx, opts.FieldManager, subresource)
 	force := opts.Force != nil && *opts.Force
-	u := &update{Generic: g, ns: ns, name: name, subresource: subresource, strategy: g.strategyOf(subresource),
+	u := &update{Generic: g, ns: ns, name: name, subresource: subresource, strategy: strategyOf(g.Row, subresource),
 		opts: PatchToUpdate(opts), dryRun: isDryRun(opts.DryRun), noted: true}
 	merge := func(current runtime.Object, config *unstructured.Unstructured) (runtime.Object, error) {
 		obj, err := g.Fields.Apply(ctx, g.Row, by, current, config, force)

@@ -44,7 +44,7 @@ func (g *Generic) createNoted(ctx context.Context, ns, name string, obj runtime.
 	if err != nil {
 		return nil, nil, fmt.Errorf("create %s: %w", g.gr, err)
 	}
-	if err := g.fitNamespace(access, ns); err != nil {
+	if err := fitNamespace(g.Row, access, ns); err != nil {
 		return nil, nil, err
 	}
 	wipeSystemMetadata(access)
@@ -63,16 +63,20 @@ func (g *Generic) createNoted(ctx context.Context, ns, name string, obj runtime.
 		return nil, nil, err
 	}
 	OwnersOnce(access, ownersChanged, a.Warn)
-	if err := g.checkCreated(access, ns, name); err != nil {
+	if err := fitNamespace(g.Row, access, ns); err != nil {
 		return nil, nil, err
+	}
+	if name != "" && access.GetName() != name { // as the client sent it, or as admission left it
+		return nil, nil, otherName(access.GetName(), name)
 	}
 	prefix := access.GetGenerateName()
 	generated := access.GetName() == "" && prefix != ""
 	for attempt := 1; ; attempt++ {
 		if generated {
-			access.SetName(g.generateName(prefix))
+			access.SetName(prefix[:min(len(prefix), maxGenerated)] + g.Random(suffixLen))
 		}
-		item, err := g.create(ctx, a, access)
+		c := creation{g, a, access}
+		item, err := c.run(ctx)
 		if generated && apierrors.IsAlreadyExists(err) {
 			if attempt < nameAttempts {
 				continue
@@ -86,26 +90,20 @@ func (g *Generic) createNoted(ctx context.Context, ns, name string, obj runtime.
 	}
 }
 
-// checkCreated refuses an object that is not the one the request was made for, as the client sent it or as admission
-// left it. A name that no URL gives is the object's own affair.
-func (g *Generic) checkCreated(access metav1.Object, ns, name string) error {
-	if err := g.fitNamespace(access, ns); err != nil {
-		return err
-	}
-	if name != "" && access.GetName() != name {
-		return otherName(access.GetName(), name)
-	}
-	return nil
+// creation is an object that is about to be stored: a.Object, whose metadata is access.
+type creation struct {
+	*Generic
+	a      *admission.Attributes
+	access metav1.Object
 }
 
-// create prepares, validates and stores a.Object, whose name is settled. A later attempt gets the object as the one
+// run prepares, validates and stores the object, whose name is settled. A later attempt gets the object as the one
 // before left it.
-func (g *Generic) create(ctx context.Context, a *admission.Attributes, access metav1.Object) (item *storage.Item,
-	err error) {
-	s := &g.Row.Strategy
+func (c *creation) run(ctx context.Context) (item *storage.Item, err error) {
+	a, access, s := c.a, c.access, &c.Row.Strategy
 	wipeSystemMetadata(access)
 	access.SetUID(uuid.NewUUID())
-	access.SetCreationTimestamp(metav1.NewTime(g.Now()).Rfc3339Copy())
+	access.SetCreationTimestamp(metav1.NewTime(c.Now()).Rfc3339Copy())
 	if s.SpecChanged != nil {
 		access.SetGeneration(1)
 	}
@@ -118,14 +116,14 @@ func (g *Generic) create(ctx context.Context, a *admission.Attributes, access me
 		s.PrepareCreate(a.Object)
 	}
 	committed := false
-	if g.Hook != nil {
-		done, err := g.Hook.BeforeCreate(ctx, a.Object, a.DryRun)
+	if c.Hook != nil {
+		done, err := c.Hook.BeforeCreate(ctx, a.Object, a.DryRun)
 		if err != nil {
 			return nil, err
 		}
 		defer func() { done(committed) }()
 	}
-	if err := g.validateCreate(ctx, a.Object, access, s); err != nil {
+	if err := c.validate(ctx); err != nil {
 		return nil, err
 	}
 	a.Name = access.GetName()
@@ -134,47 +132,48 @@ func (g *Generic) create(ctx context.Context, a *admission.Attributes, access me
 			a.Warn(w)
 		}
 	}
-	if g.Admission != nil {
-		if err := g.Admission.Validate(ctx, a); err != nil {
+	if c.Admission != nil {
+		if err := c.Admission.Validate(ctx, a); err != nil {
 			return nil, err
 		}
 	}
 	if s.Canonicalize != nil {
 		s.Canonicalize(a.Object)
 	}
-	item, err = g.insert(ctx, a, access)
+	item, err = c.insert(ctx)
 	committed = err == nil
 	return item, err
 }
 
 // insert stores the object, which must be new: what else is wrong with it has been told before.
-func (g *Generic) insert(ctx context.Context, a *admission.Attributes, access metav1.Object) (*storage.Item, error) {
+func (c *creation) insert(ctx context.Context) (*storage.Item, error) {
+	a, access := c.a, c.access
 	v, err := version(access)
 	// Kubernetes, too, takes what is no version for none, and does not look at one in a dry run
 	if err == nil && v != 0 && !a.DryRun {
 		return nil, errors.New("resourceVersion should not be set on objects to be created")
 	}
-	draft, err := g.codec.Draft(a.Object)
+	draft, err := c.codec.Draft(a.Object)
 	if err != nil {
 		return nil, err
 	}
-	draft.TTL = g.Row.TTL
-	key := g.key(access.GetNamespace(), access.GetName())
+	draft.TTL = c.Row.TTL
+	key := c.key(access.GetNamespace(), access.GetName())
 	var item *storage.Item
 	if a.DryRun {
-		if _, err := g.Storage.Get(ctx, key, 0); err == nil {
-			return nil, g.taken(ctx, access)
+		if _, err := c.Storage.Get(ctx, key, 0); err == nil {
+			return nil, c.taken(ctx)
 		} else if !errors.Is(err, storage.ErrNotFound) {
-			return nil, g.apiError(access.GetName(), err)
+			return nil, c.apiError(access.GetName(), err)
 		}
 		item = storage.NewItem(key, draft.Value, int64(v), *draft.Facts)
-	} else if item, err = g.Storage.Create(ctx, key, draft); errors.Is(err, storage.ErrExists) {
-		return nil, g.taken(ctx, access)
+	} else if item, err = c.Storage.Create(ctx, key, draft); errors.Is(err, storage.ErrExists) {
+		return nil, c.taken(ctx)
 	} else if err != nil {
-		return nil, g.apiError(access.GetName(), err)
+		return nil, c.apiError(access.GetName(), err)
 	}
 	if !a.DryRun {
-		g.wrote(item)
+		c.wrote(item)
 	}
 	if err := setVersion(a.Object, item); err != nil {
 		return nil, err
@@ -183,29 +182,33 @@ func (g *Generic) insert(ctx context.Context, a *admission.Attributes, access me
 }
 
 // taken is the 409 for a name that another object has, and says so if that one is about to go.
-func (g *Generic) taken(ctx context.Context, access metav1.Object) error {
-	err := apierrors.NewAlreadyExists(g.gr, access.GetName())
+func (c *creation) taken(ctx context.Context) error {
+	access := c.access
+	err := apierrors.NewAlreadyExists(c.gr, access.GetName())
 	if access.GetGenerateName() != "" {
-		err = apierrors.NewGenerateNameConflict(g.gr, access.GetName(), 1)
+		err = apierrors.NewGenerateNameConflict(c.gr, access.GetName(), 1)
 	}
-	item, getErr := g.Storage.Get(ctx, g.key(access.GetNamespace(), access.GetName()), 0)
+	item, getErr := c.Storage.Get(ctx, c.key(access.GetNamespace(), access.GetName()), 0)
 	if getErr != nil {
 		return err
 	}
-	if other, metaErr := g.codec.Metadata(item); metaErr == nil && other.DeletionTimestamp != nil {
+	if other, metaErr := c.codec.Metadata(item); metaErr == nil && other.DeletionTimestamp != nil {
 		err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
 	}
 	return err
 }
 
-// validateCreate checks metadata and the kind's own rules; all problems are reported at once (422).
-func (g *Generic) validateCreate(ctx context.Context, obj runtime.Object, access metav1.Object,
-	s *resources.Strategy) error {
-	path := field.NewPath("metadata")
-	meta := validation.ValidateObjectMetaAccessor(access, g.Row.Namespaced, g.nameRule(), path)
-	meta = append(meta, g.validateFinalizers(access, path)...)
+// validate checks metadata and the kind's own rules; all problems are reported at once (422).
+func (c *creation) validate(ctx context.Context) error {
+	obj, access, s := c.a.Object, c.access, &c.Row.Strategy
+	path, validateName := field.NewPath("metadata"), validation.ValidateNameFunc(validation.NameIsDNSSubdomain)
+	if s.ValidateName != nil {
+		validateName = s.ValidateName
+	}
+	meta := validation.ValidateObjectMetaAccessor(access, c.Row.Namespaced, validateName, path)
+	meta = append(meta, validateFinalizers(c.Row, access, path)...)
 	var errs field.ErrorList
-	seen, err := g.asVersion(ctx, obj, nil)
+	seen, err := c.asVersion(ctx, obj, nil)
 	if err != nil {
 		return err
 	}
@@ -215,15 +218,15 @@ func (g *Generic) validateCreate(ctx context.Context, obj runtime.Object, access
 		errs = s.Validate(obj)
 	}
 	if errs = append(meta, errs...); len(errs) > 0 {
-		return invalid(g.codec.GVK().GroupKind(), access.GetName(), errs)
+		return invalid(c.codec.GVK().GroupKind(), access.GetName(), errs)
 	}
 	return nil
 }
 
 // validateFinalizers wants names without a domain to be Kubernetes' own, where the kind does.
-func (g *Generic) validateFinalizers(access metav1.Object, path *field.Path) field.ErrorList {
+func validateFinalizers(row *resources.Row, access metav1.Object, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if g.Row.PlainFinalizers {
+	if row.PlainFinalizers {
 		return nil
 	}
 	for i, f := range access.GetFinalizers() {
@@ -236,28 +239,14 @@ func (g *Generic) validateFinalizers(access metav1.Object, path *field.Path) fie
 	return errs
 }
 
-func (g *Generic) nameRule() validation.ValidateNameFunc {
-	if g.Row.Strategy.ValidateName != nil {
-		return g.Row.Strategy.ValidateName
-	}
-	return validation.NameIsDNSSubdomain
-}
-
 // maxGenerated is how much of a generateName prefix is used, so that names stay within 63 characters.
 const maxGenerated = 63 - suffixLen
 
 const suffixLen = 5
 
-func (g *Generic) generateName(prefix string) string {
-	if len(prefix) > maxGenerated {
-		prefix = prefix[:maxGenerated]
-	}
-	return prefix + g.Random(suffixLen)
-}
-
 // fitNamespace sets the object's namespace from the request's and refuses another one.
-func (g *Generic) fitNamespace(access metav1.Object, ns string) error {
-	if !g.Row.Namespaced {
+func fitNamespace(row *resources.Row, access metav1.Object, ns string) error {
+	if !row.Namespaced {
 		access.SetNamespace("")
 		return nil
 	}

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/apiserver/admission"
 	"bonsai/pkg/apiserver/storage"
@@ -30,146 +32,184 @@ func (g *Generic) Delete(ctx context.Context, ns, name string, opts *metav1.Dele
 // DeleteItem is Delete that returns the object's bytes as well.
 func (g *Generic) DeleteItem(ctx context.Context, ns, name string, opts *metav1.DeleteOptions) (*storage.Item,
 	runtime.Object, bool, error) {
-	return g.deleteOne(ctx, ns, name, false, opts)
+	d := deletion{Generic: g, ns: ns, name: name, opts: opts}
+	return d.run(ctx)
 }
 
-// deleteOne is DeleteItem; ofCollection tells that the request is for a collection.
-func (g *Generic) deleteOne(ctx context.Context, ns, name string, ofCollection bool,
-	opts *metav1.DeleteOptions) (*storage.Item, runtime.Object, bool, error) {
+// deletion is one call of DeleteItem. It reports the object as it is afterwards, and whether it is gone.
+type deletion struct {
+	*Generic
+	ns, name     string
+	ofCollection bool // the request is for a collection
+	opts         *metav1.DeleteOptions
+}
+
+// run tries until no other writer changes the object between the decision and the write.
+func (d *deletion) run(ctx context.Context) (*storage.Item, runtime.Object, bool, error) {
 	for {
-		item, obj, gone, err := g.tryDelete(ctx, ns, name, ofCollection, opts)
+		item, obj, gone, err := d.try(ctx)
 		if errors.Is(err, errStale) {
 			continue
 		}
 		if err != nil {
-			return nil, nil, false, g.apiError(name, err)
+			return nil, nil, false, d.apiError(d.name, err)
 		}
 		return item, obj, gone, nil
 	}
 }
 
-// tryDelete decides on the object as it is now and carries it out; errStale when it changed meanwhile.
-func (g *Generic) tryDelete(ctx context.Context, ns, name string, ofCollection bool,
-	opts *metav1.DeleteOptions) (*storage.Item, runtime.Object, bool, error) {
-	key := g.key(ns, name)
-	item, err := g.Storage.Get(ctx, key, 0)
+// try decides on the object as it is now, and carries it out. It returns errStale if the object changed meanwhile.
+func (d *deletion) try(ctx context.Context) (*storage.Item, runtime.Object, bool, error) {
+	key := d.key(d.ns, d.name)
+	item, err := d.Storage.Get(ctx, key, 0)
 	if err != nil {
 		return nil, nil, false, err
 	}
-	obj, err := Object(g.codec, item)
+	obj, err := Object(d.codec, item)
 	if err != nil {
 		return nil, nil, false, err
 	}
 	access, err := meta.Accessor(obj)
 	if err != nil {
-		return nil, nil, false, fmt.Errorf("delete %s: %w", g.gr, err)
+		return nil, nil, false, fmt.Errorf("delete %s: %w", d.gr, err)
 	}
-	if err := g.checkPreconditions(name, opts.Preconditions, access.GetUID(), access.GetResourceVersion()); err != nil {
+	if err := d.checkPreconditions(access.GetUID(), access.GetResourceVersion()); err != nil {
 		return nil, nil, false, err
 	}
-	if g.Admission != nil {
-		a := g.attributes(ctx, admission.Delete, ns, name, "")
-		a.Collection = ofCollection
-		a.OldObject, a.Options, a.DryRun = obj.DeepCopyObject(), opts, isDryRun(opts.DryRun)
-		if err := g.Admission.Admit(ctx, a); err != nil {
+	if d.Admission != nil {
+		a := d.attributes(ctx, admission.Delete, d.ns, d.name, "")
+		a.Collection = d.ofCollection
+		a.OldObject, a.Options, a.DryRun = obj.DeepCopyObject(), d.opts, isDryRun(d.opts.DryRun)
+		if err := d.Admission.Admit(ctx, a); err != nil {
 			return nil, nil, false, err
 		}
-		if err := g.Admission.Validate(ctx, a); err != nil {
+		if err := d.Admission.Validate(ctx, a); err != nil {
 			return nil, nil, false, err
 		}
 	}
-	if w := g.Row.Strategy.OrphanWarning; w != "" && g.orphansUnasked(access.GetFinalizers(), opts) {
+	if w := d.Row.Strategy.OrphanWarning; w != "" && d.orphansUnasked(access.GetFinalizers()) {
 		callerFrom(ctx).Warn(w)
 	}
-	changed := g.markDeleted(obj, access, opts)
-	goes := g.goes(obj, access)
-	if goes && g.Row.Strategy.Graceful == nil { // the answer and hooks get it as it was
-		if obj, err = Object(g.codec, item); err != nil {
+	changed := d.markDeleted(obj, access)
+	gone := goes(d.Row, obj, access)
+	if gone && d.Row.Strategy.Graceful == nil { // the answer and hooks get it as it was
+		if obj, err = Object(d.codec, item); err != nil {
 			return nil, nil, false, err
 		}
-		return g.remove(ctx, item, obj, opts)
+		return d.remove(ctx, item, obj)
 	}
 	if changed {
-		if item, err = g.storeMarked(ctx, item, obj, opts); err != nil {
+		if item, err = d.storeMarked(ctx, item, obj); err != nil {
 			return nil, nil, false, err
 		}
 	}
-	if !goes {
+	if !gone {
 		return item, obj, false, nil
 	}
-	return g.removeMarked(ctx, item, obj, changed, opts)
+	return d.removeMarked(ctx, item, obj, changed)
+}
+
+// checkPreconditions compares what the client asked the object to be with what it is.
+func (d *deletion) checkPreconditions(uid types.UID, version string) error {
+	want, name := d.opts.Preconditions, d.name
+	if want == nil {
+		return nil
+	}
+	kind := schema.GroupResource{Group: d.Row.GVK.Group, Resource: d.Row.GVK.Kind}
+	if d.Row.Strategy.Held != nil { // upstream deletes these in a way of their own
+		switch {
+		case want.UID != nil && *want.UID != uid:
+			//nolint:staticcheck // Kubernetes' words
+			return apierrors.NewConflict(d.gr, name,
+				fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *want.UID, uid))
+		case want.ResourceVersion != nil && *want.ResourceVersion != version:
+			//nolint:staticcheck // as above
+			return apierrors.NewConflict(d.gr, name,
+				fmt.Errorf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", *want.ResourceVersion, version))
+		}
+		return nil
+	}
+	if want.UID != nil && *want.UID != uid {
+		return apierrors.NewConflict(kind, name,
+			fmt.Errorf("the UID in the precondition (%v) does not match the UID in record (%v). The object might have been deleted and then recreated", *want.UID, uid))
+	}
+	if want.ResourceVersion != nil && *want.ResourceVersion != version {
+		return apierrors.NewConflict(kind, name,
+			fmt.Errorf("the ResourceVersion in the precondition (%v) does not match the ResourceVersion in record (%v). The object might have been modified", *want.ResourceVersion, version))
+	}
+	return nil
 }
 
 // removeMarked removes an object of a kind with grace periods that has none left. The mark is a write of its own
 // (written), so that watchers see deletionTimestamp before the object is gone, as they do when there is time left.
 // Whatever happens to the object between the two does not fail the deletion: somebody else may finish it, or hold the
 // object with a finalizer.
-func (g *Generic) removeMarked(ctx context.Context, item *storage.Item, obj runtime.Object, written bool,
-	opts *metav1.DeleteOptions) (*storage.Item, runtime.Object, bool, error) {
+func (d *deletion) removeMarked(ctx context.Context, item *storage.Item, obj runtime.Object,
+	written bool) (*storage.Item, runtime.Object, bool, error) {
 	access, err := meta.Accessor(obj)
 	if err != nil {
-		return nil, nil, false, fmt.Errorf("delete %s: %w", g.gr, err)
+		return nil, nil, false, fmt.Errorf("delete %s: %w", d.gr, err)
 	}
 	uid := access.GetUID()
 	for {
-		last, removed, gone, err := g.remove(ctx, item, obj, opts)
+		last, removed, gone, err := d.remove(ctx, item, obj)
 		if !written || err == nil {
 			return last, removed, gone, err
 		}
 		if !errors.Is(err, errStale) && !errors.Is(err, storage.ErrNotFound) {
 			return nil, nil, false, err
 		}
-		newest, err := g.Storage.Get(ctx, item.Key, 0)
+		newest, err := d.Storage.Get(ctx, item.Key, 0)
 		if errors.Is(err, storage.ErrNotFound) {
 			return item, obj, true, nil
 		}
 		if err != nil {
 			return nil, nil, false, err
 		}
-		current, err := Object(g.codec, newest)
+		current, err := Object(d.codec, newest)
 		if err != nil {
 			return nil, nil, false, err
 		}
 		if access, err = meta.Accessor(current); err != nil {
-			return nil, nil, false, fmt.Errorf("delete %s: %w", g.gr, err)
+			return nil, nil, false, fmt.Errorf("delete %s: %w", d.gr, err)
 		}
 		if access.GetUID() != uid { // another object of this name
 			return item, obj, true, nil
 		}
 		item, obj = newest, current
-		if !g.goes(obj, access) {
+		if !goes(d.Row, obj, access) {
 			return item, obj, false, nil
 		}
 	}
 }
 
-func (g *Generic) remove(ctx context.Context, item *storage.Item, obj runtime.Object,
-	opts *metav1.DeleteOptions) (*storage.Item, runtime.Object, bool, error) {
-	if isDryRun(opts.DryRun) {
+func (d *deletion) remove(ctx context.Context, item *storage.Item, obj runtime.Object) (*storage.Item,
+	runtime.Object, bool, error) {
+	if isDryRun(d.opts.DryRun) {
 		return item, obj, true, nil
 	}
-	last, err := g.removeAt(ctx, item.Key, item.Revision)
+	last, err := removeAt(ctx, d.Storage, item.Key, item.Revision)
 	if err != nil {
 		return nil, nil, false, err
 	}
-	g.wrote(last)
-	if g.Hook != nil {
-		g.Hook.AfterDelete(ctx, obj)
+	d.wrote(last)
+	if d.Hook != nil {
+		d.Hook.AfterDelete(ctx, obj)
 	}
 	return last, obj, true, setVersion(obj, last)
 }
 
-func (g *Generic) storeMarked(ctx context.Context, item *storage.Item, obj runtime.Object,
-	opts *metav1.DeleteOptions) (*storage.Item, error) {
-	draft, err := g.codec.Draft(obj)
+func (d *deletion) storeMarked(ctx context.Context, item *storage.Item, obj runtime.Object) (*storage.Item,
+	error) {
+	draft, err := d.codec.Draft(obj)
 	if err != nil {
 		return nil, err
 	}
-	draft.TTL = g.Row.TTL
-	if isDryRun(opts.DryRun) {
+	draft.TTL = d.Row.TTL
+	if isDryRun(d.opts.DryRun) {
 		return storage.NewItem(item.Key, draft.Value, item.Revision, *draft.Facts), nil
 	}
-	marked, err := g.Storage.Update(ctx, item.Key, func(current *storage.Item) (storage.Draft, error) {
+	marked, err := d.Storage.Update(ctx, item.Key, func(current *storage.Item) (storage.Draft, error) {
 		if current.Revision != item.Revision {
 			return storage.Draft{}, errStale
 		}
@@ -178,17 +218,17 @@ func (g *Generic) storeMarked(ctx context.Context, item *storage.Item, obj runti
 	if err != nil {
 		return nil, err
 	}
-	g.wrote(marked)
+	d.wrote(marked)
 	return marked, setVersion(obj, marked)
 }
 
-// markDeleted gives obj the marks of a deletion with opts: finalizers of its propagation policy, deletionTimestamp and
+// markDeleted gives obj the marks of the deletion: finalizers of its propagation policy, deletionTimestamp and
 // grace period. A deletion under way is only ever shortened. It reports whether anything changed.
-func (g *Generic) markDeleted(obj runtime.Object, access metav1.Object, opts *metav1.DeleteOptions) bool {
-	changed := g.setPropagation(access, opts)
+func (d *deletion) markDeleted(obj runtime.Object, access metav1.Object) bool {
+	changed := d.setPropagation(access)
 	var grace int64
-	if g.Row.Strategy.Graceful != nil {
-		if want := g.Row.Strategy.Graceful(obj, opts); want != nil {
+	if d.Row.Strategy.Graceful != nil {
+		if want := d.Row.Strategy.Graceful(obj, d.opts); want != nil {
 			grace = max(*want, 0)
 		}
 	}
@@ -202,48 +242,48 @@ func (g *Generic) markDeleted(obj runtime.Object, access metav1.Object, opts *me
 		access.SetDeletionGracePeriodSeconds(&grace)
 		return true
 	}
-	at := metav1.NewTime(g.Now().Add(time.Duration(grace) * time.Second)).Rfc3339Copy()
+	at := metav1.NewTime(d.Now().Add(time.Duration(grace) * time.Second)).Rfc3339Copy()
 	access.SetDeletionTimestamp(&at)
 	// what is held (a namespace, a definition) has no grace period, and is not a new generation
-	if g.Row.Strategy.Held == nil {
+	if d.Row.Strategy.Held == nil {
 		access.SetDeletionGracePeriodSeconds(&grace)
 		if access.GetGeneration() > 0 {
 			access.SetGeneration(access.GetGeneration() + 1)
 		}
 	}
-	if g.Row.Strategy.PrepareDelete != nil {
-		g.Row.Strategy.PrepareDelete(obj)
+	if d.Row.Strategy.PrepareDelete != nil {
+		d.Row.Strategy.PrepareDelete(obj)
 	}
 	return true
 }
 
-// orphansUnasked reports whether a deletion with opts of an object with these finalizers orphans dependents because
+// orphansUnasked reports whether the deletion of an object with these finalizers orphans dependents because
 // nobody has said what is to become of them.
-func (g *Generic) orphansUnasked(finalizers []string, opts *metav1.DeleteOptions) bool {
+func (d *deletion) orphansUnasked(finalizers []string) bool {
 	//nolint:staticcheck // deprecated, but part of the API
-	said := opts.PropagationPolicy != nil || opts.OrphanDependents != nil ||
+	said := d.opts.PropagationPolicy != nil || d.opts.OrphanDependents != nil ||
 		slices.Contains(finalizers, metav1.FinalizerOrphanDependents) ||
 		slices.Contains(finalizers, metav1.FinalizerDeleteDependents)
-	return g.Row.Strategy.DefaultOrphan && !g.NoGarbageCollector && !said
+	return d.Row.Strategy.DefaultOrphan && !d.NoGarbageCollector && !said
 }
 
 // setPropagation sets the finalizers that make the garbage collector orphan dependents or delete them first. It tells
 // whether they changed.
-func (g *Generic) setPropagation(access metav1.Object, opts *metav1.DeleteOptions) bool {
-	if g.NoGarbageCollector || g.Row.Strategy.NoPropagation && access.GetDeletionTimestamp() == nil {
+func (d *deletion) setPropagation(access metav1.Object) bool {
+	if d.NoGarbageCollector || d.Row.Strategy.NoPropagation && access.GetDeletionTimestamp() == nil {
 		return false
 	}
 	was := access.GetFinalizers()
 	orphan, foreground := slices.Contains(was, metav1.FinalizerOrphanDependents),
 		slices.Contains(was, metav1.FinalizerDeleteDependents)
 	switch {
-	case opts.PropagationPolicy != nil:
-		orphan = *opts.PropagationPolicy == metav1.DeletePropagationOrphan
-		foreground = *opts.PropagationPolicy == metav1.DeletePropagationForeground
-	case opts.OrphanDependents != nil: //nolint:staticcheck // deprecated, but part of the API
-		orphan, foreground = *opts.OrphanDependents, false
+	case d.opts.PropagationPolicy != nil:
+		orphan = *d.opts.PropagationPolicy == metav1.DeletePropagationOrphan
+		foreground = *d.opts.PropagationPolicy == metav1.DeletePropagationForeground
+	case d.opts.OrphanDependents != nil: //nolint:staticcheck // deprecated, but part of the API
+		orphan, foreground = *d.opts.OrphanDependents, false
 	default:
-		orphan = orphan || g.orphansUnasked(was, opts)
+		orphan = orphan || d.orphansUnasked(was)
 	}
 	now := slices.DeleteFunc(slices.Clone(was), func(f string) bool {
 		return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
@@ -279,7 +319,8 @@ func (g *Generic) DeleteItems(ctx context.Context, ns string, opts *metav1.Delet
 			if err != nil {
 				return err
 			}
-			_, _, _, err = g.deleteOne(ctx, m.Namespace, m.Name, true, opts.DeepCopy())
+			d := deletion{Generic: g, ns: m.Namespace, name: m.Name, ofCollection: true, opts: opts.DeepCopy()}
+			_, _, _, err = d.run(ctx)
 			if apierrors.IsNotFound(err) {
 				return nil
 			}

@@ -145,33 +145,3 @@ func expiredContinue(old string) error {
 	e.ErrStatus.ListMeta.Continue = fresh
 	return e
 }
-
-// checkPreconditions compares what the client asked the object to be with what it is.
-func (g *Generic) checkPreconditions(name string, want *metav1.Preconditions, uid types.UID, version string) error {
-	if want == nil {
-		return nil
-	}
-	kind := schema.GroupResource{Group: g.Row.GVK.Group, Resource: g.Row.GVK.Kind}
-	if g.Row.Strategy.Held != nil { // upstream deletes these in a way of their own
-		switch {
-		case want.UID != nil && *want.UID != uid:
-			//nolint:staticcheck // Kubernetes' words
-			return apierrors.NewConflict(g.gr, name,
-				fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *want.UID, uid))
-		case want.ResourceVersion != nil && *want.ResourceVersion != version:
-			//nolint:staticcheck // as above
-			return apierrors.NewConflict(g.gr, name,
-				fmt.Errorf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", *want.ResourceVersion, version))
-		}
-		return nil
-	}
-	if want.UID != nil && *want.UID != uid {
-		return apierrors.NewConflict(kind, name,
-			fmt.Errorf("the UID in the precondition (%v) does not match the UID in record (%v). The object might have been deleted and then recreated", *want.UID, uid))
-	}
-	if want.ResourceVersion != nil && *want.ResourceVersion != version {
-		return apierrors.NewConflict(kind, name,
-			fmt.Errorf("the ResourceVersion in the precondition (%v) does not match the ResourceVersion in record (%v). The object might have been modified", *want.ResourceVersion, version))
-	}
-	return nil
-}

@@ -238,13 +238,13 @@ func (g *Generic) wrote(item *storage.Item) {
 }
 
 // strategyOf returns what applies to a write of subresource: nil for one without a strategy of its own.
-func (g *Generic) strategyOf(subresource string) *resources.Strategy {
+func strategyOf(row *resources.Row, subresource string) *resources.Strategy {
 	if subresource == "" {
-		return &g.Row.Strategy
+		return &row.Strategy
 	}
-	for i := range g.Row.Subresources {
-		if g.Row.Subresources[i].Name == subresource {
-			return g.Row.Subresources[i].Strategy
+	for i := range row.Subresources {
+		if row.Subresources[i].Name == subresource {
+			return row.Subresources[i].Strategy
 		}
 	}
 	return nil

@@ -63,7 +63,7 @@ var (
 func (g *Generic) UpdateItem(ctx context.Context, ns, name, subresource string, change Change,
 	opts *metav1.UpdateOptions) (*storage.Item, runtime.Object, error) {
 	return g.update(ctx, &update{Generic: g, ns: ns, name: name, subresource: subresource,
-		strategy: g.strategyOf(subresource), change: change, opts: opts, dryRun: isDryRun(opts.DryRun)})
+		strategy: strategyOf(g.Row, subresource), change: change, opts: opts, dryRun: isDryRun(opts.DryRun)})
 }
 
 func (g *Generic) update(ctx context.Context, u *update) (*storage.Item, runtime.Object, error) {
@@ -77,7 +77,7 @@ func (g *Generic) update(ctx context.Context, u *update) (*storage.Item, runtime
 			item, err = u.item, nil
 		case errors.Is(err, errRemove):
 			var removed *storage.Item
-			removed, err = g.removeAt(ctx, key, u.remove)
+			removed, err = removeAt(ctx, g.Storage, key, u.remove)
 			if errors.Is(err, errStale) {
 				u.settle(false)
 				continue
@@ -105,8 +105,8 @@ func (g *Generic) update(ctx context.Context, u *update) (*storage.Item, runtime
 }
 
 // removeAt removes the key if it still has the given revision; errStale otherwise.
-func (g *Generic) removeAt(ctx context.Context, key string, revision int64) (*storage.Item, error) {
-	return g.Storage.Delete(ctx, key, func(current *storage.Item) error {
+func removeAt(ctx context.Context, from storage.Interface, key string, revision int64) (*storage.Item, error) {
+	return from.Delete(ctx, key, func(current *storage.Item) error {
 		if current.Revision != revision {
 			return errStale
 		}
@@ -145,7 +145,7 @@ func (u *update) attempt(ctx context.Context, current *storage.Item) (storage.Dr
 	if err != nil {
 		return storage.Draft{}, err
 	}
-	if !u.dryRun && u.goes(obj, access) {
+	if !u.dryRun && goes(u.Row, obj, access) {
 		u.item, u.remove = draftItem(current, draft), current.Revision
 		return storage.Draft{}, errRemove
 	}
@@ -175,7 +175,7 @@ func (u *update) prepare(ctx context.Context, obj, old runtime.Object) (runtime.
 	if err != nil {
 		return nil, nil, fmt.Errorf("update %s: %w", u.gr, err)
 	}
-	if err := u.fitNamespace(access, u.ns); err != nil {
+	if err := fitNamespace(u.Row, access, u.ns); err != nil {
 		return nil, nil, err
 	}
 	if name := access.GetName(); name != u.name {
@@ -262,7 +262,7 @@ func otherName(name, url string) error {
 // checkIdentity refuses a write that was meant for another namespace or another version of the object. Another name or
 // uid is an invalid change of the object.
 func (u *update) checkIdentity(access, was metav1.Object) error {
-	if err := u.fitNamespace(access, u.ns); err != nil {
+	if err := fitNamespace(u.Row, access, u.ns); err != nil {
 		return err
 	}
 	v, err := version(access)
@@ -338,20 +338,16 @@ func (u *update) validateMetadata(access, was metav1.Object, path *field.Path) f
 	return slices.Concat(
 		validation.ValidateObjectMetaAccessor(access, u.Row.Namespaced, pathsegment.ValidatePathSegmentName, path),
 		validation.ValidateObjectMetaAccessorUpdate(access, was, path),
-		u.validateFinalizers(access, path))
+		validateFinalizers(u.Row, access, path))
 }
 
 // goes reports whether a deleted object has nothing left to wait for.
-func (g *Generic) goes(obj runtime.Object, access metav1.Object) bool {
+func goes(row *resources.Row, obj runtime.Object, access metav1.Object) bool {
 	if access.GetDeletionTimestamp() == nil || len(access.GetFinalizers()) > 0 {
 		return false
 	}
 	if grace := access.GetDeletionGracePeriodSeconds(); grace != nil && *grace > 0 {
 		return false
 	}
-	return !g.held(obj)
-}
-
-func (g *Generic) held(obj runtime.Object) bool {
-	return g.Row.Strategy.Held != nil && g.Row.Strategy.Held(obj)
+	return row.Strategy.Held == nil || !row.Strategy.Held(obj)
 }
