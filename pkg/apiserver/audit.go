@@ -53,8 +53,8 @@ func (s *Server) note(w http.ResponseWriter, r *http.Request, user *request.User
 	return rec
 }
 
-// refuseStranger answers a request before it is known who asks.
-func (s *Server) refuseStranger(w http.ResponseWriter, r *http.Request, err error) {
+// refuseUnauthenticated answers a request whose user is not known, or not yet.
+func (s *Server) refuseUnauthenticated(w http.ResponseWriter, r *http.Request, err error) {
 	if s.Auditor == nil {
 		s.API.WriteError(w, r, err)
 		return

@@ -129,7 +129,7 @@ func (s *Server) deadline(next http.HandlerFunc) http.HandlerFunc {
 		}
 		timeout, err := s.timeout(r)
 		if err != nil {
-			s.refuseStranger(w, r, err)
+			s.refuseUnauthenticated(w, r, err)
 			return
 		}
 		ctx, cancel := whole(r.Context(), timeout)
@@ -197,20 +197,20 @@ func (s *Server) authenticate(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// caller is who asks. For a stranger, nil, it has answered.
+// caller returns the authenticated user of a request. If there is none, it has answered, and returns nil.
 func (s *Server) caller(w http.ResponseWriter, r *http.Request) *request.User {
 	user, err := s.Authenticator.Authenticate(r)
 	if err != nil || user == nil {
 		if err != nil {
 			s.Log.Info("request not authenticated", "path", r.URL.Path, "err", err)
 		}
-		// Over HTTP/2, too: a stranger that goes on asking must connect again for it.
+		// Over HTTP/2, too: a client that goes on without credentials must connect again for each request.
 		w.Header().Set("Connection", "close")
-		s.refuseStranger(w, r, apierrors.NewUnauthorized("Unauthorized"))
+		s.refuseUnauthenticated(w, r, apierrors.NewUnauthorized("Unauthorized"))
 		return nil
 	}
 	if user.Name != request.AnonymousUser {
-		introduced(r.Context())
+		authenticated(r.Context())
 	}
 	r.Header.Del("Authorization")
 	return user

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"bonsai/pkg/apiserver/flowcontrol"
+	"bonsai/pkg/apiserver/inflight"
 )
 
 // TestEnds: what must give way ends at once, whatever it waits for: a body that does not come, an answer that is not
@@ -37,10 +37,10 @@ func TestEnds(t *testing.T) {
 		for _, http2 := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				shares := flowcontrol.NewShares(2, 2, 0)
+				shares := inflight.NewShares(2, 2, 0)
 				begun, over := make(chan struct{}, 3), make(chan struct{}, 3)
 				server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					held := shares.Hold(flowcontrol.Others, r.Header.Get("Caller"), ends(w))
+					held := shares.Hold(inflight.Others, r.Header.Get("Caller"), ends(w))
 					defer held.Give()
 					if !held.Take(1) {
 						w.WriteHeader(http.StatusTooManyRequests)

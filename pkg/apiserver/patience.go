@@ -11,10 +11,10 @@ import (
 // etcd is unwell.
 const rolesPatience = 5 * time.Second
 
-// awaitRoles waits until the authorizer knows the default roles and reports whether it had to, and what was refused
-// should be judged again. Components that start with the server ask before these are made, and each would come again
-// only after a second. It allows nothing by itself. Strangers do not wait: anybody could hold as many requests as he
-// likes.
+// awaitRoles waits until the authorizer knows the default roles. It reports whether it had to wait, so that a refusal
+// should be decided again. Components that start with the server ask before the roles are made, and each would retry
+// only after a second. awaitRoles allows nothing by itself. Anonymous requests do not wait: anybody could hold as many
+// as he likes.
 func (s *Server) awaitRoles(ctx context.Context) bool {
 	if s.RolesKnown == nil || request.UserFrom(ctx).Name == request.AnonymousUser {
 		return false

@@ -24,7 +24,7 @@ func (l *rolesToCome) Authorize(_ context.Context, a authz.Attributes) (authz.De
 	return authz.NoOpinion, "", nil
 }
 
-// Who is refused before the default roles are known waits for them and is judged again; strangers do not wait, and
+// Who is refused before the default roles are known waits for them and is judged again; unauthenticated requests do not wait, and
 // later nobody does.
 func TestRefusalsWaitForTheDefaultRoles(t *testing.T) {
 	t.Parallel()
@@ -40,7 +40,7 @@ func TestRefusalsWaitForTheDefaultRoles(t *testing.T) {
 		return resp.StatusCode
 	}
 	if code := get(request.AnonymousUser); code != 403 {
-		t.Errorf("a stranger: %d", code)
+		t.Errorf("unauthenticated: %d", code)
 	}
 	<-l.refused
 	answers := make(chan int, 2)

@@ -6,14 +6,14 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"bonsai/pkg/apiserver/flowcontrol"
+	"bonsai/pkg/apiserver/inflight"
 	"bonsai/pkg/apiserver/request"
 	"bonsai/pkg/apiserver/rest"
 )
 
 // What is held of bodies that are still being received, in bytes: of everybody, and of one caller. A body counts with
 // what it has in memory by now, and at least bodyCost, which is about what its connection costs. One that has come
-// whole counts no more here: who waits for a turn keeps nobody's body from being received (flowcontrol.Bodies.Wait
+// whole counts no more here: who waits for a turn keeps nobody's body from being received (inflight.Bodies.Wait
 // bounds that).
 const (
 	maxReceiving     = 64 << 20
@@ -45,7 +45,7 @@ func (s *Server) receive(next http.HandlerFunc) http.HandlerFunc {
 func (s *Server) received(w http.ResponseWriter, r *http.Request, info *request.Info) (*http.Request, error) {
 	user := request.UserFrom(r.Context())
 	control := http.NewResponseController(w)
-	held := s.receiving.Hold(flowcontrol.LaneOf(user, info), flowcontrol.CallerOf(user), func() {
+	held := s.receiving.Hold(inflight.LaneOf(user, info), inflight.CallerOf(user), func() {
 		_ = control.SetReadDeadline(longAgo) // only writers of tests have no deadlines
 	})
 	defer held.Give()

@@ -10,18 +10,18 @@ import (
 	"sync/atomic"
 	"time"
 
-	"bonsai/pkg/apiserver/flowcontrol"
 	"bonsai/pkg/apiserver/impersonation"
+	"bonsai/pkg/apiserver/inflight"
 	"bonsai/pkg/apiserver/metrics"
 )
 
 // Server is the API server: New builds it, Run serves. As an http.Handler it is the whole chain.
 type Server struct {
 	Config
-	limits        *flowcontrol.Limits // without Fairness
-	bodies        *flowcontrol.Bodies
-	receiving     *flowcontrol.Shares // bytes
-	streams       *flowcontrol.Shares // count
+	limits        *inflight.Limits // without Fairness
+	bodies        *inflight.Bodies
+	receiving     *inflight.Shares // bytes
+	streams       *inflight.Shares // count
 	requests      *metrics.Requests
 	impersonation *impersonation.Impersonator
 	handler       http.HandlerFunc
@@ -34,10 +34,10 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{Config: cfg, limits: flowcontrol.New(cfg.MaxReading, cfg.MaxMutating, limitPatience),
-		bodies:    flowcontrol.NewBodies(limitPatience),
-		receiving: flowcontrol.NewShares(maxReceiving, maxUserReceiving, slowBody),
-		streams:   flowcontrol.NewShares(maxStreams, maxUserStreams, 0)}
+	s := &Server{Config: cfg, limits: inflight.New(cfg.MaxReading, cfg.MaxMutating, limitPatience),
+		bodies:    inflight.NewBodies(limitPatience),
+		receiving: inflight.NewShares(maxReceiving, maxUserReceiving, slowBody),
+		streams:   inflight.NewShares(maxStreams, maxUserStreams, 0)}
 	inFlight := s.limits.InFlight
 	if cfg.Fairness != nil {
 		inFlight = cfg.Fairness.InFlight
@@ -54,12 +54,12 @@ func New(cfg Config) (*Server, error) {
 // Limits of the HTTP server. A request's body must have come, and its answer have been taken, lateAfter its deadline:
 // time enough to say that it passed. A connection on which nothing can be written for writeByteTimeout is closed.
 const (
-	readHeaderTimeout = 32 * time.Second
-	idleTimeout       = 3 * time.Minute
-	lateAfter         = 5 * time.Second
-	writeByteTimeout  = time.Minute
-	maxHeaderBytes    = 1 << 20
-	maxStrangers      = 2000
+	readHeaderTimeout  = 32 * time.Second
+	idleTimeout        = 3 * time.Minute
+	lateAfter          = 5 * time.Second
+	writeByteTimeout   = time.Minute
+	maxHeaderBytes     = 1 << 20
+	maxUnauthenticated = 2000
 	// An HTTP/2 client may send so much ahead of what is read, in bytes, on one stream and on all streams of a
 	// connection.
 	streamWindow     = 256 << 10
@@ -83,7 +83,7 @@ func (s *Server) Run(ctx context.Context) error {
 		MaxHeaderBytes:    maxHeaderBytes,
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: s.MaxStreams, WriteByteTimeout: writeByteTimeout,
 			MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connectionWindow},
-		ConnContext: introduction,
+		ConnContext: withConnection,
 		BaseContext: func(net.Listener) context.Context { return serving },
 		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
@@ -93,7 +93,7 @@ func (s *Server) Run(ctx context.Context) error {
 	defer s.runAudit(ctx)()
 	failed := make(chan error, 1)
 	go func() {
-		failed <- server.Serve(shakeHands(serving, watchStrangers(s.Listener, maxStrangers), server.TLSConfig,
+		failed <- server.Serve(shakeHands(serving, limitUnauthenticated(s.Listener, maxUnauthenticated), server.TLSConfig,
 			readHeaderTimeout))
 	}()
 	s.Log.Info("serving", "address", s.Listener.Addr().String())

@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"bonsai/pkg/apiserver/fairness"
-	"bonsai/pkg/apiserver/flowcontrol"
+	"bonsai/pkg/apiserver/inflight"
 	"bonsai/pkg/apiserver/request"
 	"bonsai/pkg/apiserver/rest"
 )
@@ -53,7 +53,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) (*turn, bool) {
 	if isHealth(info) {
 		return nil, true
 	}
-	t := &turn{ResponseWriter: w, lane: flowcontrol.LaneOf(user, info), caller: flowcontrol.CallerOf(user)}
+	t := &turn{ResponseWriter: w, lane: inflight.LaneOf(user, info), caller: inflight.CallerOf(user)}
 	if rest.LongRunning(info) {
 		t.stream = s.streams.Hold(t.lane, t.caller, ends(w))
 		if !t.stream.Take(1) {
@@ -135,14 +135,14 @@ type turn struct {
 	// connection over.
 	none  bool
 	seat  *fairness.Turn
-	place flowcontrol.Turn
-	body  flowcontrol.Body
+	place inflight.Turn
+	body  inflight.Body
 	ended atomic.Bool
 
-	lane     flowcontrol.Lane
+	lane     inflight.Lane
 	caller   string
-	stream   *flowcontrol.Holding // of a stream
-	watching func()               // of a watch
+	stream   *inflight.Holding // of a stream
+	watching func()            // of a watch
 }
 
 func (t *turn) writer() http.ResponseWriter {
@@ -211,13 +211,13 @@ const (
 
 // BoundAnswers returns a rest.Config.Hold.
 func BoundAnswers() func(w http.ResponseWriter, r *http.Request, bytes int) (release func(), err error) {
-	answers := flowcontrol.NewShares(maxAnswers, maxUserAnswers, slowAnswer)
+	answers := inflight.NewShares(maxAnswers, maxUserAnswers, slowAnswer)
 	return func(w http.ResponseWriter, r *http.Request, bytes int) (func(), error) {
 		user := request.UserFrom(r.Context())
 		if user == nil {
 			return nil, apierrors.NewUnauthorized("Unauthorized")
 		}
-		held := answers.Hold(flowcontrol.LaneOf(user, request.InfoFrom(r.Context())), flowcontrol.CallerOf(user),
+		held := answers.Hold(inflight.LaneOf(user, request.InfoFrom(r.Context())), inflight.CallerOf(user),
 			ends(w))
 		if !held.Take(int64(bytes)) {
 			return nil, tooMany()

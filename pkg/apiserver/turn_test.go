@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"bonsai/pkg/apiserver/fairness"
-	"bonsai/pkg/apiserver/flowcontrol"
+	"bonsai/pkg/apiserver/inflight"
 	"bonsai/pkg/apiserver/request"
 )
 
@@ -25,7 +25,7 @@ func BenchmarkTurn(b *testing.B) {
 	}
 	for name, dispatcher := range map[string]*fairness.Dispatcher{"fair": turns, "plain": nil} {
 		b.Run(name, func(b *testing.B) {
-			s := &Server{limits: flowcontrol.New(400, 200, limitPatience), bodies: flowcontrol.NewBodies(limitPatience)}
+			s := &Server{limits: inflight.New(400, 200, limitPatience), bodies: inflight.NewBodies(limitPatience)}
 			s.Fairness = dispatcher
 			benchmarkTurn(b, s)
 		})
@@ -62,7 +62,7 @@ func TestUpgradedStreamsHoldNoTurn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{streams: flowcontrol.NewShares(10, 10, 0), bodies: flowcontrol.NewBodies(limitPatience)}
+	s := &Server{streams: inflight.NewShares(10, 10, 0), bodies: inflight.NewBodies(limitPatience)}
 	s.Fairness = turns
 	for _, upgraded := range []bool{true, false} {
 		r := httptest.NewRequest("GET", "/apis/example.com/v1/things?watch=1", nil)
@@ -92,7 +92,7 @@ func TestWaitingInVainGivesNoSeats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &Server{streams: flowcontrol.NewShares(10, 10, 0), bodies: flowcontrol.NewBodies(limitPatience)}
+		s := &Server{streams: inflight.NewShares(10, 10, 0), bodies: inflight.NewBodies(limitPatience)}
 		s.Fairness = turns
 		take := func(verb string) (*turn, bool) {
 			r := httptest.NewRequest("GET", "/api/v1/namespaces/a/pods/b", nil)
@@ -136,8 +136,8 @@ func TestLargeBodiesThatWait(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &Server{bodies: flowcontrol.NewBodies(limitPatience),
-			receiving: flowcontrol.NewShares(maxReceiving, maxUserReceiving, slowBody)}
+		s := &Server{bodies: inflight.NewBodies(limitPatience),
+			receiving: inflight.NewShares(maxReceiving, maxUserReceiving, slowBody)}
 		s.Fairness = turns
 		begun, end := make(chan struct{}, 100), make(chan struct{})
 		h := s.receive(s.limit(func(http.ResponseWriter, *http.Request) {

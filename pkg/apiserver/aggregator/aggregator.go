@@ -19,7 +19,7 @@ import (
 
 	"bonsai/api/apiregistration"
 	"bonsai/pkg/apiserver/catalog"
-	"bonsai/pkg/apiserver/flowcontrol"
+	"bonsai/pkg/apiserver/inflight"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/storage/follow"
 )
@@ -68,7 +68,7 @@ type Aggregator struct {
 	done     chan struct{} // closed when what there was at the start is registered
 	now      atomic.Pointer[Snapshot]
 	metrics  metrics
-	inFlight *flowcontrol.Shares
+	inFlight *inflight.Shares
 
 	mu    sync.Mutex
 	known map[string]*v1.APIService // by name; the objects are read-only
@@ -80,7 +80,7 @@ type Aggregator struct {
 func New(cfg Config) *Aggregator {
 	a := &Aggregator{cfg: cfg, via: "1.1 kube-aggregator-" + cfg.ID, changed: make(chan struct{}, 1),
 		done: make(chan struct{}), known: map[string]*v1.APIService{},
-		remotes: map[string]*remote{}, inFlight: flowcontrol.NewShares(maxInFlight, maxServerInFlight, 0)}
+		remotes: map[string]*remote{}, inFlight: inflight.NewShares(maxInFlight, maxServerInFlight, 0)}
 	a.metrics = newMetrics(a.Snapshot)
 	a.now.Store(&Snapshot{over: make(chan struct{})})
 	a.follower = follow.New(cfg.Stored, a, cfg.Log)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/proxy"
 
 	"bonsai/pkg/apiserver/egress"
-	"bonsai/pkg/apiserver/flowcontrol"
+	"bonsai/pkg/apiserver/inflight"
 	"bonsai/pkg/apiserver/request"
 )
 
@@ -78,7 +78,7 @@ func (a *Aggregator) handOn(w http.ResponseWriter, r *http.Request, s *Service, 
 		return
 	}
 	if !stream {
-		held := a.inFlight.Hold(flowcontrol.Others, s.Object.Name, nil)
+		held := a.inFlight.Hold(inflight.Others, s.Object.Name, nil)
 		if !held.Take(1) {
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "too many requests for this server are under way, please try again later",

@@ -42,8 +42,8 @@ func New(secrets registry.Getter, now func() time.Time) *Authenticator {
 }
 
 // AuthenticateToken implements authn.TokenAuthenticator. These tokens name no audience. Whatever is wrong with a
-// Secret, its token is one that nobody knows: who tries tokens learns nothing. Only what is at hand is read, for
-// whoever tries them is a stranger.
+// Secret, its token counts as unknown, so that guessing tokens reveals nothing. It reads only cached Secrets: anybody
+// may send tokens, and must not cause reads of etcd.
 func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, _ []string) (*request.User, []string,
 	error) {
 	t, err := bootstraptoken.Parse(token)

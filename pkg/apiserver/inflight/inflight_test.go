@@ -1,4 +1,4 @@
-package flowcontrol
+package inflight
 
 import (
 	"context"
@@ -47,9 +47,9 @@ func TestAcquire(t *testing.T) {
 	})
 }
 
-// TestKeptPlaces: whatever others hold, the system has places, and leases have some that the rest of the system cannot
+// TestKeptPermits: whatever others hold, the system has permits, and leases have some that the rest of the system cannot
 // take.
-func TestKeptPlaces(t *testing.T) {
+func TestKeptPermits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(0, 16, time.Second)
 		take := func(lane Lane) (n int) {
@@ -62,16 +62,16 @@ func TestKeptPlaces(t *testing.T) {
 			return n
 		}
 		if n := take(Others); n != 13 {
-			t.Errorf("others took %d of 16 places, want 13", n)
+			t.Errorf("others took %d of 16 permits, want 13", n)
 		}
 		if n := take(System); n != 2 {
-			t.Errorf("the system took %d places that are kept for it, want 2", n)
+			t.Errorf("the system took %d permits that are kept for it, want 2", n)
 		}
 		if n := take(Leases); n != 1 {
-			t.Errorf("leases took %d places that are kept for them, want 1", n)
+			t.Errorf("leases took %d permits that are kept for them, want 1", n)
 		}
 		if n := take(Exempt); n != 100 {
-			t.Errorf("masters took %d places, want as many as they like", n)
+			t.Errorf("masters took %d permits, want as many as they like", n)
 		}
 		if n := l.InFlight(true); n != 16 {
 			t.Errorf("in flight: %d, want 16", n)

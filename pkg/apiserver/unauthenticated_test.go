@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// TestStrangers: beyond the bound the oldest connection whose client has shown nothing is closed; a known one stays.
-func TestStrangers(t *testing.T) {
+// Beyond the bound the oldest connection without an authenticated request is closed; an authenticated one stays.
+func TestUnauthenticatedConnections(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	watched := watchStrangers(l, 2)
+	limited := limitUnauthenticated(l, 2)
 	var clients, servers []net.Conn
 	connect := func() {
 		c, err := net.Dial("tcp", l.Addr().String())
@@ -25,7 +25,7 @@ func TestStrangers(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
-		s, err := watched.Accept()
+		s, err := limited.Accept()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +33,7 @@ func TestStrangers(t *testing.T) {
 		clients, servers = append(clients, c), append(servers, s)
 	}
 	connect()
-	introduced(introduction(t.Context(), tls.Server(servers[0], &tls.Config{})))
+	authenticated(withConnection(t.Context(), tls.Server(servers[0], &tls.Config{})))
 	for range 4 {
 		connect()
 	}
@@ -57,7 +57,7 @@ func TestStrangers(t *testing.T) {
 	for _, s := range servers {
 		s.Close()
 	}
-	if n := watched.(*strangers).open.Len(); n != 0 {
+	if n := limited.(*unauthenticatedListener).open.Len(); n != 0 {
 		t.Errorf("%d closed connections are still counted", n)
 	}
 }

@@ -1,45 +1,46 @@
-// Package flowcontrol bounds what the API server holds for callers who send or read slowly, how many bytes of large
+// Package inflight bounds what the API server holds for callers who send or read slowly, how many bytes of large
 // bodies it works on at a time and, without priority and fairness (package fairness), how many requests, reading and
 // mutating ones apart.
-package flowcontrol
+package inflight
 
 import (
 	"context"
 	"time"
 )
 
-// Limits are plain bounds of work, for a server without priority and fairness. Some places are kept for the nodes and
+// Limits are plain bounds of work, for a server without priority and fairness. Some permits are kept for the nodes and
 // the control plane. A request beyond the bound waits a little for its turn, then is refused (HTTP 429).
 type Limits struct {
-	reading, mutating places
+	reading, mutating permits
 	patience          time.Duration
 }
 
-// places are what requests of one kind may take: everybody the common ones, a lane also those that are kept for it.
-type places struct {
+// permits are the turns of reading or of mutating requests. Any request may take a common one; a lane also has permits
+// of its own, which others cannot take. A permit is in use while its channel holds an element for it.
+type permits struct {
 	common chan struct{}
 	kept   [Exempt]chan struct{}
 }
 
 // New returns limits of that many requests (0: no bound), each waiting at most patience for its turn. An eighth of the
-// places is kept for System, a sixteenth for Leases.
+// permits is kept for System, a sixteenth for Leases.
 func New(reading, mutating int, patience time.Duration) *Limits {
-	return &Limits{reading: newPlaces(reading), mutating: newPlaces(mutating), patience: patience}
+	return &Limits{reading: newPermits(reading), mutating: newPermits(mutating), patience: patience}
 }
 
-func newPlaces(n int) places {
+func newPermits(n int) permits {
 	if n <= 0 {
-		return places{}
+		return permits{}
 	}
-	var p places
+	var p permits
 	p.kept[System] = make(chan struct{}, n/8)
 	p.kept[Leases] = make(chan struct{}, n/16)
 	p.common = make(chan struct{}, n-n/8-n/16)
 	return p
 }
 
-// Turn is a place in use; the zero value is none.
-type Turn struct{ place chan struct{} }
+// Turn is a permit in use; the zero value is none.
+type Turn struct{ permit chan struct{} }
 
 // Acquire waits for a turn. The caller ends the turn if it is granted.
 func (l *Limits) Acquire(ctx context.Context, lane Lane, mutating bool) (Turn, bool) {
@@ -49,12 +50,12 @@ func (l *Limits) Acquire(ctx context.Context, lane Lane, mutating bool) (Turn, b
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.patience)
 	defer cancel()
-	place, ok := p.take(ctx, lane)
-	return Turn{place}, ok
+	permit, ok := p.take(ctx, lane)
+	return Turn{permit}, ok
 }
 
-// take takes a place that is kept for lane, else a common one.
-func (p *places) take(ctx context.Context, lane Lane) (chan struct{}, bool) {
+// take takes a permit that is kept for lane, else a common one.
+func (p *permits) take(ctx context.Context, lane Lane) (chan struct{}, bool) {
 	kept := p.kept[lane]
 	select {
 	case kept <- struct{}{}:
@@ -76,8 +77,8 @@ func (p *places) take(ctx context.Context, lane Lane) (chan struct{}, bool) {
 
 // End ends the turn.
 func (t Turn) End() {
-	if t.place != nil {
-		<-t.place
+	if t.permit != nil {
+		<-t.permit
 	}
 }
 
@@ -91,7 +92,7 @@ func (l *Limits) InFlight(mutating bool) int {
 	return n
 }
 
-func (l *Limits) of(mutating bool) *places {
+func (l *Limits) of(mutating bool) *permits {
 	if mutating {
 		return &l.mutating
 	}

@@ -1,4 +1,4 @@
-package flowcontrol
+package inflight
 
 import (
 	"slices"
@@ -6,7 +6,7 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// Lane is whose places a request may take.
+// Lane is whose permits a request may take.
 type Lane int
 
 const (

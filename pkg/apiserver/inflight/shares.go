@@ -1,4 +1,4 @@
-package flowcontrol
+package inflight
 
 import (
 	"sync"
