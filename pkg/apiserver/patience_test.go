@@ -24,8 +24,8 @@ func (l *rolesToCome) Authorize(_ context.Context, a authz.Attributes) (authz.De
 	return authz.NoOpinion, "", nil
 }
 
-// Who is refused before the default roles are known waits for them and is judged again; unauthenticated requests do not wait, and
-// later nobody does.
+// Who is refused before the default roles are known waits for them and is judged again; unauthenticated requests do not
+// wait, and later nobody does.
 func TestRefusalsWaitForTheDefaultRoles(t *testing.T) {
 	t.Parallel()
 	l, known := &rolesToCome{refused: make(chan string, 10)}, make(chan struct{})

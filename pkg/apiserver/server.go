@@ -93,7 +93,8 @@ func (s *Server) Run(ctx context.Context) error {
 	defer s.runAudit(ctx)()
 	failed := make(chan error, 1)
 	go func() {
-		failed <- server.Serve(shakeHands(serving, limitUnauthenticated(s.Listener, maxUnauthenticated), server.TLSConfig,
+		failed <- server.Serve(shakeHands(serving, limitUnauthenticated(s.Listener, maxUnauthenticated),
+			server.TLSConfig,
 			readHeaderTimeout))
 	}()
 	s.Log.Info("serving", "address", s.Listener.Addr().String())

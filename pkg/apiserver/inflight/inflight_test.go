@@ -47,8 +47,8 @@ func TestAcquire(t *testing.T) {
 	})
 }
 
-// TestKeptPermits: whatever others hold, the system has permits, and leases have some that the rest of the system cannot
-// take.
+// TestKeptPermits: whatever others hold, the system has permits, and leases have some that the rest of the system
+// cannot take.
 func TestKeptPermits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(0, 16, time.Second)
