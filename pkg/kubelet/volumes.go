@@ -72,8 +72,9 @@ func newVolumeParts(cfg *Config, r reporting, n *node.Node) (*volumeParts, error
 	return v, nil
 }
 
-// volumeSources lists all kinds of volumes. A volume belongs to the first source that supports it; their contract is
-// that only one does.
+// volumeSources lists all kinds of volumes: api fills volumes from the API, disks finds local volumes, and drivers has
+// those of storage drivers. A volume belongs to the first source that supports it; their contract is that only one
+// does.
 func volumeSources(api projected.Config, disks local.Config, drivers *csi.Source) ([]volume.Source, error) {
 	list := []volume.Source{emptydir.New(api.Allocatable), hostpath.New(), image.New(), local.New(disks),
 		nfs.New(disks.Mounts), drivers}

@@ -27,7 +27,8 @@ import (
 
 const (
 	// healthPeriod is the time between two questions to the nodes about their endpoints of a Service. healthTimeout
-	// bounds one answer, so that a dead node delays the others by one period at most.
+	// bounds one answer. The nodes are asked at the same time and the Services one after the other, so a dead node
+	// delays each round by one healthTimeout for each Service.
 	healthPeriod  = time.Second
 	healthTimeout = time.Second
 )

@@ -90,7 +90,8 @@ func FollowNodes(ctx context.Context, c plan.Config, to *Gateways, log *slog.Log
 	informer.RunWithContext(ctx)
 }
 
-// RouteToPods sets the routes to a node's podCIDRs through its addresses on the node network.
+// RouteToPods sets the routes to a node's podCIDRs through its addresses on the node network. They go with the node
+// (forgetRouteToPods), or with the link.
 func RouteToPods(c plan.Config, node *corev1.Node) error {
 	return eachPodRoute(c, node, netlink.RouteReplace)
 }

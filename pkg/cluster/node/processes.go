@@ -123,8 +123,9 @@ func (n *Config) writeConfigs() error {
 	return host.WriteFile(l.Node(n.Name, "etc", "kubelet.yaml"), []byte(n.KubeletConfig()))
 }
 
-// KubeletConfig returns the kubelet's configuration file. The eviction thresholds are those that a start checks
-// (host.EnoughSpace). A threshold of 100 percent switches off the removal of images for want of disk space.
+// KubeletConfig returns the kubelet's configuration file. Its eviction thresholds for disks are those that a start
+// checks (host.EnoughSpace). The threshold of 100 percent keeps the periodic collection from removing images because
+// the disk is full; an eviction still removes them.
 func (n *Config) KubeletConfig() string {
 	l := plan.Layout(n.DataDir)
 	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1

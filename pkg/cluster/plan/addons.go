@@ -44,8 +44,9 @@ func (c Config) HasAddon(name string) bool {
 	return i < 0 || OptionalAddons[i].ByDefault
 }
 
-// WithAddon returns c with an optional add-on switched on or off. AddonChoices keeps only what differs from the
-// default, so that a choice of the default equals no choice, and the maps of other copies of c do not change.
+// WithAddon returns c with an optional add-on switched on or off; it is an error if there is none of that name.
+// AddonChoices keeps only what differs from the default, so that a choice of the default equals no choice. It is a new
+// map, so other copies of c do not change.
 func (c Config) WithAddon(name string, on bool) (Config, error) {
 	i := slices.IndexFunc(OptionalAddons[:], func(a OptionalAddon) bool { return a.Name == name })
 	if i < 0 {

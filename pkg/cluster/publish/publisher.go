@@ -26,8 +26,8 @@ const (
 	publishedSilent = 10 * time.Second
 	// publishedAgain is the pause after a connection could not be accepted.
 	publishedAgain = 100 * time.Millisecond
-	// publishedIdle is how long a client of UDP may be silent before its flow ends: until then the same node gets its
-	// datagrams, and answers reach it.
+	// publishedIdle is how long a client of UDP and its node may both be silent before the flow ends: until then the
+	// same node gets the client's datagrams, and answers reach the client.
 	publishedIdle = time.Minute
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// largestDatagram is the most that a datagram of UDP carries, in bytes.
+// largestDatagram is a buffer size in bytes that no datagram of UDP exceeds, so that none is cut off.
 const largestDatagram = 1 << 16
 
 // flows are the clients of a published port of UDP. Each client has a socket of its own, which is connected to one
@@ -32,7 +32,7 @@ type flows struct {
 // flow is the socket of one client.
 type flow struct {
 	net.Conn
-	used time.Time // when the client was last led on; the mutex of flows holds it
+	used time.Time // when the client last sent a datagram; guarded by mu of flows
 }
 
 // serveUDP forwards datagrams until the socket is closed.

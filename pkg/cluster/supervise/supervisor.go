@@ -58,8 +58,8 @@ type ProcessStatus struct {
 	LastWords string `json:"lastWords,omitempty"`
 }
 
-// Supervisor keeps processes running until their contexts end. Several goroutines may call its methods, except for
-// Environ, which is set before the first Keep.
+// Supervisor keeps processes running until their contexts end. Several goroutines may call its methods. Environ is set
+// before the first Keep and does not change afterwards.
 type Supervisor struct {
 	log     *slog.Logger
 	forks   chan func() // functions for the one thread that forks (New)

@@ -14,9 +14,8 @@ import (
 )
 
 const (
-	// conflicts is how many times a patch is computed again because the object changed in between. The first of these
-	// tries, eager, come at once; each further one waits for
-	// backOff. The numbers are upstream's.
+	// conflicts is how many times a patch is computed again because the object changed in between. The first eager of
+	// them come at once; each further one waits for backOff. The numbers are upstream's.
 	conflicts = 5
 	eager     = 1
 	backOff   = time.Second
@@ -100,8 +99,8 @@ func (p *patcher) once(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// replace serves --force: it deletes the object, waits until it is gone, and creates it from the file. If that fails,
-// it creates the old object again; the UID is cleared, as the server refuses one from a client. Either way it is
+// replace serves --force: it deletes the object, waits until it is gone, and creates it from the file. If the creation
+// fails, it creates the old object again; the UID is cleared, as the server refuses one from a client. Either way it is
 // another object than before.
 func (p *patcher) replace(ctx context.Context) error {
 	i, old := p.info, p.info.Object

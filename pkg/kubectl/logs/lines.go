@@ -11,8 +11,8 @@ import (
 const chunk = 256 << 10
 
 // lines copies r to w until r ends or fails. It writes what has arrived, up to the last end of a line in it, before it
-// waits for more: a user who follows a log sees each line at once.
-// Each line begins with head. A last line without an end is written as it is.
+// waits for more: a user who follows a log sees each line at once. Each line begins with head. A last line without an
+// end is written as it is.
 func lines(w io.Writer, r io.Reader, head string) error {
 	in, held := make([]byte, chunk), 0 // held is how much of in begins a line that has no end yet
 	l := liner{w: w, head: []byte(head), fresh: true}

@@ -20,7 +20,7 @@ import (
 )
 
 // Request selects the objects of a command: those of files, or those of its arguments (TYPE, TYPE NAME…, TYPE/NAME…)
-// and selectors. An empty Request selects nothing: "all objects of a type" must be asked for with All or Lists.
+// and selectors. A type without names is an error, unless All, Lists or a selector asks for a list.
 type Request struct {
 	Args  []string
 	Files Files

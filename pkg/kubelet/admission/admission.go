@@ -297,8 +297,8 @@ func byAge(a, b *entry) int {
 	return cmp.Or(a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time), cmp.Compare(a.pod.UID, b.pod.UID))
 }
 
-// decide decides about one pod and records it. Checks that nobody's leaving can help come first. AppArmor is checked
-// before a preemption: no pod loses its place for one that is not taken.
+// decide decides about one pod and records it. Refusals that the end of other pods cannot change come first. AppArmor
+// is checked before a preemption, so that no pod loses its place for one that is not taken.
 func (a *Admitter) decide(p *entry) (victims []victim) {
 	if p.why = a.cfg.Refuse(p.pod); p.why == nil {
 		p.why = unsupported(p.pod, a.cfg.Node(), a.cfg.Sysctls)

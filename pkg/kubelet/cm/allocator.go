@@ -20,7 +20,8 @@ type Allocator interface {
 	// Wants reports whether a container of the pod asks for any of it. It does not wait for a choice in progress.
 	Wants(pod *corev1.Pod) bool
 	// Hints returns, for each resource that a container asks for and that is near to some NUMA nodes, the sets of nodes
-	// that can give it. A resource without hints can be given by none. PodHints does the same for the pod as a whole.
+	// that can give it. An empty list means that no set can. A resource that is near to no node in particular has no
+	// entry. PodHints does the same for the pod as a whole.
 	Hints(pod *corev1.Pod, c *corev1.Container) map[string][]Hint
 	PodHints(pod *corev1.Pod) map[string][]Hint
 	// Allocate chooses what a container gets, near to these nodes (none: anywhere), and gives it. A container that has

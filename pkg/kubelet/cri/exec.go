@@ -32,8 +32,8 @@ func (c *Client) ExecSync(ctx context.Context, id string, cmd []string, timeout 
 	}
 	r, err := c.runtime.ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: cmd, Timeout: seconds})
 	if err != nil {
-		// This is the runtime's own statement. If our deadline had passed, the runtime would hang, which says nothing
-		// about the command.
+		// The runtime itself says that the command took too long. If ctx has ended, the deadline was ours or the
+		// caller's, which says nothing about the command: the runtime may hang.
 		if timeout > 0 && status.Code(err) == codes.DeadlineExceeded && ctx.Err() == nil {
 			return runtime.ExecResult{}, fmt.Errorf("%w: %w", execTimeoutError{timeout}, err)
 		}

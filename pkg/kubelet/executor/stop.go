@@ -57,8 +57,8 @@ func (s *stopper) all(ctx context.Context, list []*runtime.Container) error {
 	return errors.Join(errs...)
 }
 
-// place returns a container's rank in the order of stopping: 0 for all but running sidecars, 1 for the last sidecar,
-// and more for those before it.
+// place returns a container's rank in the order of stopping, which goes from 0 up: 0 for all but running sidecars, and
+// more for a sidecar than for those after it in the spec.
 func (s *stopper) place(c *runtime.Container) int {
 	init := s.pod.Spec.InitContainers
 	for i := range init {

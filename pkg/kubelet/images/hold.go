@@ -8,7 +8,7 @@ import (
 )
 
 // holds protects images that are about to become containers from being removed: the runtime counts a use only once the
-// container is made. A pull and a removal never wait for each other under the lock.
+// container is made. mu is held for look-ups only, never during a pull or a removal.
 type holds struct {
 	mu    sync.Mutex
 	users map[string]int

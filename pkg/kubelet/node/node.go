@@ -238,9 +238,9 @@ func (n *Node) Run(ctx context.Context) error {
 	return nil
 }
 
-// How soon an unready node checks again whether it is ready: at once, and then after pauses that grow by a quarter. So
-// a node is reported Ready within a fifth of the time that it took to become so, and a dead runtime is asked less and
-// less often.
+// How soon an unready node checks again whether it is ready: first after unreadyFirst, then after pauses that grow by a
+// quarter, up to unreadyMost. So a node is reported Ready within about a fifth of the time that it took to become so,
+// and a dead runtime is asked less and less often.
 const (
 	unreadyFirst = 100 * time.Millisecond
 	unreadyMost  = 5 * time.Second

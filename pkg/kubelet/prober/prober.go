@@ -155,8 +155,8 @@ func (m *Manager) forgetOld(p *podProbes, targets map[string]Target) {
 	}
 }
 
-// ensure starts the probes of a container that do not run yet. Their first time is random within one period, which run
-// uses for containers that were running before the kubelet.
+// ensure starts the probes of a container that do not run yet. Each gets a random delay within one period, by which run
+// postpones the first probe of a container that started before the kubelet.
 func (m *Manager) ensure(p *podProbes, c *corev1.Container) {
 	for kind, probe := range map[Kind]*corev1.Probe{Startup: c.StartupProbe, Readiness: c.ReadinessProbe,
 		Liveness: c.LivenessProbe} {

@@ -126,7 +126,7 @@ func (e *ExpandError) Error() string { return e.Err.Error() }
 // Unwrap gives the cause.
 func (e *ExpandError) Unwrap() error { return e.Err }
 
-// Grower makes volumes of claims as large as the claims have become.
+// Grower makes the file systems of claims as large as their PersistentVolumes have become.
 type Grower interface {
 	// Grow is called when a volume was published, before its pod starts or, with Renew, while it runs. An error keeps
 	// the pod from starting.

@@ -90,8 +90,8 @@ func (m *Manager) usage(ctx context.Context, pod *corev1.Pod, s Spec, at Mounted
 		Inodes: st.Files, InodesFree: st.Ffree, InodesUsed: st.Files - st.Ffree}, "statfs"
 }
 
-// Usage returns how full the claims of the node's pods were at the last measurement, at most Period ago; each claim
-// once.
+// Usage returns how full the claims of the node's pods were at the last measurement, each claim once. That is at most
+// Period ago, or longer for a volume whose storage does not answer.
 func (m *Manager) Usage() []Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()

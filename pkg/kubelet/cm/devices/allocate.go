@@ -166,7 +166,7 @@ func (m *Manager) reusable(pod *corev1.Pod, c *corev1.Container, resource string
 }
 
 // Confirm implements cm.Allocator: it asks the plug-ins how the devices get into the containers, and stores that.
-// Before it has succeeded nothing is on the disk: after a restart of the kubelet the pod is admitted again.
+// Devices without that answer are not on the disk: after a restart of the kubelet the pod is admitted again.
 func (m *Manager) Confirm(ctx context.Context, pod *corev1.Pod) error {
 	asked := false
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {

@@ -335,8 +335,9 @@ func (s *Source) unstage(ctx context.Context, id volumeID) error {
 	return forget(dir)
 }
 
-// Clean takes down the staged volumes that no pod uses: a kubelet left them that was killed after a pod's end and
-// before theirs. A driver that has not registered yet is asked the next time.
+// Clean takes down the staged volumes that no pod uses. They are left over if the kubelet was killed after it had
+// unpublished a volume from the last pod and before it had unstaged it. A driver that has not registered yet is asked
+// the next time.
 func (s *Source) Clean(ctx context.Context) error {
 	list, err := s.cfg.Records.stagedVolumes()
 	errs := []error{err}
