@@ -160,7 +160,7 @@ var shared = map[string]string{
 	"bonsai/pkg/apiserver/webhook":           "how a webhook is called",
 	"bonsai/pkg/apiserver/serviceresolver":   "where a Service's endpoints are",
 	"bonsai/pkg/apiserver/egress":            "how connections leave that objects ask for",
-	"bonsai/pkg/apiserver/inflight":       "bounds",
+	"bonsai/pkg/apiserver/inflight":          "bounds",
 	"bonsai/pkg/cluster/host/cgroup":         "the control groups of a cluster and of its nodes",
 	"bonsai/pkg/cluster/supervise":           "what a supervised process is, and how it is kept",
 	"bonsai/pkg/cluster/client":              "what is asked of the API server",

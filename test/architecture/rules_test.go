@@ -33,7 +33,7 @@ func rules() []rule {
 		{"importers", importers, nil},
 		{"siblings", siblings, shared},
 		{"names", names, nil},
-		{"terms", terms, notYetRenamed},
+		{"terms", terms, nil},
 		{"comments", comments, nil},
 		{"init", inits, nil},
 		{"calls", calls, nil},

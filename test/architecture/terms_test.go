@@ -29,12 +29,6 @@ var bannedWords = map[string]string{
 	"containerised": "containerized",
 }
 
-// notYetRenamed are the words, after the package that has them, that break the rule and have yet to be changed.
-var notYetRenamed = map[string]string{
-	"bonsai/pkg/apiserver.stranger":  "to be renamed with its file",
-	"bonsai/pkg/apiserver.strangers": "to be renamed with its file",
-}
-
 // glossaryPlace is a link of the glossary to a declaration.
 var glossaryPlace = regexp.MustCompile(`\[.([\w./-]+)/[\w-]+\.go:(\w+).\]`)
 
