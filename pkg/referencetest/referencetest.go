@@ -32,8 +32,8 @@ func Check(t *testing.T, name, text string) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("docs/reference/%s is out of date (go test -run %s -args -update)%s", name, t.Name(),
-			firstChange(got, want))
+		t.Errorf("docs/reference/%s is out of date (run make reference, or here: go test -run %s -args -update)%s", name,
+			t.Name(), firstChange(got, want))
 	}
 }
 

@@ -48,8 +48,8 @@ func addingRows(page string) (rows []addingRow) {
 
 // optional are the files of docs/adding.md that its example does not need, with the reason.
 var optional = map[string]string{
-	"test/kubectl/testdata/ours/help.txt": "Kubernetes' kubectl has the example, too",
-	"docs/kubectl.md":                     "Kubernetes' kubectl has the example, too",
+	"docs/kubectl.md":                   "Kubernetes' kubectl has the example, too",
+	"test/kubectl/testdata/failing.txt": "the examples of the example's help succeed",
 }
 
 // otherNames are the names that files without imports know an example by.
@@ -100,6 +100,47 @@ func (r addingRow) faults(t *testing.T, imports map[string][]string) (out []stri
 		}
 	}
 	return out
+}
+
+// TestEveryPackageIsUsed: another package imports each package of api and pkg, except programs and packages for tests.
+// So what somebody wrote and forgot to register is found.
+func TestEveryPackageIsUsed(t *testing.T) {
+	imports := whoImports(t, root)
+	for _, floor := range []string{"api", "pkg"} {
+		err := filepath.WalkDir(filepath.Join(root, floor), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.IsDir() || strings.HasSuffix(path, "test") || d.Name() == "testdata" {
+				return err
+			}
+			name, err := filepath.Rel(root, path)
+			if err == nil && len(imports[name]) == 0 && isLibrary(t, path) {
+				t.Errorf("nothing imports %s: register it where docs/adding.md says, or delete it", name)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// isLibrary reports whether a folder has Go code beside tests that is no program.
+func isLibrary(t *testing.T, folder string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return file.Name.Name != "main"
+	}
+	return false
 }
 
 // declaresGroup reports whether a file adds the API group of an example in api/ to the scheme.

@@ -72,7 +72,7 @@ func TestWidth(t *testing.T) {
 				return err
 			}
 			for _, line := range wideLines(src) {
-				t.Errorf("%s:%d is wider than %d columns", path, line, widest)
+				t.Errorf("%s:%d is wider than %d columns, where a tab counts %d", path, line, widest, tabWidth)
 			}
 			return nil
 		})

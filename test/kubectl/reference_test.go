@@ -2,11 +2,12 @@
 //
 // testdata/tables holds invocations, good and bad; testdata/reference what kubectl v1.36.3 answered to them in front of
 // a kube-apiserver v1.36.3, testdata/ours what we answer instead, and under which heading of docs/kubectl.md it is
-// explained.
+// explained. A new command changes the lists of commands in several tables: accept the differences of all.
 package kubectl
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -19,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -33,9 +35,13 @@ var (
 	reference = flag.String("kubectl", "", "run this kubectl instead of ours")
 	record    = flag.Bool("record", false, "write what is answered as the reference")
 	accept    = flag.Bool("accept", false,
-		"write where our answers differ from the reference; what explains a new difference is to be filled in")
+		"write where our answers differ from the reference, with a reason to replace in the line \"# \" of each new one")
 	only = flag.String("table", "", "run this table alone")
 )
+
+// toReplace is the reason of a difference that -accept wrote. No heading is called so: the test fails until somebody
+// replaces it.
+const toReplace = "REPLACE by a heading of docs/kubectl.md"
 
 // patience is how long an invocation may take.
 const patience = 20 * time.Second
@@ -85,13 +91,15 @@ func TestReference(t *testing.T) {
 func compare(t *testing.T, one table, answers map[string]entry, testdata string, explained map[string]bool) {
 	wanted := readAnswers(t, filepath.Join(testdata, "reference", one.name+".txt"))
 	path := filepath.Join(testdata, "ours", one.name+".txt")
+	toAccept := fmt.Sprintf("If ours is right, run go test ./test/kubectl -args -accept -table %s, "+
+		"then replace the reason in test/kubectl/testdata/ours/%s.txt.", one.name, one.name)
 	known := readAnswers(t, path)
 	differing := map[string]entry{}
 	for _, v := range one.invocations {
 		want, recorded := wanted[v.line]
 		got, ours := answers[v.line], known[v.line]
 		if !recorded && ours.text == "" && !*accept { // a command of our own has its answer in ours
-			t.Errorf("%s\nhas no recorded answer", v.line)
+			t.Errorf("%s\nis not in test/kubectl/testdata/reference/%s.txt. %s", v.line, one.name, toAccept)
 			continue
 		}
 		if got.text == want.text {
@@ -100,13 +108,15 @@ func compare(t *testing.T, one table, answers map[string]entry, testdata string,
 			}
 			continue
 		}
-		differing[v.line] = entry{reason: ours.reason, text: got.text}
+		differing[v.line] = entry{reason: cmp.Or(ours.reason, toReplace), text: got.text}
 		switch {
 		case *accept:
 		case got.text != ours.text:
-			t.Errorf("%s\ngot\n%s\nwant\n%s", v.line, got.text, want.text)
+			t.Errorf("%s\nis answered otherwise (- recorded, + now):\n%s%s", v.line,
+				gocmp.Diff(cmp.Or(ours.text, want.text), got.text), toAccept)
 		case !explained[ours.reason]:
-			t.Errorf("%s\nis answered otherwise, and docs/kubectl.md has no heading %q", v.line, ours.reason)
+			t.Errorf("%s\nhas the reason %q in test/kubectl/testdata/ours/%s.txt, and docs/kubectl.md has no such heading",
+				v.line, ours.reason, one.name)
 		}
 	}
 	for line := range known {

@@ -64,7 +64,8 @@ type Mutator interface {
 	Admit(ctx context.Context, a *Attributes) error
 }
 
-// Validator may refuse the operation, and changes nothing.
+// Validator may refuse the operation, and changes nothing. It should let an update pass if the old object
+// has the same fault: removing a finalizer is an update, so the object could not be deleted otherwise.
 type Validator interface {
 	Validate(ctx context.Context, a *Attributes) error
 }

@@ -158,8 +158,8 @@ func (h *history) blank(ctx context.Context, p *profile.Profile, decisions int) 
 			continue
 		}
 		if !slices.Equal(got.Best, want.Best) || got.Score != want.Score || got.Feasible != want.Feasible {
-			return chosen, fmt.Errorf("slim %v score %d of %d, whole %v score %d of %d",
-				got.Best, got.Score, got.Feasible, want.Best, want.Score, want.Feasible)
+			return chosen, fmt.Errorf(
+				"a plug-in reads a field that it does not declare with Fields: slim %v score %d of %d, whole %v score %d of %d", got.Best, got.Score, got.Feasible, want.Best, want.Score, want.Feasible)
 		}
 		chosen++
 		if err := h.take(p, pod, want.Node); err != nil {
@@ -276,11 +276,9 @@ func nosies() map[string]nosy {
 	}
 }
 
-// TestTheOracleFindsUndeclaredFields: a plug-in that reads a field which it does not declare decides otherwise about
-// slim objects; one that declares it does not.
-func TestTheOracleFindsUndeclaredFields(t *testing.T) {
-	t.Parallel()
-	cases := map[string]func(h *history) []framework.Plugin{
+// undeclaredFields returns plug-ins that do not declare their fields, by what they read all the same.
+func undeclaredFields() map[string]func(h *history) []framework.Plugin {
+	return map[string]func(h *history) []framework.Plugin{
 		"images":        these(blindImages{}),
 		"features":      these(blindFeatures{nodedeclaredfeatures.New()}),
 		"unschedulable": these(blindUnschedulable{}),
@@ -294,6 +292,30 @@ func TestTheOracleFindsUndeclaredFields(t *testing.T) {
 			return []framework.Plugin{blindDevices{&dynamicresources.Plugin{Devices: h.gear.known, Node: h.object}}}
 		},
 	}
+}
+
+// TestEveryFieldReaderHasABlindVersion: undeclaredFields has a version of each plug-in that declares fields.
+func TestEveryFieldReaderHasABlindVersion(t *testing.T) {
+	t.Parallel()
+	h := newHistory(0)
+	versions := map[string]bool{}
+	for _, plugins := range undeclaredFields() {
+		for _, pl := range plugins(h) {
+			versions[pl.Name()] = true
+		}
+	}
+	for name := range h.profile(t, nil).Fields {
+		if !versions[name] {
+			t.Errorf("%s declares fields: add a version without Fields to undeclaredFields", name)
+		}
+	}
+}
+
+// TestTheOracleFindsUndeclaredFields: a plug-in that reads a field which it does not declare decides otherwise about
+// slim objects; one that declares it does not.
+func TestTheOracleFindsUndeclaredFields(t *testing.T) {
+	t.Parallel()
+	cases := undeclaredFields()
 	for name, n := range nosies() {
 		cases[name] = these(nosy{refuses: n.refuses})
 	}

@@ -367,8 +367,9 @@ func (h *history) run(ctx context.Context, p *profile.Profile, decisions int) (t
 		slices.Sort(got.Best)
 		slices.Sort(want.Best)
 		if !slices.Equal(got.Best, want.Best) || got.Score != want.Score || got.Feasible != want.Feasible {
-			return n, fmt.Errorf("pod %v\n got %v score %d of %d\nwant %v score %d of %d", pod.Pod.Spec, got.Best,
-				got.Score, got.Feasible, want.Best, want.Score, want.Feasible)
+			return n, fmt.Errorf(
+				"results that were kept are wrong: does a plug-in read more than it declares?\npod %v\n got %v score %d of %d\nwant %v score %d of %d",
+				pod.Pod.Spec, got.Best, got.Score, got.Feasible, want.Best, want.Score, want.Feasible)
 		}
 		if !slices.Contains(want.Best, got.Node) {
 			return n, fmt.Errorf("chose %s, not one of the best %v", got.Node, want.Best)
@@ -415,7 +416,8 @@ func TestIncrementalGivesThePlainAnswer(t *testing.T) {
 					t.Fatal(err)
 				}
 				if n.slow != n.plainly {
-					t.Errorf("%d pods were decided plainly, and of %d only that way has the answer", n.slow, n.plainly)
+					t.Errorf("%d pods were decided the slow way, which only %d need: a plug-in declares neither Reads nor Track, or Concerns names too many pods",
+						n.slow, n.plainly)
 				}
 				mu.Lock()
 				defer mu.Unlock()

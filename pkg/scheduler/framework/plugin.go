@@ -54,20 +54,23 @@ type PostFilter interface {
 		nominated string, status *Status)
 }
 
-// PreScore prepares Score. Skip leaves the plug-in's Score out.
+// PreScore prepares Score. Skip leaves the plug-in's Score out. nodes are those that passed all filters; a NodeLocal
+// plug-in must not read them: they are nil where its results are kept.
 type PreScore interface {
 	Plugin
 	PreScore(state *CycleState, pod *model.PodInfo, s *model.Snapshot, nodes []*model.NodeInfo) *Status
 }
 
-// Score rates a node that passed all filters; more is better. The numbers may be of any size if the plug-in is a
-// Normalizer.
+// Score rates a node that passed all filters; more is better. The number is from 0 to MaxNodeScore. That of a
+// Normalizer may be larger or smaller, within 32 bits if the plug-in is NodeLocal: that is how its scores are kept.
 type Score interface {
 	Plugin
 	Score(state *CycleState, pod *model.PodInfo, node *model.NodeInfo) int64
 }
 
-// Normalizer brings the scores of all nodes, one per node, into 0 to MaxNodeScore in place.
+// Normalizer brings the scores of all nodes, one per node, into 0 to MaxNodeScore in place. It is called for
+// each pod, so it may compare scores even if the plug-in is NodeLocal. Such a plug-in must not read nodes, which may be
+// nil, and of the pod only what it declares with Reads.
 type Normalizer interface {
 	NormalizeScore(state *CycleState, pod *model.PodInfo, nodes []*model.NodeInfo, scores []int64)
 }
@@ -122,7 +125,8 @@ type Interested interface {
 // NodeLocal plug-ins depend on the one node, with the pods on it, on what they read from the pod, and on nothing else.
 // Their results are kept for all pods from which they read the same values, until that node changes.
 type NodeLocal interface {
-	// Reads writes down everything of the pod that the results depend on. What is forgotten is taken from another pod.
+	// Reads adds to k everything of the pod that the results depend on, and nothing of nodes. It adds nothing if the
+	// results are the same for all pods. What it forgets is taken from another pod.
 	Reads(pod *model.PodInfo, k *model.Key)
 }
 

@@ -1,4 +1,4 @@
-// Package writetest runs a kubectl verb against a small API server in memory.
+// Package writetest runs a kubectl verb, one that writes or one that only reads, against a small API server in memory.
 package writetest
 
 import (
@@ -280,7 +280,7 @@ func (s *Server) collection(w http.ResponseWriter, path string) bool {
 			}
 			items := []any{}
 			for p, o := range s.objects {
-				parent := path[:strings.LastIndex(path, "/")]
+				parent := path[:strings.LastIndex(path, "/")+1]
 				if strings.HasPrefix(p, parent) && strings.Contains(p, "/"+r.Name+"/") {
 					items = append(items, o)
 				}

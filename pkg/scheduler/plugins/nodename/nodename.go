@@ -24,7 +24,7 @@ var (
 // Name is the plug-in's name.
 func (Plugin) Name() string { return name }
 
-// Reads the node's name.
+// Reads declares the name of the node that the pod asks for. The names of nodes are no part of the key.
 func (Plugin) Reads(pod *model.PodInfo, k *model.Key) { k.Str(pod.Pod.Spec.NodeName) }
 
 // Filter refuses every node but the named one.
