@@ -13,8 +13,8 @@ const rolesPatience = 5 * time.Second
 
 // awaitRoles waits until the authorizer knows the default roles. It reports whether it had to wait, so that a refusal
 // should be decided again. Components that start with the server ask before the roles are made, and each would retry
-// only after a second. awaitRoles allows nothing by itself. Anonymous requests do not wait: anybody could hold as many
-// as he likes.
+// only after a second. awaitRoles allows nothing by itself. Anonymous requests do not wait, because anybody could make
+// any number of them wait.
 func (s *Server) awaitRoles(ctx context.Context) bool {
 	if s.RolesKnown == nil || request.UserFrom(ctx).Name == request.AnonymousUser {
 		return false

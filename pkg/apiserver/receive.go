@@ -11,10 +11,10 @@ import (
 	"bonsai/pkg/apiserver/rest"
 )
 
-// What is held of bodies that are still being received, in bytes: of everybody, and of one caller. A body counts with
-// what it has in memory by now, and at least bodyCost, which is about what its connection costs. One that has come
-// whole counts no more here: who waits for a turn keeps nobody's body from being received (inflight.Bodies.Wait
-// bounds that).
+// Bounds on the memory for bodies that are still being received, in bytes: of all callers, and of one. A body counts
+// with what it has in memory by now, and with at least bodyCost, which is about what its connection costs. A complete
+// body no longer counts here: a request that waits for its turn must not keep others from being received
+// (inflight.Bodies.Wait bounds those that wait).
 const (
 	maxReceiving     = 64 << 20
 	maxUserReceiving = 16 << 20
@@ -24,8 +24,8 @@ const (
 // slowBody is the age from which a body that is still being received gives way to another one of its caller.
 const slowBody = time.Second
 
-// receive reads the body of a request that may be made and has no turn yet: who sends slowly holds a little memory and
-// nobody's place. The server's read deadline ends it.
+// receive reads the body of a request that is authorized and has no turn yet: a slow sender holds a little memory, and
+// no turn. The server's read deadline ends it.
 func (s *Server) receive(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		info := request.InfoFrom(r.Context())

@@ -267,7 +267,7 @@ func (d *deletion) orphansUnasked(finalizers []string) bool {
 	return d.Row.Strategy.DefaultOrphan && !d.NoGarbageCollector && !said
 }
 
-// setPropagation sets the finalizers that make the garbage collector orphan dependents or delete them first. It tells
+// setPropagation sets the finalizers that make the garbage collector orphan dependents or delete them first. It reports
 // whether they changed.
 func (d *deletion) setPropagation(access metav1.Object) bool {
 	if d.NoGarbageCollector || d.Row.Strategy.NoPropagation && access.GetDeletionTimestamp() == nil {

@@ -12,9 +12,9 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// IsLeftover reports whether dir is what is left of a data directory without a configuration: it has some of what a
-// cluster writes, for root alone, and nothing else. parts are further names that a cluster may write there. It errs on
-// the side of false: what it says yes to is deleted.
+// IsLeftover reports whether dir is what is left of a data directory without a configuration: every entry has a name
+// that a cluster writes, at least one is clearly a cluster's, and the directories, except nodes, are for root alone.
+// parts are further names that a cluster may write there. It errs on the side of false: what it says yes to is deleted.
 func IsLeftover(dir string, parts ...string) bool {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) == 0 {

@@ -34,7 +34,7 @@ type Request struct {
 	pins []string
 }
 
-// Check returns the request, or an error that names the first flag that is wrong. It asks nobody.
+// Check returns the request, or an error that names the first flag that is wrong. It sends no request.
 func (o Options) Check() (Request, error) {
 	r := Request{Options: o}
 	if host, port, err := net.SplitHostPort(o.Server); err != nil || host == "" || port == "" {

@@ -66,8 +66,9 @@ func CheckChange(ctx context.Context, c plan.Config, home machine.Home) error {
 	return nil
 }
 
-// Check returns an error for each program, file and feature of the kernel that a start needs and this machine lacks, so
-// that the user can mend all of them at once. It loads kernel modules, and changes nothing else.
+// Check returns an error for everything that a start needs and this machine lacks, so that the user can mend all of it
+// at once: programs, files, images, the sources of mounts, addresses, disk space and features of the kernel. It loads
+// kernel modules, and changes nothing else.
 func Check(ctx context.Context, c plan.Config) error {
 	var errs []error
 	for _, program := range []string{"ip", "nft", cmp.Or(c.OCIRuntime, plan.DefaultOCIRuntime), "mount"} {

@@ -348,7 +348,8 @@ func (r *rollout) scaled() bool {
 	return false
 }
 
-// scale follows a new size. For a paused Deployment it does that alone: it creates no ReplicaSet and moves no pods.
+// scale follows a new size. It creates no ReplicaSet and moves no pods between templates. It is also all that a round
+// does for a paused Deployment, together with the removal of surplus history.
 func (r *rollout) scale(ctx context.Context) (controller.Result, error) {
 	if err := r.findNext(ctx, false); err != nil {
 		return controller.Result{}, err

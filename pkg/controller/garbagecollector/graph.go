@@ -156,7 +156,8 @@ func blocks(ref metav1.OwnerReference) bool {
 }
 
 // remove takes out an object that is gone. Its dependents need a look, and so do the owners that waited for it. A node
-// that others still refer to stays, marked as missing, so that it is not taken for an owner that is alive.
+// that others still refer to stays, marked as virtual, missing and, if a watch had shown the object, gone: so it is not
+// taken for an owner that is alive.
 func (g *graph) remove(uid types.UID) (t todo) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -21,8 +21,8 @@ type progress struct {
 	completed, failed indexes.Set
 }
 
-// progressOf reads the indexes' progress from the stored status and from the pods that have ended since. Of a Job that
-// is not indexed it is empty.
+// progressOf reads the indexes' progress from the stored status and from the pods that have ended since. It is empty
+// for a Job that is not indexed.
 func progressOf(r rules, pods []*corev1.Pod) progress {
 	x := progress{rules: r, pods: pods}
 	if !x.indexed() {

@@ -40,7 +40,7 @@ type Controller struct {
 	known map[controller.Key]*memory
 }
 
-// memory is what is remembered of one autoscaler. The history belongs to who reconciles it; selector is its target's,
+// memory is what is remembered of one autoscaler. Only its own reconcile uses history; selector is that of its target,
 // nil until it is read.
 type memory struct {
 	history  history

@@ -6,9 +6,9 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// MemorySize returns the size in bytes of a pod's volume in memory: the pod's limit, else what all pods together may
-// have, and never more than the volume's own limit. allocatable is the node's memory for pods, 0 if it is unknown; the
-// result is 0 if there is no bound at all.
+// MemorySize returns the size in bytes of a pod's volume in memory: the smallest of what all pods together may have
+// (allocatable, 0 if it is unknown), the pod's memory limit and the volume's own limit, as far as these exist. It
+// returns 0 if there is no bound at all.
 func MemorySize(pod *corev1.Pod, limit *resource.Quantity, allocatable int64) int64 {
 	size, own := allocatable, int64(0)
 	if limit != nil {

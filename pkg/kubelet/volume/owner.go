@@ -24,7 +24,8 @@ func OwnerOf(pod *corev1.Pod) Owner {
 	return Owner{}
 }
 
-// Mode returns the permissions of a file that is to have m: the group must be able to read it in any case.
+// Mode returns the permissions of a file that is to have m. If there is a group, it can also read the file, and write
+// it if the volume is writable.
 func (o Owner) Mode(m int32) fs.FileMode {
 	mode := fs.FileMode(m) & fs.ModePerm
 	if o.Group == nil {

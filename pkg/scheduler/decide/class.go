@@ -54,7 +54,8 @@ type column struct {
 }
 
 // newClass returns a class that has looked at no node. state has what PreFilter prepared for the pod. Every score gets
-// a column, which PreScore prepares once; if one fails, the class is broken.
+// a column, which PreScore prepares here, and again when the epoch of an Epochal plug-in changes. If PreScore fails
+// here, the class is broken.
 func newClass(pl *plan, state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot) *class {
 	c := &class{plan: pl, pod: pod, state: state, statuses: make([]*framework.Status, 1), index: map[string]int32{}}
 	for _, w := range pl.scores {
