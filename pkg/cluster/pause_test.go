@@ -15,6 +15,7 @@ import (
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/plantest"
 	"bonsai/pkg/cluster/supervise"
 )
@@ -28,45 +29,12 @@ func TestResumeThatWasKilled(t *testing.T) {
 	if err := errors.Join(datadir.Save(c), os.MkdirAll(c.Layout().Run(), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	group := filepath.Join(cgroup.Root, "freezer", c.Mark())
-	if cgroup.IsUnified() {
-		group = filepath.Join(cgroup.Root, c.Mark())
-	}
-	if err := os.Mkdir(group, 0o755); err != nil {
-		t.Skipf("SKIPPED: cannot make a cgroup: %v", err)
-	}
-	manager := exec.Command("sleep", "1000")
-	manager.Args[0] = c.Bin("kube-controller-manager")
-	if err := manager.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		manager.Process.Kill()
-		manager.Wait()
-		if err := host.Poll(context.Background(), time.Millisecond, func() (bool, error) {
-			return syscall.Rmdir(group) == nil, nil
-		}); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), fmt.Append(nil, manager.Process.Pid), 0); err != nil {
-		t.Fatal(err)
-	}
-	isHeld := func(want bool) {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		if err := host.Poll(ctx, time.Millisecond, func() (bool, error) {
-			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", manager.Process.Pid))
-			return strings.Contains(string(stat), ") T ") == want, err
-		}); err != nil {
-			t.Fatalf("held is not %t: %v", want, err)
-		}
-	}
+	tree := makeTree(t, c.Mark(), cgroup.ControlPlane)
+	manager := startIn(t, filepath.Join(tree, cgroup.ControlPlane), c.Bin("kube-controller-manager"))
 	if err := signalManagers(c, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	isHeld(true)
+	awaitHeld(t, manager, true)
 	go supervise.Serve(t.Context(), c.Layout().Socket("supervisor"), func() supervise.Status {
 		return supervise.Status{}
 	}, nil)
@@ -78,5 +46,103 @@ func TestResumeThatWasKilled(t *testing.T) {
 	if err := Resume(t.Context(), c.DataDir); err != nil {
 		t.Fatal(err)
 	}
-	isHeld(false)
+	awaitHeld(t, manager, false)
+}
+
+// TestNoNodeIsTheControlPlane: the group of the control plane is no group of a node, whatever the node of a machine
+// that joins is called. The start of a node kills what is in the node's group.
+func TestNoNodeIsTheControlPlane(t *testing.T) {
+	t.Parallel()
+	if plan.CheckNodeName(cgroup.ControlPlane) == nil {
+		t.Errorf("a node may be called %s", cgroup.ControlPlane)
+	}
+}
+
+// TestPodsAreNoManagers: a resume holds the controller manager, and no process of a pod, whatever a pod calls its
+// processes.
+func TestPodsAreNoManagers(t *testing.T) {
+	t.Parallel()
+	c := plantest.Config(t)
+	c.BinDir = t.TempDir()
+	tree := makeTree(t, c.Mark(), cgroup.ControlPlane, "n1")
+	manager := startIn(t, filepath.Join(tree, cgroup.ControlPlane), c.Bin("kube-controller-manager"))
+	other := startIn(t, filepath.Join(tree, cgroup.ControlPlane), c.Bin("kube-scheduler"))
+	pod := startIn(t, filepath.Join(tree, "n1"), c.Bin("kube-controller-manager"))
+	if err := signalManagers(c, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	awaitHeld(t, manager, true)
+	// Signals to other processes would have been sent before or right after. SIGSTOP needs no help of the process, so
+	// what is sent shows at once.
+	for name, pid := range map[string]int{"the scheduler": other, "the pod": pod} {
+		if isHeld(t, pid) {
+			t.Errorf("%s is held", name)
+		}
+	}
+}
+
+// makeTree makes the groups of a cluster with the mark in one hierarchy, and returns the tree's root.
+func makeTree(t *testing.T, mark string, groups ...string) string {
+	t.Helper()
+	tree := filepath.Join(cgroup.Root, "freezer", mark)
+	if cgroup.IsUnified() {
+		tree = filepath.Join(cgroup.Root, mark)
+	}
+	if err := os.Mkdir(tree, 0o755); err != nil {
+		t.Skipf("SKIPPED: cannot make a cgroup: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), cgroup.KillPatience)
+		defer cancel()
+		if err := (cgroup.Groups{Trees: []string{tree}}).Remove(ctx, ""); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, group := range groups {
+		if err := os.Mkdir(filepath.Join(tree, group), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return tree
+}
+
+// startIn starts a process whose first argument is argv0, in a group, and returns its pid. It lives as long as the
+// test.
+func startIn(t *testing.T, group, argv0 string) int {
+	t.Helper()
+	process := exec.Command("sleep", "1000")
+	process.Args[0] = argv0
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		process.Process.Kill()
+		process.Wait()
+	})
+	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), fmt.Append(nil, process.Process.Pid), 0); err != nil {
+		t.Fatal(err)
+	}
+	return process.Process.Pid
+}
+
+// isHeld reports whether a process is stopped by a signal.
+func isHeld(t *testing.T, pid int) bool {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Contains(string(stat), ") T ")
+}
+
+// awaitHeld waits until a process is stopped by a signal, or goes on.
+func awaitHeld(t *testing.T, pid int, want bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := host.Poll(ctx, time.Millisecond, func() (bool, error) {
+		return isHeld(t, pid) == want, nil
+	}); err != nil {
+		t.Fatalf("held is not %t: %v", want, err)
+	}
 }

@@ -61,13 +61,15 @@ func Signal(mark, managers string, signal syscall.Signal) error {
 	return nil
 }
 
-// processesOf returns the pids of the processes in the cluster's groups whose first argument is path.
+// processesOf returns the pids of the control plane's processes whose first argument is path. It looks into the control
+// plane's group alone: a pod may give its processes any arguments, but all of them are in the groups of nodes. It does
+// not ask the supervisor, which is frozen itself when Thaw begins.
 func processesOf(mark, path string) ([]int, error) {
 	groups, err := cgroup.Find(mark)
 	if err != nil {
 		return nil, err
 	}
-	all, err := groups.Processes("")
+	all, err := groups.Processes(cgroup.ControlPlane)
 	if err != nil {
 		return nil, err
 	}

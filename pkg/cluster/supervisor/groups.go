@@ -7,10 +7,6 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// controlPlaneGroup is the group of the supervisor and the control plane. Beside it are the groups of the nodes, which
-// have the nodes' names.
-const controlPlaneGroup = "control-plane"
-
 // ParentGroup finds the group below which a supervisor may make the groups of its cluster (systemd.ScopeGroup).
 type ParentGroup func(ctx context.Context, mark, dataDir string) (string, error)
 
@@ -26,8 +22,8 @@ func beginGroups(ctx context.Context, c plan.Config, parent ParentGroup) (cgroup
 		return groups, err
 	}
 	for _, step := range []func() error{
-		func() error { return groups.Make(controlPlaneGroup) },
-		func() error { return groups.Enter(controlPlaneGroup) },
+		func() error { return groups.Make(cgroup.ControlPlane) },
+		func() error { return groups.Enter(cgroup.ControlPlane) },
 		groups.HandDown, // last: on v2 a group with processes hands no controllers down
 	} {
 		if err := step(); err != nil {

@@ -21,6 +21,11 @@ import (
 // systemd has delegated.
 const Root = "/sys/fs/cgroup"
 
+// ControlPlane is the group of the supervisor and the control plane in a cluster's tree. Beside it are the groups of
+// the nodes, which have the nodes' names. No node can have this name, because a node's name has no underscore: the
+// start of a node kills whatever is in the node's group.
+const ControlPlane = "control_plane"
+
 // IsUnified reports whether the machine has cgroup v2 only.
 func IsUnified() bool {
 	_, err := os.Stat(filepath.Join(Root, "cgroup.controllers"))

@@ -25,7 +25,7 @@ func realUnified(t *testing.T) Groups {
 		}
 		g := Groups{Trees: []string{filepath.Join(root, fmt.Sprintf("bonsai-%08x", time.Now().UnixNano()&0xffffffff))},
 			Unified: true}
-		if err := g.Make("control-plane"); err != nil {
+		if err := g.Make(ControlPlane); err != nil {
 			continue
 		}
 		t.Cleanup(func() {
