@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
+	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -17,54 +16,77 @@ import (
 )
 
 // Names returns the processes that have a log, in order: "etcd", "n1-kubelet", …
-func Names(l plan.Layout) []string { return slices.Sorted(maps.Keys(paths(l))) }
+func Names(l plan.Layout) []string {
+	var names []string
+	for _, log := range all(l) {
+		names = append(names, log.name())
+	}
+	return names
+}
 
-// paths returns the files of the processes' logs by the processes' names.
-func paths(l plan.Layout) map[string]string {
+// processLog is the log of one process.
+type processLog struct {
+	node    string // "" for a process of the host
+	process string
+	path    string
+}
+
+// name is the process's name among all of the cluster.
+func (p processLog) name() string {
+	if p.node == "" {
+		return p.process
+	}
+	return p.node + "-" + p.process
+}
+
+// all returns the logs of a cluster by name. Which node a log belongs to follows from its directory (plan.Layout): a
+// name alone does not say, because the node of a machine that has joined may have dashes in its name.
+func all(l plan.Layout) []processLog {
 	logs := l.At("logs")
-	found := map[string]string{}
+	var found []processLog
 	for _, pattern := range []string{"*.log", "*/*.log"} {
 		files, _ := fs.Glob(os.DirFS(logs), pattern) // its only error is a bad pattern
-		for _, f := range files {
-			found[strings.ReplaceAll(strings.TrimSuffix(f, ".log"), "/", "-")] = filepath.Join(logs, f)
+		for _, file := range files {
+			node, base := path.Split(file)
+			found = append(found, processLog{node: strings.TrimSuffix(node, "/"),
+				process: strings.TrimSuffix(base, ".log"), path: filepath.Join(logs, file)})
 		}
 	}
+	slices.SortFunc(found, func(a, b processLog) int { return strings.Compare(a.name(), b.name()) })
 	return found
 }
 
 // find returns the one of the logs that belongs to a process and, for one that nodes have, a node.
-func find(names []string, process, node string) (string, error) {
+func find(logs []processLog, process, node string) (processLog, error) {
 	if node != "" {
 		process = node + "-" + process
 	}
-	if slices.Contains(names, process) {
-		return process, nil
-	}
-	var of []string
-	for _, name := range names {
-		if _, component, onNode := strings.Cut(name, "-"); onNode && nodeName.MatchString(name) &&
-			component == process {
-			of = append(of, name)
+	var names, onNodes []string
+	var last processLog
+	for _, log := range logs {
+		switch {
+		case log.name() == process:
+			return log, nil
+		case log.node != "" && log.process == process:
+			onNodes, last = append(onNodes, log.name()), log
 		}
+		names = append(names, log.name())
 	}
-	switch len(of) {
+	switch len(onNodes) {
 	case 0:
-		return "", fmt.Errorf("no log of %q; there are: %s", process, strings.Join(names, ", "))
+		return last, fmt.Errorf("no log of %q; there are: %s", process, strings.Join(names, ", "))
 	case 1:
-		return of[0], nil
+		return last, nil
 	}
-	return "", fmt.Errorf("several nodes have a %s: say which with --node (%s)", process, strings.Join(of, ", "))
+	return last, fmt.Errorf("several nodes have a %s: say which with --node (%s)", process, strings.Join(onNodes, ", "))
 }
-
-// nodeName matches the beginning of the names of nodes' logs.
-var nodeName = regexp.MustCompile(`^n[1-9]-`)
 
 // Print prints the log of a process. node is the node of a process that runs on nodes; "" if the process's name
 // contains it, or if only one node has such a process.
 func Print(ctx context.Context, l plan.Layout, process, node string, o supervise.LogOptions, out io.Writer) error {
-	name, err := find(Names(l), process, node)
+	log, err := find(all(l), process, node)
 	if err != nil {
 		return err
 	}
-	return supervise.ReadLog(ctx, paths(l)[name], o, out)
+	return supervise.ReadLog(ctx, log.path, o, out)
 }

@@ -8,21 +8,52 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/supervise"
 )
 
 // TestFind: a short name is enough where it is unique, and the error names the choices.
 func TestFind(t *testing.T) {
 	t.Parallel()
-	names := []string{"bonsai", "etcd", "kube-apiserver", "n1-containerd", "n1-kubelet", "n2-kubelet", "node-n1"}
+	logs := []processLog{{process: "bonsai"}, {process: "etcd"}, {process: "kube-apiserver"},
+		{node: "n1", process: "containerd"}, {node: "n1", process: "kubelet"}, {node: "n2", process: "kubelet"},
+		{process: "node-n1"}}
 	for _, c := range []struct{ process, node, want, err string }{
 		{"etcd", "", "etcd", ""}, {"n2-kubelet", "", "n2-kubelet", ""}, {"kubelet", "n1", "n1-kubelet", ""},
 		{"containerd", "", "n1-containerd", ""},
 		{"kubelet", "", "", "--node (n1-kubelet, n2-kubelet)"}, {"kubelet", "n3", "", `no log of "n3-kubelet"`},
 		{"apiserver", "", "", `no log of "apiserver"`},
 	} {
-		got, err := find(names, c.process, c.node)
+		log, err := find(logs, c.process, c.node)
+		got := ""
+		if err == nil {
+			got = log.name()
+		}
 		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s on %s: %q, %v", c.process, c.node, got, err)
+		}
+	}
+}
+
+// TestFindOnJoined: the node of a machine that has joined is named after its host, which may have any number of dashes
+// and dots. A short name finds its logs, too.
+func TestFindOnJoined(t *testing.T) {
+	t.Parallel()
+	for _, node := range []string{"web", "web-1", "node-1.example.com", "n1-rack-2"} {
+		l := plan.Layout(t.TempDir())
+		want := l.NodeLog(node, "kubelet")
+		for _, path := range []string{want, l.NodeLog(node, "kube-proxy"), l.Log("node-" + node), l.Log("bonsai")} {
+			if err := host.WriteFile(path, []byte("of "+path+"\n")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, asked := range []struct{ process, node string }{
+			{"kubelet", ""}, {"kubelet", node}, {node + "-kubelet", ""},
+		} {
+			var out strings.Builder
+			err := Print(t.Context(), l, asked.process, asked.node, supervise.LogOptions{Tail: -1}, &out)
+			if err != nil || out.String() != "of "+want+"\n" {
+				t.Errorf("%s on %q of the machine %s: %q, %v", asked.process, asked.node, node, out.String(), err)
+			}
 		}
 	}
 }

@@ -23,8 +23,7 @@ type Node struct {
 	Mounts []Mount  `json:",omitempty"`
 }
 
-// MaxNodes is the largest number of nodes. A node's number has one digit; the names of logs are parsed by that (package
-// logs).
+// MaxNodes is the largest number of nodes. A node's number has one digit.
 const MaxNodes = 9
 
 // NodesUpTo returns the nodes 1 to n, without labels, taints and mounts.
