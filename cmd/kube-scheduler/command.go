@@ -1,9 +1,13 @@
 package main
 
 import (
+	"log/slog"
+
 	"github.com/spf13/cobra"
+	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/scheduler/config"
 )
 
 const component = "kube-scheduler"
@@ -31,10 +35,18 @@ func newCommand() *cobra.Command {
 			}
 			accepted().Warn(cmd.Flags(), log)
 			o.gates.Warn(log)
+			warnIdle(cfg, log)
 			return run(cmd.Context(), o, cfg, daemon.NewPages(component, cmd.Flags()), log)
 		},
 	}
 	o.addFlags(cmd.Flags())
 	daemon.AddVersion(cmd)
 	return cmd
+}
+
+// warnIdle names the fields that have no effect and that the file of --config sets to something else than their default.
+func warnIdle(cfg *configv1.KubeSchedulerConfiguration, log *slog.Logger) {
+	if names := config.Idle(cfg); len(names) > 0 {
+		log.Warn("these fields of the configuration file are accepted, but have no effect", "fields", names)
+	}
 }

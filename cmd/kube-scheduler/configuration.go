@@ -29,6 +29,7 @@ func apply(c *configv1.KubeSchedulerConfiguration, o *options, fs *pflag.FlagSet
 	}
 	e := &c.LeaderElection
 	text("kubeconfig", &o.kubeconfig, c.ClientConnection.Kubeconfig)
+	text("leader-elect-resource-lock", &o.elect.Lock, e.ResourceLock)
 	text("leader-elect-resource-name", &o.elect.Name, e.ResourceName)
 	text("leader-elect-resource-namespace", &o.elect.Namespace, e.ResourceNamespace)
 	duration("leader-elect-lease-duration", &o.elect.Lease, e.LeaseDuration)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 
+	"bonsai/pkg/scheduler/config"
 	"bonsai/pkg/scheduler/devices"
 	"bonsai/pkg/scheduler/plugins"
 	"bonsai/pkg/scheduler/plugins/noderesources"
@@ -70,6 +72,8 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 		{"port", "", "--secure-port=70000", "--secure-port 70000 must be between 0 and 65535, inclusive"},
 		{"election", "", "--leader-elect-renew-deadline=20s", "must be greater than --leader-elect-renew-deadline"},
 		{"kind of lock", "", "--leader-elect-resource-lock=endpoints", "--leader-elect-resource-lock"},
+		{"kind of lock in the file", header + "leaderElection: {resourceLock: endpoints}", "--kubeconfig=k",
+			`--leader-elect-resource-lock must be "leases", not "endpoints"`},
 		{"TLS version", "", "--tls-min-version=VersionTLS9", "--tls-min-version"},
 		{"streams", "", "--http2-max-streams-per-connection=-1", "--http2-max-streams-per-connection"},
 		{"burst", header + "clientConnection: {qps: 5, burst: -1}", "--v=1", "--kube-api-burst"},
@@ -250,6 +254,43 @@ func TestPluginsAreCalledWhereTheyAreEnabled(t *testing.T) {
 		}
 		if strings.Join(filters, " ") != c.filters || strings.Join(scores, " ") != c.scores {
 			t.Errorf("%s: filters %v, scores %v", c.plugins, filters, scores)
+		}
+	}
+}
+
+// TestIdleFieldsAreNamed: the log names each field of the file that has no effect and is set to something else than its
+// default, so that nobody relies on it.
+func TestIdleFieldsAreNamed(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string][]string{
+		"": nil,
+		"parallelism: 16\npercentageOfNodesToScore: 0\ndelayCacheUntilActive: false\nprofiles: [{}]\n" +
+			"clientConnection: {acceptContentTypes: \"\", contentType: application/vnd.kubernetes.protobuf}\n" +
+			"leaderElection: {resourceLock: leases}": nil,
+		"parallelism: 8":               {"parallelism"},
+		"percentageOfNodesToScore: 50": {"percentageOfNodesToScore"},
+		"profiles: [{schedulerName: a}, {schedulerName: b, percentageOfNodesToScore: 50}]": {
+			"profiles.percentageOfNodesToScore"},
+		"delayCacheUntilActive: true": {"delayCacheUntilActive"},
+		"clientConnection: {acceptContentTypes: a, contentType: b}": {
+			"clientConnection.acceptContentTypes", "clientConnection.contentType"},
+	} {
+		_, cfg, err := parse(t, header+file, "--kubeconfig=k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log strings.Builder
+		warnIdle(cfg, slog.New(slog.NewTextHandler(&log, nil)))
+		if got := config.Idle(cfg); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", file, got, want)
+		}
+		for _, name := range want {
+			if !strings.Contains(log.String(), "accepted, but have no effect") || !strings.Contains(log.String(), name) {
+				t.Errorf("%q: the log is %q, without %s", file, log.String(), name)
+			}
+		}
+		if want == nil && log.Len() > 0 {
+			t.Errorf("%q: the log is %q, want none", file, log.String())
 		}
 	}
 }

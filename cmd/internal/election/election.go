@@ -22,8 +22,9 @@ type Flags struct {
 	Namespace, Name string
 	// Lease, Renew and Retry are as in leader.Config.
 	Lease, Renew, Retry time.Duration
-
-	lock string
+	// Lock is the kind of object that is the lock. Validate refuses all but "leases": two processes with locks of
+	// different kinds would both lead.
+	Lock string
 }
 
 // AddFlags registers the flags with upstream's defaults; name is the Lease's.
@@ -31,7 +32,7 @@ func (f *Flags) AddFlags(fs *pflag.FlagSet, name string) {
 	fs.BoolVar(&f.Enabled, "leader-elect", true, "Become leader by a Lease before beginning to work.")
 	fs.StringVar(&f.Namespace, "leader-elect-resource-namespace", "kube-system", "Namespace of the Lease.")
 	fs.StringVar(&f.Name, "leader-elect-resource-name", name, "Name of the Lease.")
-	fs.StringVar(&f.lock, "leader-elect-resource-lock", "leases", "The kind of the lock: 'leases' is the only one.")
+	fs.StringVar(&f.Lock, "leader-elect-resource-lock", "leases", "The kind of the lock: 'leases' is the only one.")
 	fs.DurationVar(&f.Lease, "leader-elect-lease-duration", 15*time.Second,
 		"How long others wait after the leader's last renewal before they take over.")
 	fs.DurationVar(&f.Renew, "leader-elect-renew-deadline", 10*time.Second,
@@ -45,8 +46,8 @@ func (f *Flags) Validate() error {
 		return nil
 	}
 	var errs []error
-	if f.lock != "leases" {
-		errs = append(errs, fmt.Errorf("--leader-elect-resource-lock must be \"leases\", not %q", f.lock))
+	if f.Lock != "leases" {
+		errs = append(errs, fmt.Errorf("--leader-elect-resource-lock must be \"leases\", not %q", f.Lock))
 	}
 	if f.Lease <= f.Renew || f.Renew <= f.Retry || f.Retry <= 0 {
 		errs = append(errs, fmt.Errorf(

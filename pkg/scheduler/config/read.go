@@ -1,7 +1,7 @@
 // Package config reads the configuration file of a scheduler: a KubeSchedulerConfiguration
 // (kubescheduler.config.k8s.io/v1). Unknown fields and values out of range are errors. Fields that tune
 // what this scheduler does not do, such as percentageOfNodesToScore (all nodes are scored) or parallelism, are checked,
-// and have no effect.
+// and have no effect (Idle names them for the log).
 package config
 
 import (
