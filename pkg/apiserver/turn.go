@@ -14,19 +14,21 @@ import (
 	"bonsai/pkg/apiserver/rest"
 )
 
-// limitPatience is how long a request waits for its turn without priority and fairness, and one with a large body for
-// that.
+// limitPatience is how long a request waits for its turn where there is no priority and fairness, and how long one with
+// a large body waits for its part of the memory for bodies.
 const limitPatience = 5 * time.Second
 
-// Streams (watches, logs, upgraded connections) that are open at a time, of everybody and of one caller. They have no
-// turn, as they last, but each costs memory and a goroutine or two.
+// How many streams (watches, logs, upgraded connections) may be open at a time: those of all callers together, and
+// those of one. They have no turn, as they last (only a watch has one, until it has begun), but each costs memory and a
+// goroutine or two.
 const (
 	maxStreams     = 20000
 	maxUserStreams = 4000
 )
 
 // limit lets a request wait for its turn. The turn ends with the first byte of the answer: what is left then is
-// writing, and a client that reads slowly must not keep others from theirs. Of a watch that is when it has begun.
+// writing, and a client that reads slowly must not keep others from theirs. The turn of a watch thus ends when the
+// watch has begun.
 func (s *Server) limit(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		t, ok := s.take(w, r)
@@ -60,8 +62,8 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) (*turn, bool) {
 			s.refuse(w, r, tooMany())
 			return nil, false
 		}
-		// A watch that is handed on begins when another server says so, which may be never: its turn would be held as
-		// long.
+		// A watch that an aggregated API server answers begins when that server says so, which may be never: its turn
+		// would be held as long.
 		if s.Fairness == nil || info.Verb != "watch" || info.Stream ||
 			s.Aggregated != nil && s.Aggregated.Serves(info) {
 			t.none = true
@@ -131,7 +133,7 @@ func mutating(info *request.Info) bool {
 // turn is what a request holds while it is worked on, and a writer that ends it when the answer begins.
 type turn struct {
 	http.ResponseWriter
-	// none tells that it is held to the end: the request has no turn, and needs its own writer, as it may take the
+	// none is set for a stream that has no turn to end with its first byte. It needs its own writer, as it may take the
 	// connection over.
 	none  bool
 	seat  *fairness.Turn
@@ -203,7 +205,8 @@ func ends(w http.ResponseWriter) func() {
 // slowAnswer is the age from which an answer that is still being written gives way to another one of its caller.
 const slowAnswer = time.Second
 
-// Answers that are being built and written, in bytes that are theirs alone: of everybody, and of one caller.
+// How many bytes the answers that are being built and written may hold for themselves alone: those of all callers
+// together, and those of one.
 const (
 	maxAnswers     = 512 << 20
 	maxUserAnswers = 128 << 20

@@ -31,7 +31,7 @@ type Config struct {
 	Schemas, Levels follow.Resource
 	// Store is that of FlowSchemas, into whose status the condition Dangling is written.
 	Store registry.Store
-	// Count tells how many objects of a resource there are, about; nil: lists are taken to be short.
+	// Count returns about how many objects of a resource there are. If Count is nil, lists are taken to be short.
 	Count func(group, resource string) int
 	Log   *slog.Logger
 }
@@ -146,13 +146,13 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// Synced tells that the stored configuration is known.
+// Synced reports whether the stored configuration is known.
 func (d *Dispatcher) Synced() bool {
 	return !slices.ContainsFunc(d.followed, func(f *follow.Follower) bool { return !f.HasSynced() })
 }
 
-// configured is what holds: the stored objects and, where they are missing, the mandatory ones; before they are known
-// the suggested ones, too.
+// configured returns the configuration to work by. It is the stored objects and, where they are missing, the mandatory
+// ones; before the stored ones are known, the mandatory and the suggested ones. The caller holds d.mu.
 func (d *Dispatcher) configured() (levels map[string]*flowcontrolv1.PriorityLevelConfiguration,
 	schemas map[string]*flowcontrolv1.FlowSchema) {
 	levels, schemas = map[string]*flowcontrolv1.PriorityLevelConfiguration{}, map[string]*flowcontrolv1.FlowSchema{}
@@ -178,7 +178,7 @@ func (d *Dispatcher) configured() (levels map[string]*flowcontrolv1.PriorityLeve
 	return levels, schemas
 }
 
-// rebuild makes a snapshot of the configuration as it is now.
+// rebuild makes a snapshot of the configuration as it is now. It takes d.mu.
 func (d *Dispatcher) rebuild() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -226,7 +226,7 @@ func (d *Dispatcher) rebuild() {
 	d.forget(compiled)
 }
 
-// forget drops the stats of schemas that are no more, once nothing of theirs is under way.
+// forget drops the stats of schemas that are no more, once nothing of theirs is under way. The caller holds d.mu.
 func (d *Dispatcher) forget(compiled map[string]*schema) {
 	for _, l := range d.levels {
 		l.mu.Lock()
@@ -246,7 +246,7 @@ func header(uid string) []string {
 	return []string{uid}
 }
 
-// adjust gives each level its seats for the next period, by what was asked for in the last.
+// adjust gives each level its seats for the next period, by what was asked for in the last. The caller holds d.mu.
 func (d *Dispatcher) adjust() {
 	now := d.since()
 	var levels []*level

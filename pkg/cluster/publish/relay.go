@@ -145,7 +145,7 @@ func (r *resolverRelay) exchange(ctx context.Context, server netip.AddrPort, que
 		if err != nil {
 			return 0, err
 		}
-		// Another ID answers an earlier question.
+		// An answer with another ID is a late one, to the question of an earlier socket with the same port.
 		if n >= 2 && len(question) >= 2 && bytes.Equal(answer[:2], question[:2]) {
 			return n, nil
 		}

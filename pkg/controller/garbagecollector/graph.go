@@ -100,8 +100,8 @@ func (n *node) children() []types.UID {
 	return out
 }
 
-// relink brings the edges from n to its owners up to date. It returns the objects that need a look: owners that no
-// watch has reported, owners that n no longer blocks, and n itself if it lost an owner.
+// relink brings the edges from n to its owners up to date; the caller holds g.mu. It returns what needs a look: owners
+// that no watch has reported, owners that n no longer blocks, and n itself if it lost an owner.
 func (g *graph) relink(n *node, refs []metav1.OwnerReference) (check []types.UID) {
 	for _, old := range n.owners {
 		i := slices.IndexFunc(refs, func(r metav1.OwnerReference) bool { return r.UID == old.UID })
@@ -144,7 +144,7 @@ func virtualOwner(ref metav1.OwnerReference, namespace string) *node {
 			name: ref.Name, uid: ref.UID}}
 }
 
-// dropVirtual forgets an owner that only references named, once the last reference is gone.
+// dropVirtual forgets an owner that only references named, once the last reference is gone. The caller holds g.mu.
 func (g *graph) dropVirtual(n *node) {
 	if n.virtual && len(n.dependents) == 0 {
 		delete(g.nodes, n.uid)
@@ -172,8 +172,8 @@ func (g *graph) remove(uid types.UID) (t todo) {
 	return t
 }
 
-// unlink takes n from its owners, and forgets what it was in the midst of. It returns the owners that wait for their
-// dependents.
+// unlink takes n from its owners, and clears what was noted of its deletion. It returns the owners that wait for their
+// dependents. The caller holds g.mu.
 func (g *graph) unlink(n *node) (waiting []types.UID) {
 	for _, ref := range n.owners {
 		owner := g.nodes[ref.UID]
@@ -198,8 +198,8 @@ func (g *graph) sawEnd(ref metav1.OwnerReference, namespace string) bool {
 	return n != nil && n.gone && n.meant(ref, namespace)
 }
 
-// leave forgets the objects of a resource that is watched no more. Those that others refer to are looked up from now
-// on.
+// leave drops the objects of a resource that is watched no more. Those that others refer to stay as virtual nodes,
+// which are looked up at the API server when they matter.
 func (g *graph) leave(gvr schema.GroupVersionResource) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -213,8 +213,8 @@ func (g *graph) leave(gvr schema.GroupVersionResource) {
 	}
 }
 
-// miss notes that a virtual owner was looked up in vain. Its dependents are to be looked at, each by its own reference.
-// A watch may have shown the owner since; then there is nothing to note.
+// miss notes that the API server does not have a virtual owner. Its dependents are to be looked at, each by its own
+// reference. If a watch has shown the owner since, it notes nothing.
 func (g *graph) miss(uid types.UID) (t todo) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -21,11 +21,12 @@ import (
 const (
 	// retry is how long a helper that failed is kept before the next one tries.
 	retry = 10 * time.Second
-	// told is how long after a refusal that only a change of the objects can heal it is looked at, and told of, again.
+	// told is the time after which a claim or volume that was refused is looked at again, and the event repeated, even
+	// if no object has changed.
 	told = time.Minute
 )
 
-// view is what is known of one volume that is there or wanted; each of the pointers may be nil.
+// view is what is known of one volume that exists or that a claim asks for; each of the pointers may be nil.
 type view struct {
 	name, root string
 	claim      *corev1.PersistentVolumeClaim
@@ -50,7 +51,7 @@ type action struct {
 	delete  *corev1.PersistentVolume
 	// reschedule is the claim without its node, so that the scheduler selects another one.
 	reschedule *corev1.PersistentVolumeClaim
-	// again, if positive, is when this is to be looked at again though nothing changes.
+	// again, if positive, is the time after which to decide again even if nothing has changed.
 	again time.Duration
 }
 
@@ -124,6 +125,7 @@ func (v *view) provision() action {
 	return next
 }
 
+// failed returns the event that the claim could not be provisioned.
 func (v *view) failed(why string) []event {
 	return []event{{v.claim, corev1.EventTypeWarning, "ProvisioningFailed",
 		fmt.Sprintf("failed to provision volume with StorageClass %q: %s", apicore.ClaimClass(v.claim), why)}}
@@ -149,7 +151,9 @@ func refusal(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) str
 	return ""
 }
 
-// run has a helper do a job; done once it has, with nothing to do for it.
+// run has helper pods do a job, where p is the one there is, or nil. If p has done this very job, it returns true and
+// an empty action; otherwise what is to be done for it: to start a helper, to wait, or to dismiss one that failed or
+// that worked at another job. failed makes the events of a failure.
 func (v *view) run(p *helper, j job, failed func(string) []event) (done bool, next action) {
 	switch {
 	case p == nil:
@@ -168,7 +172,7 @@ func (v *view) run(p *helper, j job, failed func(string) []event) (done bool, ne
 	}
 }
 
-// newVolume is the volume of the claim's directory.
+// newVolume returns the volume of the claim's directory.
 func (v *view) newVolume() *corev1.PersistentVolume {
 	c, host := v.claim, v.node.Labels[corev1.LabelHostname]
 	return &corev1.PersistentVolume{
@@ -194,7 +198,7 @@ func (v *view) newVolume() *corev1.PersistentVolume {
 	}
 }
 
-// abandon removes the directory of a claim that went, or found another volume, while it was made.
+// abandon removes the directory of a claim that was deleted, or bound to another volume, while the directory was made.
 func (v *view) abandon() action {
 	if !v.creator.finished() {
 		return action{}
@@ -226,7 +230,7 @@ func (v *view) reclaim() action {
 	return action{}
 }
 
-// removal is the job of removing a volume's directory; ok is false if that is not one in the root, on one node.
+// removal returns the job of removing a volume's directory; ok is false if that is not one in the root, on one node.
 func (v *view) removal() (j job, ok bool) {
 	local, affinity := v.volume.Spec.Local, v.volume.Spec.NodeAffinity
 	if local == nil || affinity == nil || affinity.Required == nil || len(affinity.Required.NodeSelectorTerms) != 1 {
@@ -240,7 +244,7 @@ func (v *view) removal() (j job, ok bool) {
 	return job{verb: remove, node: v.nodes[terms[0].Values[0]], dir: v.volume.Name, volume: v.volume}, true
 }
 
-// clean has a directory removed. It is gone with its node.
+// clean has a directory removed, as run does. If its node is no more, the directory counts as removed.
 func (v *view) clean(j job) (done bool, next action) {
 	if !slices.Contains(slices.Collect(maps.Values(v.nodes)), j.node) {
 		return true, action{}

@@ -8,7 +8,8 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// Diagnosis is why a pod found no node: the facts, for messages and for later questions.
+// Diagnosis is why a pod found no node: the facts, for messages and for later questions. It has no lock: one goroutine
+// at a time uses it.
 type Diagnosis struct {
 	// NodeCount is the number of all nodes.
 	NodeCount int
@@ -26,7 +27,7 @@ type Diagnosis struct {
 	// decision.
 	bySlot []*Status
 	last   *Status // rejected with last
-	// kept are the statuses that are left, by name, once the snapshot is let go.
+	// kept are the statuses that are left, by the names of the nodes, once Compact has dropped the snapshot.
 	kept    map[string]*Status
 	message string
 }
@@ -131,8 +132,8 @@ func (d *Diagnosis) Message() string {
 // keepNodes is how many nodes' statuses a waiting pod keeps.
 const keepNodes = 100
 
-// Compact makes the diagnosis cheap to keep: the message is made, the snapshot let go, and of very many nodes' statuses
-// only some are kept.
+// Compact makes the diagnosis cheap to keep: the message is made, the snapshot dropped, and of very many nodes'
+// statuses only some are kept.
 func (d *Diagnosis) Compact() {
 	d.message = d.Message()
 	some := map[string]*Status{}

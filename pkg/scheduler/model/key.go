@@ -16,7 +16,8 @@ type Key struct{ b []byte }
 // NewKey returns an empty key with room for size bytes.
 func NewKey(size int) Key { return Key{b: make([]byte, 0, size)} }
 
-// KeyOf returns a function that makes a key of what reads writes.
+// KeyOf returns a function that makes the key of a pod, as text to be compared; reads writes into the key what the
+// plug-in reads of the pod.
 func KeyOf(reads func(pod *PodInfo, k *Key)) func(*PodInfo) string {
 	return func(pod *PodInfo) string {
 		k := NewKey(128)
