@@ -44,7 +44,8 @@ func newCommand() *cobra.Command {
 	return cmd
 }
 
-// warnIdle names the fields that have no effect and that the file of --config sets to something else than their default.
+// warnIdle names the fields that have no effect and that the file of --config sets to something else than their
+// default.
 func warnIdle(cfg *configv1.KubeSchedulerConfiguration, log *slog.Logger) {
 	if names := config.Idle(cfg); len(names) > 0 {
 		log.Warn("these fields of the configuration file are accepted, but have no effect", "fields", names)

@@ -285,7 +285,8 @@ func TestIdleFieldsAreNamed(t *testing.T) {
 			t.Errorf("%q: %q, want %q", file, got, want)
 		}
 		for _, name := range want {
-			if !strings.Contains(log.String(), "accepted, but have no effect") || !strings.Contains(log.String(), name) {
+			if !strings.Contains(log.String(), "accepted, but have no effect") ||
+				!strings.Contains(log.String(), name) {
 				t.Errorf("%q: the log is %q, without %s", file, log.String(), name)
 			}
 		}
