@@ -79,6 +79,8 @@ func startAgain(ctx context.Context, c plan.Config, home machine.Home, self stri
 		if status.AllReady(ctx, c) {
 			return false, nil
 		}
+		ctx, done := s.WhileSupervised(ctx)
+		defer done()
 		return true, s.Run("Wait for the node", func() error { return join.Wait(ctx, c) })
 	}
 	if _, err := start.Before(ctx, s, c, home); err != nil {
@@ -91,7 +93,11 @@ func startAgain(ctx context.Context, c plan.Config, home machine.Home, self stri
 func startJoined(ctx context.Context, s steps.Start, c plan.Config, self string) error {
 	return s.Take(ctx,
 		steps.New("Start the node", func(ctx context.Context) error { return supervisor.Launch(ctx, c, self) }),
-		steps.New("Wait for the node", func(ctx context.Context) error { return join.Wait(ctx, c) }))
+		steps.New("Wait for the node", func(ctx context.Context) error {
+			ctx, done := s.WhileSupervised(ctx)
+			defer done()
+			return join.Wait(ctx, c)
+		}))
 }
 
 // LoadJoinable returns the cluster in dataDir for commands about its tokens. It must run, and other machines must be

@@ -42,7 +42,11 @@ func AddNode(ctx context.Context, dataDir string, labels map[string]string, out 
 			steps.New("Start node "+node.Name(), func(ctx context.Context) error {
 				return errors.Join(start.Write(c), supervise.Reload(ctx, c.Layout().Socket("supervisor")))
 			}),
-			steps.New("Wait for the nodes", func(ctx context.Context) error { return start.WaitNodes(ctx, c) }))
+			steps.New("Wait for the nodes", func(ctx context.Context) error {
+				ctx, done := s.WhileSupervised(ctx)
+				defer done()
+				return start.WaitNodes(ctx, c)
+			}))
 		if err != nil { // no half a node: the cluster is as it was
 			err = errors.Join(err, dropNode(context.WithoutCancel(ctx), s, c, node.Name()))
 		}

@@ -58,61 +58,66 @@ func Up(ctx context.Context, home machine.Home, c plan.Config, self string, out 
 	if err != nil {
 		return c, false, err
 	}
-	s := newStart(c, out)
-	var begin func(context.Context) (plan.Config, error) // what this start does before it waits for the API server
-	switch standing := alive && network.Stands(c); {
-	case !standing:
-		if err := checkNotServed(c, ""); err != nil {
+	standing := alive && network.Stands(c)
+	if standing {
+		if err := signalManagers(c, syscall.SIGCONT); err != nil { // a killed resume may have left them held
 			return c, false, err
 		}
-		begin = func(ctx context.Context) (plan.Config, error) { return launch(ctx, s, c, home, self) }
-	case !reflect.DeepEqual(c, old):
-		if err := signalManagers(c, syscall.SIGCONT); err != nil {
-			return c, false, err
-		}
-		fmt.Fprintf(out, "Changing the cluster in %s while it runs: %s.\n", c.DataDir, plan.Difference(old, c))
-		begin = func(ctx context.Context) (plan.Config, error) {
-			return c, s.Take(ctx, steps.New("Change the settings", func(ctx context.Context) error {
-				return changeFrom(ctx, c, home, old)
-			}))
-		}
-	default:
-		if err := signalManagers(c, syscall.SIGCONT); err != nil {
-			return c, false, err
-		}
-		if status.AllReady(ctx, c) {
+		if reflect.DeepEqual(c, old) && status.AllReady(ctx, c) {
 			return c, false, nil
 		}
-		fmt.Fprintf(out, "The cluster in %s runs but is not ready: waiting for it.\n", c.DataDir)
-		// If a command was killed while it added a node, the node is in the configuration and its supervisor does not
-		// know.
-		if err := supervise.Reload(ctx, c.Layout().Socket("supervisor")); err != nil {
-			return c, false, err
-		}
-		begin = func(context.Context) (plan.Config, error) { return c, nil }
+	} else if err := checkNotServed(c, ""); err != nil {
+		return c, false, err
 	}
+	s := newStart(c, out)
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	go s.WatchSpace(ctx, fail)
-	if c, err = begin(ctx); err != nil {
+	switch {
+	case !standing:
+		c, err = launch(ctx, s, c, home, self)
+	case !reflect.DeepEqual(c, old):
+		fmt.Fprintf(out, "Changing the cluster in %s while it runs: %s.\n", c.DataDir, plan.Difference(old, c))
+		err = s.Take(ctx, steps.New("Change the settings", func(ctx context.Context) error {
+			return changeFrom(ctx, c, home, old)
+		}))
+	default:
+		fmt.Fprintf(out, "The cluster in %s runs but is not ready: waiting for it.\n", c.DataDir)
+		// If a command was killed while it added a node, the node is in the configuration and its supervisor does not
+		// know.
+		err = supervise.Reload(ctx, c.Layout().Socket("supervisor"))
+	}
+	if err != nil {
 		return c, true, err
 	}
-	wait := []steps.Step{steps.New("Wait for the API server", func(ctx context.Context) error {
-		lock.Close() // others can see what this cluster has
-		return client.WaitReady(ctx, c)
-	})}
-	if images := c.NewImages(old); alive && len(images) > 0 {
-		wait = append(wait, steps.New("Load the images of add-ons", func(ctx context.Context) error {
-			return loadOnNodes(ctx, c, images)
-		}))
+	var added []string // images that the nodes of a running cluster do not have yet
+	if alive {
+		added = c.NewImages(old)
 	}
-	if err := s.Take(ctx, append(wait, start.After(c)...)...); err != nil {
+	if err := awaitReady(ctx, s, c, added, func() { lock.Close() }); err != nil {
 		return c, true, err
 	}
 	if err := addon.PrintLeft(c, old, out); err != nil {
 		return c, true, err
 	}
 	return c, true, kubeconfig.Export(ctx, c, out)
+}
+
+// awaitReady waits until a cluster whose supervisor runs is ready. It calls begun, which releases the machine's lock,
+// when the start has got so far that others can see what the cluster has. It loads the images added on the nodes.
+func awaitReady(ctx context.Context, s steps.Start, c plan.Config, added []string, begun func()) error {
+	ctx, done := s.WhileSupervised(ctx)
+	defer done()
+	wait := []steps.Step{steps.New("Wait for the API server", func(ctx context.Context) error {
+		begun()
+		return client.WaitReady(ctx, c)
+	})}
+	if len(added) > 0 {
+		wait = append(wait, steps.New("Load the images of add-ons", func(ctx context.Context) error {
+			return loadOnNodes(ctx, c, added)
+		}))
+	}
+	return s.Take(ctx, append(wait, start.After(c)...)...)
 }
 
 // newStart returns a start of the cluster that begins now.
