@@ -66,16 +66,18 @@ func (k *Keeper) Keep(ctx context.Context, c plan.Config) error {
 			k.supervisor.Keep(life, p)
 		}()
 	}
-	// The nodes that c no longer has end one after the other, each within StopGrace: reload of the control socket waits
-	// for all of them.
+	// The nodes that c no longer has end at the same time: the reload that asked for it waits for one StopGrace in all.
+	var unwanted []*kept
 	for number, node := range k.running {
-		if wanted[number] {
-			continue
+		if !wanted[number] {
+			node.stop()
+			unwanted = append(unwanted, node)
+			delete(k.running, number)
 		}
-		node.stop()
+	}
+	for _, node := range unwanted {
 		<-node.done
 		k.supervisor.Forget(node.name)
-		delete(k.running, number)
 	}
 	return nil
 }

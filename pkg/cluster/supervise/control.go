@@ -61,7 +61,7 @@ func Serve(ctx context.Context, path string, status func() Status, reload func()
 const (
 	// statusPatience bounds a question for the status, which is answered from memory.
 	statusPatience = 2 * time.Second
-	// reloadPatience bounds a reload: a node that is no longer wanted has StopGrace to end.
+	// reloadPatience bounds a reload: the nodes that are no longer wanted have StopGrace to end, all at the same time.
 	reloadPatience = StopGrace + 10*time.Second
 )
 
