@@ -27,9 +27,12 @@ import (
 )
 
 const (
-	// burst is how many pods one reconcile creates, and how many it deletes, at most.
+	// burst is how many pods one reconcile creates, and how many it deletes, at most. The rest needs no timer: the
+	// events of these pods wake the DaemonSet again.
 	burst = 250
 	// A node whose pod failed gets the next one after failedFirst, then after twice as long, up to failedMost.
+	//
+	// Without the delay a daemon that exits at once would be created as fast as the API server allows, on every node.
 	failedFirst = time.Second
 	failedMost  = 15 * time.Minute
 )
@@ -44,12 +47,15 @@ type Controller struct {
 	pods      *controller.Informer[*corev1.Pod]
 	nodes     *controller.Informer[*corev1.Node]
 
+	// Writes go to the server; the next round sees them in the caches. expect knows those that the caches do not show
+	// yet.
 	writeSets      *apiclient.Resource[*appsv1.DaemonSet]
 	writeRevisions *apiclient.Resource[*appsv1.ControllerRevision]
 	expect         *owned.Expectations
 	control        podcontrol.Control
-	failed         *flowcontrol.Backoff // by DaemonSet and node
-	loop           *controller.Loop[controller.Key]
+	// failed is shared by the workers, and locks itself. Entries without a failure for twice failedMost leave it.
+	failed *flowcontrol.Backoff // by DaemonSet and node
+	loop   *controller.Loop[controller.Key]
 }
 
 // New returns the controller; its caches fill when d.Informers run.
@@ -90,6 +96,8 @@ func (c *Controller) adopters(p *corev1.Pod) (keys []controller.Key) {
 	return keys
 }
 
+// nodeAdded wakes the DaemonSets for which the node is. It costs one placement for each DaemonSet, on the goroutine
+// that delivers the events of nodes.
 func (c *Controller) nodeAdded(node *corev1.Node) {
 	for _, ds := range c.sets.List() {
 		if p := placerOf(ds).place(node); p.run || p.stay {
@@ -99,6 +107,9 @@ func (c *Controller) nodeAdded(node *corev1.Node) {
 }
 
 // nodeUpdated wakes the DaemonSets to which the change matters. Most changes of nodes are heartbeats.
+//
+// place reads labels, taints and the name, and the name never changes: no other change can matter. A comparison of
+// placements keeps a label that no DaemonSet selects by from waking all of them.
 func (c *Controller) nodeUpdated(old, node *corev1.Node) {
 	if equality.Semantic.DeepEqual(old.Labels, node.Labels) &&
 		equality.Semantic.DeepEqual(old.Spec.Taints, node.Spec.Taints) {
@@ -111,10 +122,15 @@ func (c *Controller) nodeUpdated(old, node *corev1.Node) {
 	}
 }
 
-// nodeDeleted wakes the DaemonSets that counted the node.
+// nodeDeleted wakes the DaemonSets that counted the node, for their status. The pods go through the pod garbage
+// collector.
 func (c *Controller) nodeDeleted(node *corev1.Node) { c.nodeAdded(node) }
 
 // Reconcile puts pods where they belong; where all is in place, it takes the next step of an update.
+//
+// A worker of the loop calls it. The order is: claim the pods, because all else counts them; settle the revision,
+// because new pods carry its hash; act, unless own writes are still on their way; then report, which also runs after a
+// failed act so that the status never lags behind an error that repeats.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	ds, ok := c.sets.Get(key)
 	if !ok {
@@ -133,6 +149,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	if ds.DeletionTimestamp != nil {
 		return controller.Result{}, nil
 	}
+	// Asked before the caches are read. In the other order a pod could be missing in the list, arrive, and satisfy the
+	// expectation: the node would get a second pod.
 	upToDate := c.expect.Satisfied(ds.UID)
 	pods, err := c.claim(ctx, key, ds, sel)
 	if err != nil {
@@ -144,6 +162,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		return controller.Result{}, err
 	}
 	s := &state{ds: ds, hash: revisionOf(now), nodes: c.nodes.List(), pods: byNode(pods), now: c.Now()}
+	// The same order in every round, the oldest node first: burst, maxUnavailable and maxSurge are spent from the
+	// front.
 	slices.SortFunc(s.nodes, func(a, b *corev1.Node) int {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	})
@@ -162,6 +182,9 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 }
 
 // claim returns the pods that are the DaemonSet's own, also those at their end.
+//
+// Pods at their end are included because spread deletes them, and only pods that still run are adopted. The server
+// confirms before the first adoption that the DaemonSet still exists.
 func (c *Controller) claim(ctx context.Context, key controller.Key, ds *appsv1.DaemonSet,
 	sel labels.Selector) ([]*corev1.Pod, error) {
 	claim := owned.Claim[*corev1.Pod]{
@@ -173,8 +196,9 @@ func (c *Controller) claim(ctx context.Context, key controller.Key, ds *appsv1.D
 	return claim.Settle(ctx, append(c.pods.OwnedBy(ds.UID), c.pods.Orphans(key.Namespace)...))
 }
 
-// act spreads pods, and if that is done, goes on with an update. The duration, if positive, is when a pod that failed
-// may be replaced.
+// act spreads pods. Only when that has nothing left to do does it go on with a rolling update: a set that lacks pods
+// never deletes working ones. With OnDelete there is no second step. The duration, if positive, is when a pod that
+// failed may be replaced.
 func (c *Controller) act(ctx context.Context, s *state) (time.Duration, error) {
 	todo := s.spread()
 	wait := c.holdBack(s, &todo)
@@ -192,8 +216,9 @@ func (c *Controller) act(ctx context.Context, s *state) (time.Duration, error) {
 	return wait, c.control.Change(ctx, s.ds, create, todo.delete[:min(len(todo.delete), burst)])
 }
 
-// holdBack takes from the plan the failed pods whose node has had too many of late: a pod that fails at once is not
-// made over and over. It says when to look again.
+// holdBack takes failed pods out of the plan whose node had another failure recently: a pod that fails at once is not
+// replaced over and over. A deletion that goes ahead starts or doubles the delay of that node. Succeeded pods are never
+// held back: a daemon that ends without an error only restarts. It returns when to look again, 0 for nothing held.
 func (c *Controller) holdBack(s *state, todo *plan) (wait time.Duration) {
 	for _, p := range todo.ended {
 		if p.Status.Phase == corev1.PodSucceeded {
@@ -217,7 +242,8 @@ func (c *Controller) holdBack(s *state, todo *plan) (wait time.Duration) {
 	return wait
 }
 
-// report stores the status if it is news.
+// report stores the status if it changed. The write carries the cached resourceVersion: if the spec changed since, it
+// is a conflict, and the next round counts again.
 func (c *Controller) report(ctx context.Context, ds *appsv1.DaemonSet, status appsv1.DaemonSetStatus) error {
 	if equality.Semantic.DeepEqual(ds.Status, status) {
 		return nil

@@ -22,7 +22,11 @@ func revisionOf(o apiclient.Object) string {
 	return o.GetLabels()[appsv1.DefaultDaemonSetUniqueLabelKey]
 }
 
-// history is the DaemonSet's; pods are its own.
+// history returns the ControllerRevisions of the DaemonSet, which kubectl rollout history and undo read; pods are its
+// own.
+//
+// When several revisions hold the same template, all but the newest go. Merge first relabels their pods, or they would
+// count as outdated and be replaced for nothing.
 func (c *Controller) history(ds *appsv1.DaemonSet, sel labels.Selector, pods []*corev1.Pod) history.Revisions {
 	return history.Revisions{
 		Cache: c.revisions,
@@ -39,7 +43,8 @@ func (c *Controller) history(ds *appsv1.DaemonSet, sel labels.Selector, pods []*
 	}
 }
 
-// settle returns the revision of the present template and the old ones.
+// settle returns the revision of the present template and the old ones, oldest first. A hash that another template has
+// already taken raises status.collisionCount and returns the error: the next round has a new hash.
 func (c *Controller) settle(ctx context.Context, h history.Revisions,
 	ds *appsv1.DaemonSet) (now *appsv1.ControllerRevision, old []*appsv1.ControllerRevision, err error) {
 	data, err := history.Snapshot(&ds.Spec.Template)
@@ -71,7 +76,8 @@ func count(n *int32) int32 {
 	return *n
 }
 
-// inUse reports whether some pod is of the revision.
+// inUse reports whether some pod is of the revision. Trim keeps such a revision even beyond revisionHistoryLimit:
+// without it the template of a running pod would be lost.
 func inUse(pods []*corev1.Pod) func(*appsv1.ControllerRevision) bool {
 	return func(r *appsv1.ControllerRevision) bool {
 		return slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return revisionOf(p) == revisionOf(r) })

@@ -9,11 +9,12 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// placement says whether a node is for a DaemonSet: whether a pod that is not there yet should be, and whether one that
-// is there may stay. A taint NoSchedule that came later does not drive a pod away.
+// placement is the answer for one node. run means that the node should have a pod, and one is created if it lacks it.
+// stay means that a pod that is there may remain. run implies stay. A NoSchedule taint that came later leaves stay
+// without run: it closes the node for new pods and drives none away, as the API documents for the effect.
 type placement struct{ run, stay bool }
 
-// placer is what of a DaemonSet's template says where its pods belong, parsed once for many nodes.
+// placer is the part of a DaemonSet's template that decides where its pods belong, parsed once for many nodes.
 type placer struct {
 	nodeName  string
 	affinity  nodeaffinity.RequiredNodeAffinity
@@ -26,8 +27,8 @@ func placerOf(ds *appsv1.DaemonSet) placer {
 		tolerated: tolerations(spec)}
 }
 
-// place decides by the template's node name, node selector, required node affinity and tolerations; whether the pod
-// fits in is the scheduler's matter.
+// place decides by the template's node name, node selector, required node affinity and tolerations. Whether the node
+// has room is not asked: the pod is made in any case and stays pending, so that the status shows that it is missing.
 func (from placer) place(node *corev1.Node) placement {
 	if from.nodeName != "" && from.nodeName != node.Name {
 		return placement{}
@@ -39,6 +40,7 @@ func (from placer) place(node *corev1.Node) placement {
 	p := placement{run: true, stay: true}
 	for i := range node.Spec.Taints {
 		t := &node.Spec.Taints[i]
+		// true: the operators Gt and Lt of tolerations are compared as well.
 		if t.Effect == corev1.TaintEffectPreferNoSchedule ||
 			slices.ContainsFunc(from.tolerated, func(o corev1.Toleration) bool {
 				return o.ToleratesTaint(klog.Logger{}, t, true)
@@ -56,6 +58,9 @@ func (from placer) place(node *corev1.Node) placement {
 // tolerations are the template's, and those of every daemon: it runs on nodes that are in trouble or closed for others.
 // One of these that the template has with a limit in seconds loses the limit
 // (https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-tolerations).
+//
+// Why a limit goes: with it the taint eviction would delete the daemon from an unreachable node, and the controller
+// would create it there again, for as long as the node is away.
 func tolerations(spec *corev1.PodSpec) []corev1.Toleration {
 	out := slices.Clone(spec.Tolerations)
 	add := func(key string, effect corev1.TaintEffect) {

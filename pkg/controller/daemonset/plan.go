@@ -11,7 +11,7 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// A plan is what to do about pods: nodes that get one, and pods that go.
+// plan is one step: the nodes that get a pod, by name, and the pods that go. It is not bounded; act cuts it to burst.
 type plan struct {
 	create []string
 	delete []*corev1.Pod
@@ -19,13 +19,15 @@ type plan struct {
 	ended []*corev1.Pod
 }
 
-// state is one DaemonSet with all that decisions about it need.
+// state is one DaemonSet with all that decisions about it need. It is built by each reconcile and belongs to its
+// goroutine alone.
 type state struct {
 	ds    *appsv1.DaemonSet
 	hash  string // of the current revision
 	nodes []*corev1.Node
-	pods  map[string][]*corev1.Pod // by node, the one to keep first
-	now   time.Time
+	// The one to keep is first (byNode); status counts the node by it.
+	pods map[string][]*corev1.Pod // by node, the one to keep first
+	now  time.Time
 	// placed has what place found: it is asked several times for each node.
 	placed map[*corev1.Node]placement
 }
@@ -42,12 +44,15 @@ func (s *state) place(node *corev1.Node) placement {
 	return s.placed[node]
 }
 
+// available reports whether a pod has been ready for minReadySeconds. A rolling update trusts a pod only then.
 func (s *state) available(p *corev1.Pod) bool {
 	ok, _ := controller.PodAvailable(p, time.Duration(s.ds.Spec.MinReadySeconds)*time.Second, s.now)
 	return ok
 }
 
 // desired counts the nodes that should run a pod.
+//
+// Percentages of a rolling update are shares of this number, not of all nodes.
 func (s *state) desired() (n int) {
 	for _, node := range s.nodes {
 		if s.place(node).run {
@@ -57,9 +62,15 @@ func (s *state) desired() (n int) {
 	return n
 }
 
-// spread puts one pod on every node that should run one, and takes away what is there in excess or not to be there. A
-// node whose pod is still going away waits for that. Pods of nodes that are gone are left to the pod garbage collector,
-// or go if they were never scheduled.
+// spread gives every node that should run a pod one, and deletes the pods that are surplus or out of place:
+//
+//   - run, and no pod: create. A pod that is still terminating counts as one, so the node waits until it is gone: two
+//     daemons on one node could fight over a host port or a lock.
+//   - stay: keep one pod, tidy the rest.
+//   - neither: delete all.
+//
+// Pods of nodes that are gone are left to the pod garbage collector, which force-deletes them. Those that were never
+// scheduled are deleted here: no node will ever run them, and no kubelet has to stop them first.
 func (s *state) spread() plan {
 	var out plan
 	known := map[string]bool{}
@@ -92,6 +103,8 @@ func leaving(pods []*corev1.Pod) []*corev1.Pod {
 
 // tidy deletes what a node has in excess: pods at their end, and all but one of the others, or all but one of each
 // revision while an update may surge.
+//
+// Deleting ended pods is what restarts a daemon that exited for good: the next round finds the node empty.
 func (s *state) tidy(pods []*corev1.Pod, out *plan) {
 	var running []*corev1.Pod
 	for _, p := range leaving(pods) {
@@ -112,6 +125,9 @@ func (s *state) tidy(pods []*corev1.Pod, out *plan) {
 
 // tidySurge keeps the oldest pod of the current revision and the oldest of the others; the latter only while it is
 // ready and the former not available.
+//
+// A pair is legitimate for as long as the update of the node takes. The old pod is of no more use when it is not ready,
+// and the new one can replace it when it is available. This is KEP-1591.
 func (s *state) tidySurge(running []*corev1.Pod, out *plan) {
 	var fresh, old *corev1.Pod
 	for _, p := range running {
@@ -139,6 +155,8 @@ func (s *state) unavailable(n int) int {
 	return s.bound(n, func(u *appsv1.RollingUpdateDaemonSet) *intstr.IntOrString { return u.MaxUnavailable })
 }
 
+// bound resolves a number or a percentage of n, rounded up, as the API documents for both fields of a DaemonSet. It is
+// 0 without a rolling update.
 func (s *state) bound(n int, of func(*appsv1.RollingUpdateDaemonSet) *intstr.IntOrString) int {
 	u := s.ds.Spec.UpdateStrategy
 	if u.Type != appsv1.RollingUpdateDaemonSetStrategyType || u.RollingUpdate == nil || of(u.RollingUpdate) == nil {

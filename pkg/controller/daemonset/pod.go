@@ -16,7 +16,8 @@ import (
 // DaemonSet.
 const templateGenerationLabel = "pod-template-generation"
 
-// podFor makes the pod of the revision hash for a node. The scheduler binds it: its affinity names the node.
+// podFor makes the pod of the revision hash for a node. It leaves spec.nodeName empty: the scheduler binds the pod, so
+// that resources, ports and priority are judged as for any other pod. The affinity lets only this node match.
 func podFor(ds *appsv1.DaemonSet, hash, node string) *corev1.Pod {
 	p := podtemplate.PodOf(ds, kind(), &ds.Spec.Template)
 	p.Spec.Tolerations = tolerations(&p.Spec)
@@ -31,7 +32,8 @@ func podFor(ds *appsv1.DaemonSet, hash, node string) *corev1.Pod {
 	return p
 }
 
-// pin replaces the required node affinity, which has been looked at already, by one that names the node.
+// pin replaces the required node affinity by one that names the node. The original terms are lost on purpose: place has
+// matched them already, and terms are ORed, so the node would have to be added to each of them. Preferred terms stay.
 func pin(spec *corev1.PodSpec, node string) {
 	if spec.Affinity == nil {
 		spec.Affinity = &corev1.Affinity{}
@@ -63,7 +65,8 @@ func nodeOf(p *corev1.Pod) string {
 }
 
 // byNode files the pods under their nodes, the one to keep first: scheduled before not, older before younger. A pod at
-// its end that is being deleted is left out: it only waits for somebody's finalizer, and its node need not.
+// its end that is being deleted is left out: it only waits for somebody's finalizer, and its node need not. A pod that
+// no node can be read from belongs to no list, and no decision here touches it.
 func byNode(pods []*corev1.Pod) map[string][]*corev1.Pod {
 	out := map[string][]*corev1.Pod{}
 	for _, p := range pods {

@@ -8,10 +8,11 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// status counts nodes, not pods: a node with two pods during an update counts by the one that was there first. The
-// duration, if positive, is when the next pod will have been ready for long enough.
+// status counts nodes, not pods: a node with two pods during a surge counts by the one that byNode puts first. The
+// duration, if positive, is when the next pod will have been ready for long enough; no watch reports that moment.
 //
-// acted says whether the spec of this generation has been acted on: while pods are still expected it has not.
+// acted reports whether this generation of the spec has been acted on. While pods are still expected the old
+// observedGeneration stays: a client that waits for it would otherwise read the counts of the spec before.
 func (s *state) status(acted bool) (appsv1.DaemonSetStatus, time.Duration) {
 	st := appsv1.DaemonSetStatus{
 		ObservedGeneration: s.ds.Status.ObservedGeneration, CollisionCount: s.ds.Status.CollisionCount,
@@ -24,6 +25,7 @@ func (s *state) status(acted bool) (appsv1.DaemonSetStatus, time.Duration) {
 	minReady := time.Duration(s.ds.Spec.MinReadySeconds) * time.Second
 	for _, node := range s.nodes {
 		pods := s.pods[node.Name]
+		// A pod on a node that is no longer for new ones is misscheduled, even where it may stay.
 		if !s.place(node).run {
 			if len(pods) > 0 {
 				st.NumberMisscheduled++

@@ -9,6 +9,10 @@ import (
 )
 
 // The annotations by which a rollout's state lives on its ReplicaSets.
+//
+// revision and revision-history are what kubectl rollout history reads. desired-replicas and max-replicas are the size
+// for which a ReplicaSet was last resized, from which the controller sees a change of size in the middle of a rollout.
+// maxHistoryLength bounds revision-history, in bytes.
 const (
 	revisionAnnotation = "deployment.kubernetes.io/revision"
 	historyAnnotation  = "deployment.kubernetes.io/revision-history"
@@ -18,7 +22,9 @@ const (
 	maxHistoryLength   = 2000
 )
 
-// own reports whether an annotation is not to be copied from the Deployment to its ReplicaSets.
+// own reports whether an annotation is not to be copied from the Deployment to its ReplicaSets. These are about the
+// object that carries them: a copy would make a ReplicaSet claim the revision of its Deployment, or a configuration
+// that nobody applied to it.
 func own(key string) bool {
 	switch key {
 	case corev1.LastAppliedConfigAnnotation, revisionAnnotation, historyAnnotation, desiredAnnotation, maxAnnotation,
@@ -28,6 +34,7 @@ func own(key string) bool {
 	return false
 }
 
+// revisionOf returns 0 for a ReplicaSet without a readable revision; real ones begin at 1.
 func revisionOf(rs *appsv1.ReplicaSet) int64 {
 	n, err := strconv.ParseInt(rs.Annotations[revisionAnnotation], 10, 64)
 	if err != nil {
@@ -45,6 +52,8 @@ func maxRevision(sets []*appsv1.ReplicaSet) (n int64) {
 
 // annotate copies the Deployment's annotations to its new ReplicaSet and raises the revision to rev if that is higher,
 // keeping the former in the history. It reports whether anything changed.
+//
+// Annotations that the Deployment lost stay on the ReplicaSet: nothing says who set them.
 func annotate(rs *appsv1.ReplicaSet, d *appsv1.Deployment, rev int64, exists bool) bool {
 	changed := false
 	set := func(k, v string) {

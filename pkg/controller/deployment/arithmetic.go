@@ -41,6 +41,8 @@ func active(sets []*appsv1.ReplicaSet) []*appsv1.ReplicaSet {
 
 // limits resolves maxSurge (percent rounded up) and maxUnavailable (rounded down). If both came out as 0 nothing could
 // ever move, so maxUnavailable is then 1. Recreate has neither.
+//
+// n is 0 in a Deployment that is scaled to nothing: there is nothing to keep available, and shares of it are 0.
 func limits(d *appsv1.Deployment) (surge, unavailable int32) {
 	ru := d.Spec.Strategy.RollingUpdate
 	n := *d.Spec.Replicas
@@ -65,7 +67,9 @@ func resolve(v *intstr.IntOrString, n int32, up bool) int32 {
 	return int32(got)
 }
 
-// newReplicas returns how many replicas the new ReplicaSet, which has current now, may have beside the others.
+// newReplicas returns how many replicas the new ReplicaSet, which has current now, may have beside the others. With
+// RollingUpdate all together are at most spec.replicas + maxSurge. current is at most spec.replicas, and the result is
+// never less.
 func newReplicas(d *appsv1.Deployment, all []*appsv1.ReplicaSet, current int32) int32 {
 	want := *d.Spec.Replicas
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
@@ -83,8 +87,13 @@ func newReplicas(d *appsv1.Deployment, all []*appsv1.ReplicaSet, current int32) 
 // count pods that the change removes, and miss those that it adds.
 func reported(rs *appsv1.ReplicaSet) bool { return rs.Status.ObservedGeneration >= rs.Generation }
 
-// shrinkOld returns new sizes for old ReplicaSets: first those replicas go that are not available anyway, then as many
-// of the others as leave the minimum available. Nothing shrinks until all have reported.
+// shrinkOld returns new sizes for old ReplicaSets, oldest first. It works in two passes:
+//
+//   - Replicas that are not available go at once, because no client notices. This is what lets a rollout away from a
+//     broken template finish.
+//   - Of the available ones as many go as leave spec.replicas - maxUnavailable available.
+//
+// Nothing shrinks until all active ReplicaSets have reported on their present size.
 func shrinkOld(d *appsv1.Deployment, next *appsv1.ReplicaSet, old []*appsv1.ReplicaSet) []target {
 	oldCount := sum(old, replicas)
 	if oldCount == 0 || !reported(next) || slices.ContainsFunc(active(old), func(rs *appsv1.ReplicaSet) bool {
@@ -94,18 +103,22 @@ func shrinkOld(d *appsv1.Deployment, next *appsv1.ReplicaSet, old []*appsv1.Repl
 	}
 	_, maxUnavailable := limits(d)
 	minAvailable := *d.Spec.Replicas - maxUnavailable
+	// How many replicas may go in total: all there are, less the minimum, less the new ones that are not available yet.
+	// Unavailable new replicas must not be paid for with old ones that work.
 	budget := oldCount + replicas(next) - minAvailable - (replicas(next) - available(next))
 	if budget <= 0 {
 		return nil
 	}
 	old = slices.Clone(old)
 	slices.SortStableFunc(old, byAge)
+	// First pass: unavailable replicas.
 	size := make([]int32, len(old))
 	for i, rs := range old {
 		unhealthy := max(replicas(rs)-available(rs), 0)
 		cut := min(unhealthy, budget)
 		size[i], budget = replicas(rs)-cut, budget-cut
 	}
+	// Second pass: what is available beyond the minimum.
 	spare := sum(old, available) + available(next) - minAvailable
 	for i := range old {
 		cut := min(size[i], max(spare, 0))
@@ -120,9 +133,14 @@ func shrinkOld(d *appsv1.Deployment, next *appsv1.ReplicaSet, old []*appsv1.Repl
 	return out
 }
 
-// scaleTargets returns the sizes after the Deployment's own size changed: a single active (or the latest) ReplicaSet
-// just follows; a finished rollout keeps its old ones at 0; in the middle of a rolling update all share the change in
-// proportion to their sizes, to lower the risk.
+// scaleTargets returns the sizes after the Deployment's own size changed.
+//
+//   - A single active ReplicaSet, or the latest if none is active, takes the new size.
+//   - After a finished rollout the new one has its size already, and the old ones go to 0.
+//   - In the middle of a rolling update all share the change in proportion to their sizes. If only the new one grew, a
+//     template that proves broken would get all new replicas
+//     (https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#proportional-scaling).
+//   - With Recreate nothing is shared: the next step of the rollout sets the sizes.
 func scaleTargets(d *appsv1.Deployment, next *appsv1.ReplicaSet, old []*appsv1.ReplicaSet) []target {
 	want := *d.Spec.Replicas
 	if only := activeOrLatest(next, old); only != nil {
@@ -205,6 +223,9 @@ func saturated(d *appsv1.Deployment, next *appsv1.ReplicaSet) bool {
 
 // proportional divides the change among the ReplicaSets by their share. When growing, the larger and then newer come
 // first, when shrinking the larger and then older; the first one takes what rounding leaves.
+//
+// The total afterwards is spec.replicas + maxSurge, or 0: a rollout in progress uses its surge. Rounding must not lose
+// replicas, or the rollout would never come to its size.
 func proportional(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) []target {
 	allowed := int32(0)
 	surge, _ := limits(d)
@@ -244,6 +265,8 @@ func share(d *appsv1.Deployment, rs *appsv1.ReplicaSet, change, given, surge int
 	return max(part, change-given)
 }
 
+// fraction is what rs gains, or loses below 0, if its share of the whole stays the same. The whole before the change is
+// in the annotation max-replicas of the last resize; without it, what the status counts.
 func fraction(d *appsv1.Deployment, rs *appsv1.ReplicaSet, surge int32) int32 {
 	if *d.Spec.Replicas == 0 {
 		return -replicas(rs)
@@ -261,6 +284,9 @@ func fraction(d *appsv1.Deployment, rs *appsv1.ReplicaSet, surge int32) int32 {
 
 // surplus returns the old ReplicaSets beyond revisionHistoryLimit that can go: the oldest revisions, when empty and
 // settled.
+//
+// A ReplicaSet that has pods, or has not reported on its present size, stays, and is looked at again when it changes.
+// The largest int32 as the limit means to keep all.
 func surplus(d *appsv1.Deployment, old []*appsv1.ReplicaSet) []*appsv1.ReplicaSet {
 	if d.Spec.RevisionHistoryLimit == nil || *d.Spec.RevisionHistoryLimit == math.MaxInt32 {
 		return nil

@@ -3,6 +3,9 @@
 //
 // arithmetic.go is pure: it computes the sizes from the Deployment and its ReplicaSets. rollout.go does one step of a
 // rollout in each round. status.go counts and reports. The controller creates no pods: that is the ReplicaSets' work.
+//
+// A round takes one step and ends. The event of the ReplicaSet that it changed brings the next round, so the state of a
+// rollout is always in the objects, and a restart goes on where the last process stopped.
 package deployment
 
 import (
@@ -28,6 +31,8 @@ import (
 func kind() schema.GroupVersionKind { return appsv1.SchemeGroupVersion.WithKind("Deployment") }
 
 // Controller reconciles Deployments.
+//
+// sets and pods are read from caches. written knows which own writes the cache of ReplicaSets does not show yet.
 type Controller struct {
 	controller.Deps
 	deployments *controller.Informer[*appsv1.Deployment]
@@ -95,6 +100,8 @@ func (c *Controller) setUpdated(old, rs *appsv1.ReplicaSet) {
 }
 
 // podDeleted wakes a Recreate deployment, which waits for its old pods to be gone.
+//
+// A RollingUpdate needs no event of pods: the status of the ReplicaSet changes when one goes.
 func (c *Controller) podDeleted(p *corev1.Pod) {
 	key, _, ok := owned.ControllerKey(p, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
 	if !ok {
@@ -124,6 +131,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	if !c.written.caughtUp(key, c.sets.Seen()) {
 		return controller.Result{}, nil // the event that is missing brings the Deployment back
 	}
+	// The round writes into its copy: the cache is shared with other controllers.
 	d := cached.DeepCopy()
 	sel, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil {

@@ -40,6 +40,8 @@ func (r *rollout) old() []*appsv1.ReplicaSet {
 //
 // A rollback finds an existing ReplicaSet here. It gets the next revision: history lists templates in the order in
 // which they were last current.
+//
+// The hash label is not compared: only the template of the ReplicaSet has it.
 func (r *rollout) findNext(ctx context.Context, create bool) error {
 	for _, rs := range r.all {
 		if sameTemplate(&rs.Spec.Template, &r.d.Spec.Template) {
@@ -217,6 +219,9 @@ func (r *rollout) saveStatus(ctx context.Context) error {
 
 // resize gives a ReplicaSet n replicas and the annotations that remember the Deployment's size. It reports whether the
 // number of replicas changed.
+//
+// The update carries the resourceVersion that was judged: a ReplicaSet that somebody scaled meanwhile is a conflict,
+// not overwritten.
 func (r *rollout) resize(ctx context.Context, rs *appsv1.ReplicaSet, n int32) (bool, error) {
 	before := replicas(rs)
 	updated := rs.DeepCopy()
@@ -295,6 +300,9 @@ func (r *rollout) growNext(ctx context.Context) (bool, error) {
 
 // recreate is the Recreate strategy: stop all old pods, wait until they are gone, then start all new ones. It creates
 // the new ReplicaSet last: until then nothing may start a pod with the new template.
+//
+// Pods of two templates never run at the same time, which is what the strategy is for. A terminating pod still counts
+// as running, because it may hold a lock or a volume.
 func (r *rollout) recreate(ctx context.Context) (controller.Result, error) {
 	if err := r.findNext(ctx, false); err != nil {
 		return controller.Result{}, err

@@ -31,6 +31,8 @@ const (
 )
 
 // hasDeadline reports whether progress is to be judged; the largest int32 means never.
+//
+// Without a deadline there is no Progressing condition, and kubectl rollout status never gives up.
 func hasDeadline(d *appsv1.Deployment) bool {
 	return d.Spec.ProgressDeadlineSeconds != nil && *d.Spec.ProgressDeadlineSeconds != 1<<31-1
 }
@@ -46,6 +48,9 @@ func condition(s appsv1.DeploymentStatus, t appsv1.DeploymentConditionType) *app
 
 // setCondition replaces the condition of c's type, unless status and reason are unchanged. The transition time moves
 // only with the status.
+//
+// An unchanged reason keeps lastUpdateTime too, which the deadline counts from: a round without progress does not
+// extend it.
 func setCondition(s *appsv1.DeploymentStatus, c appsv1.DeploymentCondition) {
 	old := condition(*s, c.Type)
 	if old != nil && old.Status == c.Status && old.Reason == c.Reason {
@@ -75,7 +80,9 @@ func (r *rollout) progressing(st corev1.ConditionStatus, reason, msg string) app
 	return newCondition(appsv1.DeploymentProgressing, st, reason, msg, r.now)
 }
 
-// notePause keeps the Progressing condition true to the facts while the rollout is paused and no progress is expected.
+// notePause sets the Progressing condition to Unknown while the rollout is paused, and again when it is resumed. Time
+// in a pause does not count against the deadline: a resumed rollout has all of it. A deadline that was already missed
+// stays.
 func (r *rollout) notePause(ctx context.Context) error {
 	if !hasDeadline(r.d) {
 		return nil
@@ -98,6 +105,8 @@ func (r *rollout) notePause(ctx context.Context) error {
 
 // report stores the status if it changed. With judge it also judges the progress of the rollout, and asks to come back
 // when the deadline would be missed.
+//
+// judge is false for scaling, pauses and deletion, which are no progress of a rollout.
 func (r *rollout) report(ctx context.Context, judge bool) (controller.Result, error) {
 	if !judge && r.next == nil {
 		for _, rs := range r.all {
@@ -124,6 +133,9 @@ func (r *rollout) report(ctx context.Context, judge bool) (controller.Result, er
 }
 
 // countStatus adds up the ReplicaSets' statuses and sets the condition Available.
+//
+// observedGeneration is the generation that this round read; a client that waits for it sees counts that are at least
+// as new.
 func countStatus(d *appsv1.Deployment, all []*appsv1.ReplicaSet, next *appsv1.ReplicaSet,
 	now time.Time) appsv1.DeploymentStatus {
 	ready := sum(all, available)
@@ -176,7 +188,10 @@ func progressed(was, is appsv1.DeploymentStatus) bool {
 		is.ReadyReplicas > was.ReadyReplicas || is.AvailableReplicas > was.AvailableReplicas
 }
 
-// judgeProgress sets the conditions Progressing and ReplicaFailure.
+// judgeProgress sets the conditions Progressing and ReplicaFailure
+// (https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#deployment-status). The first case that fits
+// decides: no deadline; already complete and unchanged; complete now; progress since the stored status; deadline
+// missed. Otherwise the condition stays. ReplicaFailure follows the ReplicaSets and goes with its cause.
 func judgeProgress(d *appsv1.Deployment, st *appsv1.DeploymentStatus, all []*appsv1.ReplicaSet, next *appsv1.ReplicaSet,
 	now time.Time) {
 	current := condition(d.Status, appsv1.DeploymentProgressing)
@@ -200,6 +215,8 @@ func judgeProgress(d *appsv1.Deployment, st *appsv1.DeploymentStatus, all []*app
 		if current != nil && current.Status == corev1.ConditionTrue {
 			c.LastTransitionTime = current.LastTransitionTime
 		}
+		// Removed first, because setCondition keeps a condition whose reason is the same: progress has to move
+		// lastUpdateTime.
 		removeCondition(st, appsv1.DeploymentProgressing)
 		setCondition(st, c)
 	case timedOut(d, current, now):
@@ -243,6 +260,8 @@ func timedOut(d *appsv1.Deployment, c *appsv1.DeploymentCondition, now time.Time
 }
 
 // untilDeadline returns when to look again whether the deadline is missed; 0 if that is settled.
+//
+// One second more than is left, because times in objects are cut to whole seconds.
 func untilDeadline(d *appsv1.Deployment, st appsv1.DeploymentStatus, now time.Time) time.Duration {
 	c := condition(st, appsv1.DeploymentProgressing)
 	if !hasDeadline(d) || c == nil || c.Reason == deadlineExceeded || c.Reason == newReplicaSetAvailable ||

@@ -8,14 +8,16 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// written has, per Deployment, the resourceVersion of the last write of one of its ReplicaSets. Sizes are shared out
-// among all of them, so that who knows one in its new size and another in its old one gives more away than there is:
-// nothing is decided until the cache has caught up.
+// written has, per Deployment, the resourceVersion of the last write of one of its ReplicaSets. The sizes of all of
+// them are judged together: with one in its new size and another in its old size, a round would give away more replicas
+// than there are. Nothing is decided until the cache has caught up. The workers share it; an entry goes when the cache
+// shows the write, or with the Deployment.
 type written struct {
 	mu       sync.Mutex
 	versions map[controller.Key]string
 }
 
+// remember keeps the newest of the versions that it is given.
 func (w *written) remember(deployment controller.Key, version string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -41,6 +43,8 @@ func (w *written) forget(deployment controller.Key) {
 	delete(w.versions, deployment)
 }
 
+// older reports whether one version precedes another. Versions that cannot be compared count as caught up: a wait that
+// nothing ends would stop the Deployment for good.
 func older(version, than string) bool {
 	cmp, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && cmp < 0

@@ -2,13 +2,15 @@ package garbagecollector
 
 import "sync"
 
-// absences remembers owners that were looked up in vain, so that a thousand dependents cost one lookup. An object never
-// comes back under the same uid. The memory is bounded: when full it starts over.
+// absences remembers owners that a lookup did not find, so that a thousand dependents cost one request. An entry stays
+// true: the API server never gives a uid to a second object. The workers of the check loop share it.
 type absences struct {
 	mu  sync.Mutex
 	set map[identity]struct{}
 }
 
+// maxAbsences bounds the entries. When the set is full it starts over: the next dependent of a forgotten owner costs
+// one request, which is cheaper than keeping an order for eviction.
 const maxAbsences = 2000
 
 func newAbsences() *absences { return &absences{set: map[identity]struct{}{}} }

@@ -16,9 +16,15 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// Reconcile looks at one object: is it gone, does it wait for its dependents, have its owners left it?
+// Reconcile looks at one object: is it gone, does it wait for its dependents, have its owners left it? Workers of the
+// check loop call it, one at a time for each uid.
+//
+// The graph only names the suspect, and may be behind the server. Every branch that writes first reads the object, and
+// compares its uid: another object of that name is not the suspect.
 func (c *Controller) Reconcile(ctx context.Context, uid types.UID) (controller.Result, error) {
 	n, ok := c.graph.get(uid)
+	// An object in background deletion needs nothing more: its owners do not matter to it, and the server removes it
+	// when its finalizers are off. One that orphans its dependents is the work of release.
 	if !ok || n.gone || n.deleting && !n.foreground {
 		return controller.Result{}, nil
 	}
@@ -43,15 +49,25 @@ func (c *Controller) Reconcile(ctx context.Context, uid types.UID) (controller.R
 }
 
 // identityOfRef is the key under which owners are remembered as absent.
+//
+// The resource is left out because lookUp builds its key from a reference, which names a kind only. The namespace of
+// the key is the dependent's, even for a cluster-scoped owner: virtualOwner and lookUp agree on that.
 func (n node) identityOfRef() identity {
 	id := n.identity
 	id.resource = schema.GroupVersionResource{}
 	return id
 }
 
-// finishForeground lets an owner go once no dependent blocks that, and sees to the dependents until then.
+// finishForeground lets an owner go once no dependent blocks it, and wakes the blocking dependents until then. It does
+// not ask to come back while it is blocked: the graph wakes the owner when a dependent goes (remove) or stops blocking
+// (relink).
+//
+// Only references with blockOwnerDeletion count, as the API documents. Dependents without it are deleted too, but the
+// owner does not wait for them.
 func (c *Controller) finishForeground(ctx context.Context, n node,
 	live *metav1.PartialObjectMetadata) (controller.Result, error) {
+	// A watch that has not delivered its first list may hide a blocking dependent. Without the finalizer the owner
+	// would be gone before it, which is what foreground deletion excludes. A watch can delay this by patience at most.
 	if !c.complete() {
 		return controller.Result{Backoff: true}, nil
 	}
@@ -59,6 +75,7 @@ func (c *Controller) finishForeground(ctx context.Context, n node,
 	for _, d := range c.graph.dependentsOf(n.uid) {
 		if d.blocking {
 			blocked = true
+			// One in foreground deletion itself waits for its own dependents: a second look changes nothing.
 			if !d.foreground {
 				c.check.Add(d.uid)
 			}
@@ -71,6 +88,10 @@ func (c *Controller) finishForeground(ctx context.Context, n node,
 }
 
 // collect deletes an object that no owner holds any more.
+//
+// It reads every owner that the object names now, not those of the graph: a controller may have adopted the object
+// since. The deletion carries the resourceVersion that was judged, so an owner that is added in between makes it a
+// conflict, and the loop judges again.
 func (c *Controller) collect(ctx context.Context, n node, live *metav1.PartialObjectMetadata) (controller.Result,
 	error) {
 	if live.DeletionTimestamp != nil {
@@ -89,6 +110,8 @@ func (c *Controller) collect(ctx context.Context, n node, live *metav1.PartialOb
 	switch v {
 	case unlink:
 		return controller.Result{}, c.setOwners(ctx, n.identity, live, without(live.OwnerReferences, drop))
+	// Two writes: the references must stop blocking before the object waits for its own dependents, or the circle stays
+	// closed. The first changes the resourceVersion, so the deletion is bound to the uid alone.
 	case unblock:
 		if err := c.setOwners(ctx, n.identity, live, unblocked(live.OwnerReferences)); err != nil {
 			return controller.Result{}, err
@@ -102,6 +125,10 @@ func (c *Controller) collect(ctx context.Context, n node, live *metav1.PartialOb
 }
 
 // lookUp finds out about one owner of child.
+//
+// The order of the cases matters. What a watch has shown needs no request, and is known even when the kind is no longer
+// served. A reference that cannot mean anything, or a kind that nobody serves, never counts as absent: the collector
+// deletes nothing because of a mistake in a reference or an API server that is down.
 func (c *Controller) lookUp(ctx context.Context, ref metav1.OwnerReference, child identity) (ownerState, error) {
 	id := identity{kind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), namespace: child.namespace,
 		name: ref.Name, uid: ref.UID}
@@ -117,6 +144,8 @@ func (c *Controller) lookUp(ctx context.Context, ref metav1.OwnerReference, chil
 		return solid, nil
 	case c.absent.has(id):
 		return absent, nil
+	// An error, not an answer: the loop tries again with back-off, until discovery finds the kind or the reference
+	// changes.
 	case !served:
 		return solid, fmt.Errorf("looking for owner %s %s of %s/%s: the server serves no such kind", id.kind, ref.Name,
 			child.namespace, child.name)
@@ -129,6 +158,7 @@ func (c *Controller) lookUp(ctx context.Context, ref metav1.OwnerReference, chil
 		return absent, nil
 	case err != nil:
 		return solid, err
+	// An owner in background or orphaning deletion is solid until it is gone: it does not wait for its dependents.
 	case owner.DeletionTimestamp != nil && slices.Contains(owner.Finalizers, metav1.FinalizerDeleteDependents):
 		return waiting, nil
 	}
@@ -151,11 +181,16 @@ func (c *Controller) warn(child identity, format string, args ...any) {
 
 // release carries out the deletion of an owner that leaves its dependents behind: each loses its reference, then the
 // owner its finalizer.
+//
+// Workers of the orphan loop call it. The finalizer goes last: if it went first and the process ended, the remaining
+// dependents would look like those of a deleted owner, and be collected. After a crash the first list shows the
+// finalizer again and the work starts over; a dependent without the reference costs one read.
 func (c *Controller) release(ctx context.Context, uid types.UID) (controller.Result, error) {
 	n, ok := c.graph.get(uid)
 	if !ok {
 		return controller.Result{}, nil
 	}
+	// A dependent that no watch has reported yet would keep its reference and be collected later.
 	if !c.complete() {
 		return controller.Result{Backoff: true}, nil
 	}
@@ -174,6 +209,8 @@ func (c *Controller) release(ctx context.Context, uid types.UID) (controller.Res
 	return controller.Result{}, c.dropFinalizer(ctx, n.identity, live, metav1.FinalizerOrphanDependents)
 }
 
+// orphanOne removes the reference to the owner from one dependent. A dependent that is gone, or replaced by another
+// object of its name, needs nothing.
 func (c *Controller) orphanOne(ctx context.Context, id identity, owner types.UID) error {
 	live, err := c.read(ctx, id)
 	if apierrors.IsNotFound(err) || err == nil && live.UID != id.uid {
@@ -219,6 +256,9 @@ func (c *Controller) read(ctx context.Context, id identity) (*metav1.PartialObje
 }
 
 // patch changes metadata of exactly the state that was read: another writer in between makes it a conflict.
+//
+// The resourceVersion matters because a merge patch replaces a whole list: owners or finalizers that somebody added
+// since the read would be lost.
 func (c *Controller) patch(ctx context.Context, id identity, live *metav1.PartialObjectMetadata,
 	metadata map[string]any) error {
 	metadata["resourceVersion"], metadata["uid"] = live.ResourceVersion, live.UID
@@ -255,6 +295,8 @@ func (c *Controller) dropFinalizer(ctx context.Context, id identity, live *metav
 }
 
 // erase deletes the object if it is still the one that was judged.
+//
+// Gone already is success. A conflict is an error: the object changed after it was judged, and the loop looks again.
 func (c *Controller) erase(ctx context.Context, id identity, version *string, p metav1.DeletionPropagation) error {
 	at, err := c.at(id)
 	if err != nil {

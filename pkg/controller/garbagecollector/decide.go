@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ownerState is what a lookup found about an owner.
+// ownerState is what a lookup found about an owner. The zero value is solid, so that a reference that nobody looked up
+// would keep its object.
 type ownerState int
 
 const (
@@ -17,6 +18,9 @@ const (
 )
 
 // action is what the collector does with an object because of the state of its owners.
+//
+// Two of them end a wait instead of an object: unlink when another owner keeps the object, unblock when objects wait
+// for each other.
 type action int
 
 const (
@@ -27,7 +31,14 @@ const (
 	erase // delete it
 )
 
-// judge decides about an object with these owners. dependents are its own.
+// judge decides about an object with these owners. dependents are its own. It is pure: every fact was read before.
+//
+//   - No owner references: keep. The object belongs to nobody and is never collected.
+//   - Some owner is solid: keep the object, but drop the references to owners that are absent, and to those that wait.
+//     The owner that waits is then free to go.
+//   - No owner is solid, one waits, and a dependent of the object is in foreground deletion: unblock. The owners and
+//     the dependents may form a circle, in which each would wait for the next forever.
+//   - No owner is solid otherwise: erase.
 func judge(refs []metav1.OwnerReference, states map[types.UID]ownerState, dependents []dependent) (do action,
 	drop []types.UID) {
 	if len(refs) == 0 {
@@ -59,6 +70,10 @@ func judge(refs []metav1.OwnerReference, states map[types.UID]ownerState, depend
 
 // policy chooses how to delete an object that its owners left: as its own finalizers ask, in the foreground if an owner
 // waits for it and it has dependents itself, else in the background.
+//
+// The finalizers come first because they are an earlier request of a user, about the dependents of this very object.
+// The foreground in the second case keeps the promise made to the waiting owner: the whole tree below it is gone before
+// it.
 func policy(finalizers []string, states map[types.UID]ownerState, dependents int) metav1.DeletionPropagation {
 	switch {
 	case slices.Contains(finalizers, metav1.FinalizerOrphanDependents):

@@ -3,6 +3,10 @@
 //
 // It keeps a graph of all objects by uid and owner reference, fed by watches of metadata. The graph only says what to
 // look at; before anything is deleted the object and its owners are read from the server.
+//
+// The rules are those of https://kubernetes.io/docs/concepts/architecture/garbage-collection/. Work flows one way: the
+// watches change the graph, the graph names objects that need a look (todo), and two loops take these from their
+// queues. The goroutine of a watch never waits for the API server.
 package garbagecollector
 
 import (
@@ -28,14 +32,20 @@ const rediscover = 30 * time.Second
 // Controller is the garbage collector.
 type Controller struct {
 	controller.Deps
+	// metadata reads and writes metadata of any kind; no other part of an object crosses the wire.
 	metadata metadata.Interface
 	graph    *graph
-	check    *controller.Loop[types.UID]
-	orphan   *controller.Loop[types.UID]
+	// check takes objects that may have lost their owners or their dependents, orphan takes owners whose dependents
+	// stay. Two queues, because an owner with thousands of dependents occupies its worker for as many requests.
+	check  *controller.Loop[types.UID]
+	orphan *controller.Loop[types.UID]
+	// kick holds at most one request to read discovery again: any number of changes cost one round.
 	kick     chan struct{}
 	absent   *absences
 	unsynced prometheus.Counter
 
+	// mu guards catalog and monitors. It is held during a whole sync except for the requests of discovery, and the
+	// handlers of watches never take it.
 	mu       sync.Mutex
 	catalog  *served.Catalog
 	monitors map[schema.GroupVersionResource]*monitor
@@ -73,17 +83,21 @@ func (c *Controller) Run(ctx context.Context) error {
 		return nil
 	}
 	var all sync.WaitGroup
+	// Nothing is deleted before every watch has delivered its first list, or has been waited for long enough: an owner
+	// that is merely not known yet costs a lookup, a dependent that is not known would be left behind.
 	c.check.WaitFor(c.complete)
 	c.orphan.WaitFor(c.complete)
 	all.Go(func() { _ = c.check.Run(ctx) })
 	all.Go(func() { _ = c.orphan.Run(ctx) })
+	// This goroutine is the only one that calls sync from here on; start called it before any loop ran.
 	c.followDiscovery(ctx)
 	all.Wait()
 	c.watches.Wait()
 	return nil
 }
 
-// start tries until the server has told what it serves.
+// start tries until discovery has answered once, with a delay of 50 ms that doubles up to 5 s. It returns false when
+// ctx ends first.
 func (c *Controller) start(ctx context.Context) bool {
 	for delay := 50 * time.Millisecond; ; delay = min(2*delay, 5*time.Second) {
 		err := c.sync(ctx)
@@ -99,6 +113,7 @@ func (c *Controller) start(ctx context.Context) bool {
 	}
 }
 
+// followDiscovery reads discovery again at every tick and kick until ctx ends. A failure keeps the watches as they are.
 func (c *Controller) followDiscovery(ctx context.Context) {
 	tick := time.NewTicker(rediscover)
 	defer tick.Stop()
@@ -115,8 +130,9 @@ func (c *Controller) followDiscovery(ctx context.Context) {
 	}
 }
 
-// sync watches the resources that are served and can be deleted, and those that were until a while ago. It fails only
-// if nothing could be learnt.
+// sync starts watches for the resources that can be listed, watched and deleted, and ends those of resources that have
+// not been served for a while. Partial discovery (an aggregated API that does not answer) adds what it knows and ends
+// no watch: a group that is silent is not a group that is gone. It fails only if nothing could be learned.
 func (c *Controller) sync(ctx context.Context) error {
 	catalog, err := served.Read(ctx, c.Client)
 	partial := err != nil
@@ -128,6 +144,8 @@ func (c *Controller) sync(ctx context.Context) error {
 	}
 	wanted := map[schema.GroupVersionResource]served.Resource{}
 	for _, r := range catalog.Resources {
+		// Events are left out, as upstream leaves them out: they expire by themselves, own nothing, and are the most
+		// frequent objects of a cluster.
 		if r.Has("list", "watch", "delete") && r.Resource != "events" {
 			wanted[r.GroupVersionResource] = r
 		}
@@ -154,6 +172,9 @@ func (c *Controller) sync(ctx context.Context) error {
 }
 
 // complete reports whether the graph holds everything that is watched.
+//
+// It is asked before every step that needs all dependents, not once: a resource that is new since the start makes it
+// false again until its first list is there.
 func (c *Controller) complete() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,6 +187,7 @@ func (c *Controller) complete() bool {
 	return true
 }
 
+// apply queues what the graph asks for. The lock of the graph is free by then; the queues drop duplicates.
 func (c *Controller) apply(t todo) {
 	for _, uid := range slices.Compact(t.check) {
 		c.check.Add(uid)
@@ -175,7 +197,7 @@ func (c *Controller) apply(t todo) {
 	}
 }
 
-// resourceOf finds where a kind is served.
+// resourceOf finds where a kind is served. It knows what the last discovery knew.
 func (c *Controller) resourceOf(gvk schema.GroupVersionKind) (served.Resource, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

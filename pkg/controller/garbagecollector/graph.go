@@ -21,6 +21,8 @@ type identity struct {
 // node is one object in the graph of owners and dependents.
 type node struct {
 	identity
+	// owners are the references as last reported. dependents is the other direction, by uid; both change together under
+	// the mutex of the graph, in relink and unlink only.
 	owners     []metav1.OwnerReference
 	dependents map[types.UID]*node
 	// deleting: it has a deletionTimestamp. foreground and orphaning: and the finalizer that asks for that.
@@ -39,6 +41,9 @@ type todo struct{ check, orphan []types.UID }
 
 // graph knows which object owns which, by UID. It holds what the watches reported. About deletion it decides only which
 // objects need a look; collect.go asks the API server before it deletes anything. It is safe for concurrent use.
+//
+// Its size is that of the cluster: one node for each watched object, and one for each owner that only references name.
+// A node of the second kind goes with its last reference.
 type graph struct {
 	mu    sync.Mutex
 	nodes map[types.UID]*node
@@ -47,6 +52,9 @@ type graph struct {
 func newGraph() *graph { return &graph{nodes: map[types.UID]*node{}} }
 
 // observe takes in an object as a watch reported it.
+//
+// The goroutine of a resource's watch calls it for every addition and change. Most changes touch neither owners nor
+// deletion, and call for nothing.
 func (g *graph) observe(id identity, obj metav1.Object) (t todo) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -61,6 +69,8 @@ func (g *graph) observe(id identity, obj metav1.Object) (t todo) {
 	}
 	n.identity, n.virtual, n.missing, n.gone = id, false, false, false
 	t.check = append(t.check, g.relink(n, obj.GetOwnerReferences())...)
+	// A state calls for work when it begins, not as long as it lasts: a controller may write the object many times
+	// meanwhile.
 	was := *n
 	n.deleting = obj.GetDeletionTimestamp() != nil
 	n.foreground = n.deleting && slices.Contains(obj.GetFinalizers(), metav1.FinalizerDeleteDependents)
@@ -68,6 +78,7 @@ func (g *graph) observe(id identity, obj metav1.Object) (t todo) {
 	if n.orphaning && !was.orphaning {
 		t.orphan = append(t.orphan, id.uid)
 	}
+	// The dependents first learn that their owner waits; the owner itself may have none, and can then go at once.
 	if n.foreground && !was.foreground {
 		t.check = append(t.check, n.children()...)
 		t.check = append(t.check, id.uid)
@@ -103,6 +114,7 @@ func (n *node) children() []types.UID {
 // relink brings the edges from n to its owners up to date; the caller holds g.mu. It returns what needs a look: owners
 // that no watch has reported, owners that n no longer blocks, and n itself if it lost an owner.
 func (g *graph) relink(n *node, refs []metav1.OwnerReference) (check []types.UID) {
+	// First the edges that end, or stop blocking. An owner in foreground deletion may have waited for exactly this.
 	for _, old := range n.owners {
 		i := slices.IndexFunc(refs, func(r metav1.OwnerReference) bool { return r.UID == old.UID })
 		owner := g.nodes[old.UID]
@@ -117,6 +129,9 @@ func (g *graph) relink(n *node, refs []metav1.OwnerReference) (check []types.UID
 			check = append(check, n.uid)
 		}
 	}
+	// Then those that begin. An owner that no watch has shown may be gone, or just younger than the cache: only a
+	// lookup can say. A new edge to an owner that waits or is missing means that n itself has to be judged now, because
+	// the event of the owner was in the past.
 	for _, ref := range refs {
 		owner := g.nodes[ref.UID]
 		if owner == nil {
@@ -138,6 +153,8 @@ func (g *graph) relink(n *node, refs []metav1.OwnerReference) (check []types.UID
 	return check
 }
 
+// virtualOwner takes the namespace of the dependent, which is the only one that a reference can mean. For a
+// cluster-scoped owner it is ignored (at).
 func virtualOwner(ref metav1.OwnerReference, namespace string) *node {
 	return &node{virtual: true,
 		identity: identity{kind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), namespace: namespace,
@@ -158,6 +175,8 @@ func blocks(ref metav1.OwnerReference) bool {
 // remove takes out an object that is gone. Its dependents need a look, and so do the owners that waited for it. A node
 // that others still refer to stays, marked as virtual, missing and, if a watch had shown the object, gone: so it is not
 // taken for an owner that is alive.
+//
+// A watch calls it, after a deletion or when a new list lacks the object.
 func (g *graph) remove(uid types.UID) (t todo) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -200,6 +219,8 @@ func (g *graph) sawEnd(ref metav1.OwnerReference, namespace string) bool {
 
 // leave drops the objects of a resource that is watched no more. Those that others refer to stay as virtual nodes,
 // which are looked up at the API server when they matter.
+//
+// Their dependents are not queued: that a resource is no longer served does not say that its objects are gone.
 func (g *graph) leave(gvr schema.GroupVersionResource) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -245,6 +266,9 @@ type dependent struct {
 }
 
 // dependentsOf returns the dependents of an owner.
+//
+// The result is a copy of this moment. A dependent that a watch reports later is judged by itself, as one whose owner
+// is going or gone.
 func (g *graph) dependentsOf(uid types.UID) []dependent {
 	g.mu.Lock()
 	defer g.mu.Unlock()

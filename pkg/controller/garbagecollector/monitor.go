@@ -12,7 +12,9 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// patience is how long an answer from one resource is awaited before the others go on without it.
+// patience is how long the collector waits for the first list of a resource before it works without it, and how long it
+// keeps watching a resource that discovery no longer names. Without the first bound one broken aggregated API would
+// stop foreground deletion and orphaning in the whole cluster.
 const patience = 30 * time.Second
 
 // monitor feeds the graph from the watch of one resource.
@@ -24,6 +26,9 @@ type monitor struct {
 }
 
 // monitor starts watching one resource; c.mu is held.
+//
+// Where a controller caches the resource already the handlers run on the goroutine of that informer, else on one that
+// watches joins. They take the mutex of the graph, never c.mu.
 func (c *Controller) monitor(ctx context.Context, r served.Resource) error {
 	gvr, kind := r.GroupVersionResource, r.GroupVersion().WithKind(r.Kind)
 	seen := func(o metav1.Object, _ bool) {
@@ -48,8 +53,8 @@ func (m *monitor) ready(now time.Time) bool {
 	return m.Synced() || !m.unserved.IsZero() || now.Sub(m.started) > patience
 }
 
-// over reports whether a resource has not been served for a while: until then the watch may still be telling of its
-// last objects, whose dependents are to go as well.
+// over reports whether a resource has not been served for longer than patience. Until then the watch may still report
+// the deletion of its last objects, whose dependents must be collected too. c.mu is held: it writes unserved.
 func (m *monitor) over(served bool, now time.Time) bool {
 	switch {
 	case served:
@@ -60,7 +65,8 @@ func (m *monitor) over(served bool, now time.Time) bool {
 	return !served && now.Sub(m.unserved) > patience
 }
 
-// resourceChanged looks for new resources as soon as one may have come.
+// resourceChanged asks for a new discovery when a definition of resources changes, instead of waiting for the next
+// tick. It never blocks: the goroutine of a watch calls it.
 func (c *Controller) resourceChanged(gvr schema.GroupVersionResource) {
 	if gvr.Resource != "customresourcedefinitions" && gvr.Resource != "apiservices" {
 		return

@@ -10,12 +10,19 @@ import (
 
 // After a failure the next pod comes after backoffFirst, after another one after twice as long, up to backoffMost; a
 // success begins again.
+//
+// These are the delays that Kubernetes documents for pod failures of a Job
+// (https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-backoff-failure-policy). With a limit for each
+// index the same delays run for each index by itself.
 const (
 	backoffFirst = 10 * time.Second
 	backoffMost  = 10 * time.Minute
 )
 
 // failures are a job's failed pods since the last that succeeded.
+//
+// It lives in the memory of the controller only: pods that are counted may be deleted, so that no object holds the
+// number. After a restart the delay begins with the pods that are still there.
 type failures struct {
 	n    int
 	last time.Time // when the last of them ended
@@ -25,6 +32,9 @@ type failures struct {
 
 // with returns f with the ends of pods that it does not know yet. Pods that are gone are forgotten, but not their
 // failures.
+//
+// A success counts by the time at which it ended, not by the order in which the watch reported it: failures before the
+// last success do not delay, those after it do, also when both are seen in one round.
 func (f failures) with(s *state) failures {
 	out := failures{n: f.n, last: f.last, seen: make(map[string]struct{}, len(s.pods))}
 	var success time.Time
@@ -51,6 +61,7 @@ func (f failures) with(s *state) failures {
 		}
 		fresh = append(fresh, at)
 	}
+	// All failures that are known ended before the success.
 	if !success.IsZero() && !out.last.After(success) {
 		out.n = 0
 	}
@@ -80,7 +91,9 @@ func remaining(n int, last, now time.Time) time.Duration {
 	return max(wait-now.Sub(last), 0)
 }
 
-// ended is when a pod came to its end, by the best witness there is.
+// ended is when a pod came to its end, by the best evidence there is, in this order: the last container's end; the
+// moment at which it stopped being ready; the request to delete it, which is its deletionTimestamp less the grace
+// period; its creation. now is the last resort: it delays too long rather than not at all.
 func ended(p *corev1.Pod, now time.Time) time.Time {
 	var at time.Time
 	for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {

@@ -5,6 +5,13 @@
 // Each pod is counted exactly once, whoever crashes when: a finalizer keeps it until its uid is in the stored status,
 // and its uid is there until the finalizer is off. Pods whose job is gone or finished lose their finalizer uncounted
 // (orphans).
+//
+// Two loops work on different keys. The loop of jobs counts and creates; the loop of orphans, with one worker, only
+// takes finalizers off pods that no job counts any more. Without it such a pod could never be deleted.
+//
+// The rules come from KEP-2307 (tracking with finalizers), KEP-2214 (indexes), KEP-2232 (suspension), KEP-3329 (failure
+// policy), KEP-3850 (backoff limit for each index), KEP-3998 (success policy), KEP-3939 (replacement of pods) and
+// KEP-4368 (managedBy).
 package job
 
 import (
@@ -52,6 +59,9 @@ type Controller struct {
 
 // memory is what is known of a job that no object says. All of it can be lost: then names are tried again, and failures
 // of pods that are gone no longer delay the next one.
+//
+// A worker of the loop reads and changes it for the job that it reconciles. A handler of the watch may drop it
+// meanwhile, when the job goes.
 type memory struct {
 	failures failures
 	salt     int
@@ -65,7 +75,7 @@ type memory struct {
 	unseen map[types.UID]bool
 }
 
-// know returns what is known of a job.
+// know returns what is known of a job. The copy is the caller's: learn may change the original map later.
 func (c *Controller) know(job types.UID) memory {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,7 +84,7 @@ func (c *Controller) know(job types.UID) memory {
 	return m
 }
 
-// learn changes what is known of a job.
+// learn changes what is known of a job. f runs under the mutex and must not call know or learn.
 func (c *Controller) learn(job types.UID, f func(*memory)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,6 +154,9 @@ func external(j *batchv1.Job) bool {
 }
 
 // Reconcile counts the pods that have ended, creates and deletes pods, and reports.
+//
+// A worker of the loop calls it. A job that is finished, or another controller's, is left as it is: its pods lose their
+// finalizer through the loop of orphans.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	j, ok := c.jobs.Get(key)
 	if !ok {
@@ -161,6 +174,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	if err != nil {
 		return controller.Result{}, controller.TerminalError(fmt.Errorf("reading the selector of Job %s: %w", key, err))
 	}
+	// One clock for the whole round: every delay, deadline and condition of this step is measured from the same moment.
 	began := c.Now()
 	// Asked before the cache is read: what is seen later than the answer does no harm, what is seen earlier would.
 	s := &state{rules: rules{j}, now: began, upToDate: c.expect.Satisfied(j.UID)}
@@ -176,6 +190,9 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 // newest returns the job as it is after this controller's last write of its status, or nil if the cache does not show
 // that write yet. An older status would not name the pods that were counted since, and these, without their finalizer,
 // look like pods that never were the job's.
+//
+// After a failed write the answer alone does not say which status is stored, hence one read. Otherwise nothing is
+// asked: the event that the cache lacks brings the job back.
 func (c *Controller) newest(ctx context.Context, j *batchv1.Job) (*batchv1.Job, error) {
 	m := c.know(j.UID)
 	if m.unsure {
@@ -197,7 +214,11 @@ func (c *Controller) newest(ctx context.Context, j *batchv1.Job) (*batchv1.Job, 
 }
 
 // observe fills s with the job's pods.
+//
+// It changes the server only at the border: a pod with a matching label and no owner is adopted, one that no longer
+// matches is released. Adopted pods get the finalizer in the same write, so that they can be counted.
 func (c *Controller) observe(ctx context.Context, s *state, sel labels.Selector) error {
+	// Before the pods are read: they may be newer than this version, never older.
 	seen := c.pods.Seen()
 	claim := owned.Claim[*corev1.Pod]{
 		Owner: s.job, Kind: kind(), Selector: sel, Children: c.control.Pods, Finalizer: batchv1.JobTrackingFinalizer,
@@ -254,6 +275,10 @@ func (c *Controller) confirm(ctx context.Context, s *state, sel labels.Selector,
 }
 
 // carryOut creates and deletes, stores the status, and then lets go of the pods that it counts.
+//
+// The order is the promise of the package: a finalizer comes off only after the status that counts the pod is stored.
+// Ended pods are counted even if creating or deleting failed, or a quota that refuses new pods would also keep the
+// finished ones.
 func (c *Controller) carryOut(ctx context.Context, s *state, todo *plan) error {
 	acted := c.act(ctx, s, todo)
 	if acted != nil && s.upToDate {
@@ -270,6 +295,8 @@ func (c *Controller) carryOut(ctx context.Context, s *state, todo *plan) error {
 }
 
 // act creates and deletes pods. Withdrawn pods lose their finalizer first, so that they are never counted.
+//
+// A plan has either withdrawn or stopped pods, never both (manage, end).
 func (c *Controller) act(ctx context.Context, s *state, todo *plan) error {
 	victims := todo.stop
 	if len(todo.withdraw) > 0 {
@@ -291,6 +318,9 @@ func (c *Controller) act(ctx context.Context, s *state, todo *plan) error {
 
 // taken handles a create that failed because the name exists. If the pod is the job's own, an earlier create succeeded
 // and the cache will show it. If it is not, the next round uses other names (salt): the same name would fail forever.
+//
+// The error is returned in every case: the create did not do what the plan says, and the loop tries again with
+// back-off.
 func (c *Controller) taken(ctx context.Context, s *state, err error) error {
 	if !apierrors.IsAlreadyExists(err) {
 		return err
@@ -319,6 +349,8 @@ func words(verb podcontrol.Verb, owner apiclient.Object, pod string, err error) 
 
 // store writes the status if it changes, and then records the events that belong to it. After a failed write nobody
 // knows which status is stored: the next round reads the job from the server (newest).
+//
+// Events follow the write. In the other order a conflict would record the same event once for each try.
 func (c *Controller) store(ctx context.Context, s *state, todo *plan) error {
 	if equality.Semantic.DeepEqual(s.job.Status, todo.status) {
 		return nil
@@ -340,6 +372,9 @@ func (c *Controller) store(ctx context.Context, s *state, todo *plan) error {
 
 // untrack takes the finalizer off a pod, if it is still there; unchanged makes sure that the pod has not ended
 // meanwhile.
+//
+// The patch takes one entry off the list, so that finalizers of others that were added since stay. Its uid keeps a pod
+// of the same name that was made since.
 func (c *Controller) untrack(ctx context.Context, p *corev1.Pod, unchanged bool) error {
 	if !tracked(p) {
 		return nil

@@ -12,11 +12,14 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// burst is how many pods one reconcile creates or deletes at most.
+// burst is how many pods one reconcile creates or deletes at most. Creation starts slowly (podcontrol.Change), so that
+// a template that is refused costs one request, not 500.
 const burst = 500
 
 // manage creates the pods that should be there, or takes away those that should not: one at a time, so that what is
 // created knows what was deleted.
+//
+// It runs only while the cache shows all own writes and the end of the job is not decided yet.
 func (s *state) manage(out *plan) {
 	active := s.active()
 	wanted := s.wanted(len(active))
@@ -28,6 +31,8 @@ func (s *state) manage(out *plan) {
 		return
 	}
 	missing := wanted - len(active)
+	// A terminating pod still holds its place (KEP-3939): its replacement waits until it is at its end, so that the two
+	// never run at the same time.
 	if s.onlyFailed() {
 		for _, p := range s.pods {
 			if terminating(p) {
@@ -42,6 +47,11 @@ func (s *state) manage(out *plan) {
 }
 
 // wanted is how many pods should be active; active is how many are.
+//
+//   - A suspended job wants none.
+//   - Without completions it is a work queue: parallelism pods until the first succeeds, then no new ones. The pods
+//     share the work, so one success means that the queue is empty.
+//   - With completions it wants what is missing, at most parallelism. Of an indexed job, failed indexes are done too.
 func (s *state) wanted(active int) int {
 	if s.suspended() {
 		return 0
@@ -61,7 +71,8 @@ func (s *state) wanted(active int) int {
 }
 
 // surplus are the active pods to take away, at least n if there are as many: of an indexed job those whose index is
-// done, out of range or another pod's, then those that are the least loss.
+// done, out of range or another pod's, then those that are the least loss. Of two pods with one index the one that
+// would be the greater loss stays.
 func (s *state) surplus(active []*corev1.Pod, n int) []*corev1.Pod {
 	ranked := slices.Clone(active)
 	slices.SortStableFunc(ranked, compareLoss)
@@ -108,6 +119,9 @@ func compareLoss(a, b *corev1.Pod) int {
 }
 
 // fill creates up to n pods, unless failures of late make them wait.
+//
+// An indexed job creates the lowest index that is neither busy nor done first, as Kubernetes documents. With a limit
+// for each index a failed index waits by itself, otherwise the whole job waits.
 func (s *state) fill(n int, active []*corev1.Pod, out *plan) {
 	if !s.perIndex() {
 		if left := s.failures.left(s.now); left > 0 {
@@ -151,7 +165,8 @@ func (s *state) fill(n int, active []*corev1.Pod, out *plan) {
 	}
 }
 
-// end takes away the pods of a job that will end as v says.
+// end takes away the active pods of a job whose end is decided, at most burst of them; the next rounds take the rest. A
+// job that succeeds withdraws them uncounted. Those of a job that fails are stopped and count as failed.
 func (s *state) end(v *verdict, out *plan) {
 	active := s.active()
 	active = active[:min(len(active), burst)]

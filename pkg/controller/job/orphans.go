@@ -12,6 +12,8 @@ import (
 )
 
 // podSeen looks after a pod that keeps its finalizer although no job counts it any more.
+//
+// The goroutine that delivers events calls it. It reads caches only and may be wrong about the job: Release decides.
 func (c *Controller) podSeen(p *corev1.Pod) {
 	if !tracked(p) {
 		return
@@ -25,7 +27,8 @@ func (c *Controller) podSeen(p *corev1.Pod) {
 	c.orphans.Add(controller.KeyOf(p))
 }
 
-// counts reports whether the job's controller still counts its pods.
+// counts reports whether the job's controller still counts its pods. The job of an external controller always does: its
+// finalizers are not ours to take, even when the job is finished.
 func counts(j *batchv1.Job) bool { return external(j) || batch.Finished(&j.Status) == nil }
 
 func (c *Controller) jobSeen(j *batchv1.Job) {
@@ -33,12 +36,14 @@ func (c *Controller) jobSeen(j *batchv1.Job) {
 	c.jobEnded(j)
 }
 
+// jobEnded looks for pods that kept their finalizer past the end of their job.
 func (c *Controller) jobEnded(j *batchv1.Job) {
 	if !counts(j) {
 		c.jobPods(j)
 	}
 }
 
+// jobGone is for a deleted job. Its pods may go with it, or stay as orphans: either way nobody counts them.
 func (c *Controller) jobGone(j *batchv1.Job) {
 	c.forget(j.UID)
 	c.jobPods(j)

@@ -33,6 +33,8 @@ const (
 // namer gives names to a job's new pods. A name follows from the job, when it was resumed, the index, and which names
 // are taken by pods that are there: a pod that was created although the answer was lost is found to exist when it is
 // created again, instead of becoming two.
+//
+// salt skips names that another owner's pod has.
 type namer struct {
 	job     *batchv1.Job
 	resumed int64
@@ -51,7 +53,7 @@ func (s *state) namer() *namer {
 	return n
 }
 
-// name returns the next free name with the prefix.
+// name returns the next free name with the prefix. It ends: every k gives another hash, and taken is finite.
 func (n *namer) name(prefix string) string {
 	for k := n.salt; ; k++ {
 		if name := prefix + n.suffix(prefix, k); !n.taken[name] {
@@ -74,6 +76,9 @@ func (n *namer) suffix(prefix string, k int) string {
 }
 
 // podFor makes a pod of the job; index is that of an indexed job.
+//
+// It adds the finalizer to the pod before the pod exists: a pod that ended before the finalizer was there would never
+// be counted.
 func (s *state) podFor(n *namer, index int) *corev1.Pod {
 	p := podtemplate.PodOf(s.job, kind(), &s.job.Spec.Template)
 	if !slices.Contains(p.Finalizers, batchv1.JobTrackingFinalizer) {

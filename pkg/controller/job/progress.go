@@ -23,6 +23,9 @@ type progress struct {
 
 // progressOf reads the indexes' progress from the stored status and from the pods that have ended since. It is empty
 // for a Job that is not indexed.
+//
+// The status alone would be late by one write, the pods alone would forget those that were deleted: the union has both.
+// Only pods with the finalizer are read, because the others are in the status already, or were withdrawn.
 func progressOf(r rules, pods []*corev1.Pod) progress {
 	x := progress{rules: r, pods: pods}
 	if !x.indexed() {
@@ -69,8 +72,9 @@ func (x *progress) busy(pods []*corev1.Pod) map[int]bool {
 	return out
 }
 
-// lastFailed is the failed pod of each index that knows of the most failures before it. Pods that are counted are
-// asked, too.
+// lastFailed is the failed pod of each index that knows of the most failures before it. A pod carries the number of
+// failures of its index in an annotation; the newest has the highest. Pods whose failure is counted already are read
+// too: they keep their finalizer for this purpose (kept).
 func (x *progress) lastFailed() map[int]*corev1.Pod {
 	out := map[int]*corev1.Pod{}
 	for _, p := range x.pods {
@@ -103,6 +107,8 @@ func (x *progress) kept(v *verdict, active []*corev1.Pod) map[types.UID]bool {
 }
 
 // verdict judges the indexes that have ended.
+//
+// Failure outweighs success: too many failed indexes end the job even if the success policy is met in the same round.
 func (x *progress) verdict() *verdict {
 	if !x.indexed() {
 		return nil
@@ -124,6 +130,9 @@ func (x *progress) verdict() *verdict {
 }
 
 // meetsSuccessPolicy returns the number of the first rule that the completed indexes meet.
+//
+// A rule without a count wants all of its indexes. Rules are ORed, and the first that matches is the one in the
+// message.
 func (x *progress) meetsSuccessPolicy() (int, bool) {
 	if x.job.Spec.SuccessPolicy == nil {
 		return 0, false

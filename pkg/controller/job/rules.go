@@ -23,6 +23,9 @@ func (r rules) completions() int {
 }
 
 // onlyFailed reports whether a pod is replaced only when it has come to its end.
+//
+// With a pod failure policy it must be so, as the API documents: the policy judges how a pod ended, and a terminating
+// pod has not ended.
 func (r rules) onlyFailed() bool {
 	return r.job.Spec.PodFailurePolicy != nil || deref(r.job.Spec.PodReplacementPolicy) == batchv1.Failed
 }
@@ -43,6 +46,9 @@ type match struct {
 }
 
 // matchFailure returns the first rule that fits a failed pod, or nil. FailIndex without a limit for each index is none.
+//
+// The order is the user's. A rule has either exit codes or pod conditions; validation refuses both. A match ends the
+// search, also with the action Count, which only shields the pod from later rules.
 func (r rules) matchFailure(p *corev1.Pod) *match {
 	if r.job.Spec.PodFailurePolicy == nil {
 		return nil
@@ -68,7 +74,8 @@ func (r rules) matchFailure(p *corev1.Pod) *match {
 	return nil
 }
 
-// failuresAfter is how often the pod's index has failed, with the pod's own failure; ignored ones are apart.
+// failuresAfter is how often the pod's index has failed, with the pod's own failure; ignored ones are apart. Ignored
+// failures do not count against the limit, but lengthen the delay.
 func (r rules) failuresAfter(p *corev1.Pod) (counted, ignored int32) {
 	counted, ignored = annotated(p, batchv1.JobIndexFailureCountAnnotation),
 		annotated(p, batchv1.JobIndexIgnoredFailureCountAnnotation)
@@ -104,7 +111,8 @@ func annotated(p *corev1.Pod, name string) int32 {
 	return int32(n)
 }
 
-// exitedWith returns a container of the pod whose exit code is meant by r, or nil. Those that succeeded are not.
+// exitedWith returns a container of the pod whose exit code matches r, or nil. Exit code 0 never matches: with NotIn a
+// container that succeeded beside a failed one would otherwise decide on the pod.
 func exitedWith(p *corev1.Pod, r *batchv1.PodFailurePolicyOnExitCodesRequirement) *corev1.ContainerStatus {
 	for _, list := range [][]corev1.ContainerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
 		for i := range list {

@@ -11,6 +11,9 @@ import (
 )
 
 // state is one Job with all that decisions about it need.
+//
+// It belongs to one round on one goroutine. Objects in it come from the caches and are shared: the methods only read
+// them.
 type state struct {
 	rules
 	pods []*corev1.Pod // the job's own, also those at their end
@@ -32,6 +35,9 @@ type state struct {
 }
 
 // counted is what the pods' ends add up to.
+//
+// A pod moves through three states: it has ended and is in no status; its uid is in the stored status (waiting); its
+// finalizer is off and it is in succeeded or failed.
 type counted struct {
 	succeeded, failed int32
 	// waiting have ended and are named in the status until their finalizer is off; then they are in succeeded and
@@ -104,7 +110,9 @@ func (s *state) see(pods []*corev1.Pod) {
 	}
 }
 
-// decide finds the next step.
+// decide finds the next step. The order matters: the verdict decides which pods count as failed (tally), what was
+// counted decides whether the job has all its successes (reached), and both decide whether pods are created or taken
+// away.
 func (s *state) decide() plan {
 	s.index = progressOf(s.rules, s.pods)
 	v, wait := s.verdict()

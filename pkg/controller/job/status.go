@@ -9,8 +9,9 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// report writes the status that the step leads to. First a condition says how the job will end, and the one that says
-// that it has ended follows when no pod of it is left, and each is counted.
+// report writes the status that the step leads to. A job ends in two steps, as Kubernetes documents it: first
+// FailureTarget or SuccessCriteriaMet says how it will end, while its pods terminate. Failed or Complete follows when
+// no pod is left and each is counted. A client that sees the second may reuse what the pods held.
 func (s *state) report(v *verdict, out *plan) {
 	st := s.job.Status.DeepCopy()
 	st.Succeeded, st.Failed = s.succeeded, s.failed
@@ -21,6 +22,7 @@ func (s *state) report(v *verdict, out *plan) {
 			st.FailedIndexes = new(s.index.failed.String())
 		}
 	}
+	// Otherwise the cache lacks own writes, and the counts of the last round are nearer to the truth.
 	if s.upToDate {
 		s.countPods(st, out)
 	}
@@ -55,7 +57,8 @@ func (s *state) countPods(st *batchv1.JobStatus, out *plan) {
 	st.Active, st.Ready, st.Terminating = active+int32(len(out.create)), &ready, &leaving
 }
 
-// start keeps the time since when the job works: not while it is suspended, and again when it is resumed.
+// start keeps startTime, from which activeDeadlineSeconds runs: not while the job is suspended, and from the start when
+// it is resumed (KEP-2232).
 func (s *state) start(v *verdict, st *batchv1.JobStatus, out *plan) {
 	now := metav1.NewTime(s.now)
 	was := batch.IsTrue(st, batchv1.JobSuspended)
@@ -75,6 +78,8 @@ func (s *state) start(v *verdict, st *batchv1.JobStatus, out *plan) {
 	}
 }
 
+// conclude writes the conditions of the job's end, the first one now and the final one when the pods are gone. The
+// reason and the message of the final one are those of the first, whatever happened in between.
 func (s *state) conclude(v *verdict, st *batchv1.JobStatus, out *plan) {
 	target, end := batchv1.JobFailureTarget, batchv1.JobFailed
 	if v.success {

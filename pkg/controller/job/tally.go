@@ -10,7 +10,8 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// maxWaiting bounds the pods that a status names at a time.
+// maxWaiting bounds the pods that a status names at a time: a uid has 36 bytes, and the status of a job with a hundred
+// thousand pods must stay far below the size limit of an object.
 const maxWaiting = 500
 
 // untold are the pods that the stored status waits for and that are not there.
@@ -116,6 +117,9 @@ func (s *state) take(p *corev1.Pod, v *verdict) {
 }
 
 // total is the number of failures that count, with those not in the stored count yet.
+//
+// It is read before tally, because the verdict that tally needs depends on it. Pods whose uid is in the status are not
+// counted twice.
 func (s *state) total() int32 {
 	n := s.job.Status.Failed
 	var known []types.UID

@@ -17,6 +17,9 @@ type verdict struct {
 
 // verdict says how the job ends if that is certain, whatever its pods still do. What a condition in the stored status
 // says stays so. The duration, if positive, is when the job's deadline ends.
+//
+// The order is: what was decided earlier; a rule with FailJob, which ends the job whatever the limits allow; the
+// backoff limit; the deadline; the indexes. What was decided first stays because clients have acted on it.
 func (s *state) verdict() (*verdict, time.Duration) {
 	st := &s.job.Status
 	if c := batch.Condition(st, batchv1.JobFailureTarget); c != nil && c.Status == corev1.ConditionTrue {
@@ -42,6 +45,8 @@ func (s *state) verdict() (*verdict, time.Duration) {
 }
 
 // deadline is how long the job may still be active; false without a limit.
+//
+// A job that is being resumed in this round has its whole time: its old startTime counts no more.
 func (s *state) deadline() (time.Duration, bool) {
 	d := s.job.Spec.ActiveDeadlineSeconds
 	if d == nil || s.suspended() {
@@ -72,6 +77,7 @@ func (s *state) restartedTooOften() bool {
 			n += c.RestartCount
 		}
 	}
+	// As upstream: restarts reach the limit, failed pods have to exceed it.
 	limit := deref(s.job.Spec.BackoffLimit)
 	if limit == 0 {
 		return n > 0
@@ -93,7 +99,9 @@ func (s *state) failsJob() *match {
 	return nil
 }
 
-// reached says that the job has the successes it is for, and no pod that goes on. It reads what tally has found.
+// reached returns the verdict of a job that has all its successes and no active pod, or nil. It reads what tally has
+// found, and trusts it only if the cache shows all own writes: a pod that was just created is active too. Without
+// completions one success is enough, when the others have ended.
 func (s *state) reached() *verdict {
 	n := s.succeeded
 	if !s.indexed() {

@@ -35,6 +35,8 @@ func claimFor(set *appsv1.StatefulSet, template *corev1.PersistentVolumeClaim,
 
 // policies says whether claims go with the set, and with pods that scaling down takes away; they stay unless the set
 // says so.
+//
+// The field is KEP-1847. The claims of a set hold data that no template brings back, which is why they stay by default.
 func policies(set *appsv1.StatefulSet) (withSet, withPod bool) {
 	p := set.Spec.PersistentVolumeClaimRetentionPolicy
 	if p == nil {
@@ -47,6 +49,9 @@ func policies(set *appsv1.StatefulSet) (withSet, withPod bool) {
 // claimOwners returns the owners that a claim of pod p should have: the garbage collector deletes it with the set or,
 // once the set has no place for p, with p. Owners of others' making stay, and a claim that one of them controls is
 // theirs alone.
+//
+// Only references to the set and to this pod are touched. The uid of the pod matters: a reference to an earlier pod of
+// the name is the sign that the claim is about to go (ofPod).
 func claimOwners(set *appsv1.StatefulSet, p *corev1.Pod, surplus bool,
 	old []metav1.OwnerReference) []metav1.OwnerReference {
 	owners := slices.DeleteFunc(slices.Clone(old), func(r metav1.OwnerReference) bool {
@@ -72,8 +77,9 @@ func ofPod(claim *corev1.PersistentVolumeClaim, p *corev1.Pod) bool {
 	})
 }
 
-// provide creates the claims that the pod p, which is about to be created or not running yet, has none of. The error
-// begins with the name of the claim that could not be had.
+// provide creates the missing claims of pod p, which is about to be created or does not run yet. Existing claims are
+// used as they are, which is how data outlives its pod. The error begins with the name of the claim that cannot be
+// used; a claim that is being deleted is one, because its successor needs the same name.
 func (c *Controller) provide(ctx context.Context, set *appsv1.StatefulSet, p *corev1.Pod) error {
 	var errs []error
 	for i := range set.Spec.VolumeClaimTemplates {
@@ -99,6 +105,9 @@ func (c *Controller) provide(ctx context.Context, set *appsv1.StatefulSet, p *co
 
 // retain gives the claims of all pods the owners that the set's policies want, those of surplus pods before these are
 // deleted, and pods that do not run yet the claims they miss.
+//
+// The surplus pods come before their deletion: once a pod is gone, its uid is unknown, and a claim that should go with
+// it would stay forever.
 func (c *Controller) retain(ctx context.Context, s *state) error {
 	if len(s.set.Spec.VolumeClaimTemplates) == 0 {
 		return nil
@@ -108,7 +117,8 @@ func (c *Controller) retain(ctx context.Context, s *state) error {
 	for _, p := range replicas {
 		if p != nil {
 			errs = append(errs, c.reown(ctx, s.set, p, false))
-			// it may wait for a claim that somebody deleted
+			// it may wait for a claim that somebody deleted A claim that somebody deleted is replaced, or the pod would
+			// stay pending forever.
 			if p.Status.Phase == corev1.PodPending && p.DeletionTimestamp == nil {
 				errs = append(errs, c.provide(ctx, s.set, p))
 			}
@@ -120,6 +130,8 @@ func (c *Controller) retain(ctx context.Context, s *state) error {
 	return errors.Join(errs...)
 }
 
+// reown writes the owners of one pod's claims. The update carries the cached resourceVersion, so that owners which
+// others added since are not lost; a conflict brings the set back.
 func (c *Controller) reown(ctx context.Context, set *appsv1.StatefulSet, p *corev1.Pod, surplus bool) error {
 	var errs []error
 	for i := range set.Spec.VolumeClaimTemplates {

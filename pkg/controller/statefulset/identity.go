@@ -17,7 +17,8 @@ func podName(set *appsv1.StatefulSet, ordinal int) string {
 	return set.Name + "-" + strconv.Itoa(ordinal)
 }
 
-// ordinalOf reads a pod's number from its name; ok is false for pods that are none of the set's by their names.
+// ordinalOf reads a pod's ordinal from its name. ok is false for pods whose name is not the set's, and for "web-01":
+// every ordinal has one name, so that no two pods claim it.
 func ordinalOf(set *appsv1.StatefulSet, p *corev1.Pod) (ordinal int, ok bool) {
 	digits, ok := strings.CutPrefix(p.Name, set.Name+"-")
 	if !ok {
@@ -35,7 +36,8 @@ func identity(set *appsv1.StatefulSet, ordinal int) map[string]string {
 	}
 }
 
-// identified reports whether the pod has the labels that name it.
+// identified reports whether the pod has the labels that name it. A pod that lost them stays in the set by its name and
+// owner, but a Service that selects it no longer finds it.
 func identified(set *appsv1.StatefulSet, p *corev1.Pod) bool {
 	n, _ := ordinalOf(set, p)
 	for k, v := range identity(set, n) {

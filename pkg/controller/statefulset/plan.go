@@ -20,6 +20,8 @@ type plan struct {
 }
 
 // state is one StatefulSet with all that decisions about it need.
+//
+// It belongs to one round on one goroutine. A plan is one step: the events of its pods bring the next round.
 type state struct {
 	set *appsv1.StatefulSet
 	// update is the revision of the set's template. current is the revision before it; they are equal once all pods are
@@ -36,6 +38,8 @@ func (s *state) start() int {
 	return int(s.set.Spec.Ordinals.Start)
 }
 
+// In order means: one pod at a time, each healthy before the next. Parallel affects creation and scaling only, never
+// updates, as the API documents.
 func (s *state) ordered() bool {
 	return s.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 }
@@ -45,7 +49,7 @@ func (s *state) rolling() bool {
 	return s.set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType
 }
 
-// partition is how many pods, from the first on, stay at the current revision.
+// partition is how many pods, from the first on, stay at the current revision. OnDelete has none.
 func (s *state) partition() int {
 	if r := s.set.Spec.UpdateStrategy.RollingUpdate; s.rolling() && r != nil {
 		return int(count(r.Partition))
@@ -55,6 +59,9 @@ func (s *state) partition() int {
 
 // split returns the pods of the set's ordinals in order, nil for an ordinal without a pod, and apart from them the
 // surplus pods, the highest ordinal first. Pods whose name has no ordinal are in neither.
+//
+// replicas has as many entries as spec.replicas: a place is its index, an ordinal is the place plus
+// spec.ordinals.start.
 func (s *state) split() (replicas, surplus []*corev1.Pod) {
 	replicas = make([]*corev1.Pod, count(s.set.Spec.Replicas))
 	for _, p := range s.pods {
@@ -76,6 +83,8 @@ func (s *state) split() (replicas, surplus []*corev1.Pod) {
 }
 
 // healthy reports whether the pod counts as there: running, ready for long enough, and not going away.
+//
+// With minReadySeconds a pod is healthy only after that time; the status asks to look again then.
 func (s *state) healthy(p *corev1.Pod) bool {
 	if p == nil || p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodRunning {
 		return false
@@ -98,9 +107,13 @@ func (s *state) plan() plan {
 // fill gives every ordinal a pod. An ordered set looks at an ordinal only when all pods before it are healthy. A pod
 // that has ended is deleted first, and created again in a later round: its successor has the same name. fill reports
 // whether surplus pods may be looked at.
+//
+// Its answer is false while a pod is missing or unhealthy in an ordered set. Scaling down and updates then wait, so
+// that they never add to a failure.
 func (s *state) fill(replicas []*corev1.Pod, out *plan) bool {
 	done := true
 	for i, p := range replicas {
+		// A terminating pod is not nil: its successor has the same name, and waits until the name is free.
 		if p == nil {
 			out.create = append(out.create, podFor(s.set, s.revisionAt(i), s.start()+i))
 		} else if p.DeletionTimestamp == nil {
@@ -118,6 +131,8 @@ func (s *state) fill(replicas []*corev1.Pod, out *plan) bool {
 }
 
 // revisionAt is the revision from which the pod of a place is made: the first ones, below the partition, stay behind.
+//
+// A pod that dies below the partition comes back as it was, which is what makes a canary.
 func (s *state) revisionAt(i int) revision {
 	if i < s.partition() {
 		return s.current

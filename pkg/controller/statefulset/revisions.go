@@ -32,6 +32,9 @@ type revision struct {
 }
 
 // hashOf names a snapshot, the same as Kubernetes does: FNV-1 of the data and the decimal collision count.
+//
+// The bytes matter: after an upgrade from Kubernetes the same template must find its revision, or every pod would count
+// as outdated.
 func hashOf(data []byte, collisions int32) string {
 	h := fnv.New32()
 	h.Write(data)
@@ -67,7 +70,8 @@ func (c *Controller) history(set *appsv1.StatefulSet, sel labels.Selector, pods 
 	}
 }
 
-// settle returns the revision of the present template and the old ones.
+// settle returns the revision of the present template and the old ones, oldest first. A name that another template's
+// revision has raises status.collisionCount, and the next round finds another hash.
 func (c *Controller) settle(ctx context.Context, h history.Revisions,
 	set *appsv1.StatefulSet) (now *appsv1.ControllerRevision, old []*appsv1.ControllerRevision, err error) {
 	data, err := history.Snapshot(&set.Spec.Template)
@@ -90,6 +94,9 @@ func (c *Controller) settle(ctx context.Context, h history.Revisions,
 
 // templates gives the state its two revisions: the one to update to, and the one that pods were at before; they are the
 // same for a new set, and when the latter was deleted.
+//
+// The current revision is what pods below the partition are made from. If it was deleted its template is lost, and the
+// update revision takes its place.
 func (c *Controller) templates(ctx context.Context, s *state, now *appsv1.ControllerRevision,
 	old []*appsv1.ControllerRevision) (err error) {
 	if s.update, err = templateOf(now); err != nil {
@@ -105,7 +112,8 @@ func (c *Controller) templates(ctx context.Context, s *state, now *appsv1.Contro
 		s.current, err = templateOf(old[i])
 		return err
 	}
-	// The cache of revisions may be behind the cache of sets.
+	// The cache of revisions may be behind the cache of sets. A wrong guess here would create pods from the new
+	// template below the partition.
 	r, err := c.writeRevisions.Get(ctx, s.set.Namespace, name)
 	if apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(r, s.set) {
 		return nil
@@ -116,7 +124,7 @@ func (c *Controller) templates(ctx context.Context, s *state, now *appsv1.Contro
 	return err
 }
 
-// idle are the revisions that neither the set nor a pod is at.
+// idle are the revisions that neither the set nor a pod is at. Only these count against revisionHistoryLimit.
 func (s *state) idle(old []*appsv1.ControllerRevision) []*appsv1.ControllerRevision {
 	return slices.DeleteFunc(slices.Clone(old), func(r *appsv1.ControllerRevision) bool {
 		return r.Name == s.current.name || r.Name == s.set.Status.CurrentRevision ||

@@ -33,6 +33,8 @@ import (
 
 // The next pod in the place of one that failed comes at once, the one after that after failedFirst, then after twice as
 // long, up to failedMost.
+//
+// Kubernetes' backoff for failed pods of a set. It holds back the deletion, because the name is taken until then.
 const (
 	failedFirst = time.Second
 	failedMost  = 10 * time.Second
@@ -84,6 +86,8 @@ func New(d controller.Deps) (*Controller, error) {
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
 // adopters are the StatefulSets that the pod belongs to by its name and labels.
+//
+// The name decides as well as the labels: a pod without an ordinal has no place in the set.
 func (c *Controller) adopters(p *corev1.Pod) (keys []controller.Key) {
 	for _, set := range c.sets.InNamespace(p.Namespace) {
 		sel, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
@@ -95,6 +99,10 @@ func (c *Controller) adopters(p *corev1.Pod) (keys []controller.Key) {
 }
 
 // Reconcile takes the next step that the pods' states allow, and reports.
+//
+// A worker of the loop calls it. The order is: claim the pods; settle the revisions, because new pods are made from
+// them; act, unless own writes are not in the cache yet; report. A set that is being deleted is left to the garbage
+// collector: whether its pods go or stay is the choice of the user who deletes it.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	set, ok := c.sets.Get(key)
 	if !ok {
@@ -151,6 +159,10 @@ func (c *Controller) fresh(set *appsv1.StatefulSet) func(context.Context) (metav
 }
 
 // act carries out the plan. The duration, if positive, is when a pod that failed may be replaced.
+//
+// Order within it: labels are repaired first, because that is safe in any state. The owners of claims are settled
+// before pods are deleted, and every pod has its claims before it is created. A pod whose claims cannot be had is
+// dropped from the plan; the others go on.
 func (c *Controller) act(ctx context.Context, s *state) (time.Duration, error) {
 	todo := s.plan()
 	errs := []error{c.repair(ctx, s.set, todo.repair)}
@@ -172,8 +184,9 @@ func (c *Controller) act(ctx context.Context, s *state) (time.Duration, error) {
 	return wait, errors.Join(append(errs, c.control.Change(ctx, s.set, todo.create, todo.delete))...)
 }
 
-// holdBack takes from the plan the failed pods whose place has had too many of late: a pod that fails at once is not
-// made over and over. It says when to look again.
+// holdBack takes failed pods out of the plan whose place had another failure recently: a pod that fails at once is not
+// replaced over and over. It returns when to look again, 0 for nothing held. failed is shared by the workers, and locks
+// itself; entries without a failure for twice failedMost leave it.
 func (c *Controller) holdBack(s *state, todo *plan) (wait time.Duration) {
 	todo.delete = slices.DeleteFunc(todo.delete, func(p *corev1.Pod) bool {
 		if p.Status.Phase != corev1.PodFailed {

@@ -9,10 +9,11 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// status counts the pods. Pods that are going away are still replicas, but no longer of any revision. The duration, if
-// positive, is when the next pod will have been ready for long enough.
+// status counts the pods. Terminating pods are still replicas, but no longer of any revision. The duration, if
+// positive, is when the next pod will have been ready for long enough; no watch reports that moment.
 //
-// acted says whether the spec of this generation has been acted on: while pods are still expected it has not.
+// acted reports whether this generation of the spec has been acted on. While pods are still expected the old
+// observedGeneration stays: a client that waits for it would otherwise read the counts of the spec before.
 func (s *state) status(acted bool) (appsv1.StatefulSetStatus, time.Duration) {
 	st := appsv1.StatefulSetStatus{
 		ObservedGeneration: s.set.Status.ObservedGeneration, Conditions: s.set.Status.Conditions,
@@ -48,8 +49,8 @@ func (s *state) status(acted bool) (appsv1.StatefulSetStatus, time.Duration) {
 	return st, wait
 }
 
-// complete makes the update revision the current one when every pod is at it and ready. With OnDelete no
-// update is under way, so none is ever complete.
+// complete makes the update revision the current one when every pod is at it and ready. With a partition that never
+// happens, so both revisions stay in the status until the partition is lowered. With OnDelete no update is under way.
 func (s *state) complete(st *appsv1.StatefulSetStatus) {
 	n := count(s.set.Spec.Replicas)
 	if s.rolling() && st.UpdatedReplicas == n && st.ReadyReplicas == n && st.Replicas == n {

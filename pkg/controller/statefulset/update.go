@@ -7,8 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// roll returns the pods to delete so that they come back at the update revision: from the highest number down to the
-// partition.
+// roll returns the pods to delete so that they come back at the update revision, from the highest ordinal down to the
+// partition. The plan gets here only when nothing is missing; in an ordered set, only when every pod is healthy. A pod
+// that never becomes ready therefore stops the update, and going back to the old template does not help: somebody has
+// to delete the pod. Kubernetes documents this as forced rollback.
 func (s *state) roll(replicas []*corev1.Pod) []*corev1.Pod {
 	at := s.partition()
 	if at >= len(replicas) {
@@ -20,7 +22,8 @@ func (s *state) roll(replicas []*corev1.Pod) []*corev1.Pod {
 	return s.rollOne(replicas, at)
 }
 
-// rollOne replaces one pod at a time and waits until it is healthy; pods further down do not matter.
+// rollOne replaces one pod and waits until it is healthy before it goes on to the next lower ordinal. Pods further down
+// do not matter to it.
 func (s *state) rollOne(replicas []*corev1.Pod, at int) []*corev1.Pod {
 	for _, p := range slices.Backward(replicas[at:]) {
 		if s.outdated(p) {
@@ -33,8 +36,8 @@ func (s *state) rollOne(replicas []*corev1.Pod, at int) []*corev1.Pod {
 	return nil
 }
 
-// rollMany replaces pods while no more than most of all replicas are unhealthy; replacing one that is so already costs
-// nothing.
+// rollMany replaces pods as long as no more than most of all replicas are unhealthy (KEP-961). Pods below the partition
+// count for that bound, too. Replacing an unhealthy pod costs nothing.
 func (s *state) rollMany(replicas []*corev1.Pod, at, most int) (out []*corev1.Pod) {
 	for _, p := range replicas {
 		if !s.healthy(p) {
