@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"bonsai/cmd/internal/profiling"
 	"bonsai/pkg/apiserver/admission/defaulttolerationseconds"
 	"bonsai/pkg/apiserver/assemble"
+	"bonsai/pkg/apiserver/authn/serviceaccount"
 	"bonsai/pkg/apiserver/egress"
 	"bonsai/pkg/apiserver/rest"
 	"bonsai/pkg/featuregates"
@@ -40,6 +42,7 @@ type options struct {
 
 	// Serving
 	bindAddress, advertiseAddress string
+	externalHostname              string
 	securePort                    int
 	tlsCert, tlsKey, certDir      string
 	maxReading, maxMutating       int
@@ -191,7 +194,19 @@ func (o *options) complete() error {
 		return fmt.Errorf("read the hostname: %w", err)
 	}
 	o.aggregation.Hostname = o.parts.Hostname
+	if keys := &o.parts.Authentication.JWKSURI; *keys == "" && o.externalHostname != "" {
+		*keys = "https://" + o.externalAddress() + serviceaccount.JWKSPath
+	}
 	return o.localNetworks()
+}
+
+// externalAddress is the host and port at which others reach the server by --external-hostname: with the secure port,
+// unless the flag names another.
+func (o *options) externalAddress() string {
+	if _, _, err := net.SplitHostPort(o.externalHostname); err == nil {
+		return o.externalHostname
+	}
+	return net.JoinHostPort(o.externalHostname, strconv.Itoa(o.securePort))
 }
 
 // localNetworksVariable lists files of network namespaces, with colons between them, whose addresses are this

@@ -55,3 +55,34 @@ func TestLocalNetworks(t *testing.T) {
 		t.Errorf("a namespace that is not there: %v", err)
 	}
 }
+
+// TestExternalHostname: the OpenID configuration names the keys at the external host, with the secure port where the
+// flag names none, unless --service-account-jwks-uri names them.
+func TestExternalHostname(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, ""}, // at the address of --advertise-address
+		{[]string{"--external-hostname=api.example.org"}, "https://api.example.org:6443/openid/v1/jwks"},
+		{[]string{"--external-hostname=api.example.org", "--secure-port=7443"},
+			"https://api.example.org:7443/openid/v1/jwks"},
+		{[]string{"--external-hostname=api.example.org:443"}, "https://api.example.org:443/openid/v1/jwks"},
+		{[]string{"--external-hostname=fd00::1"}, "https://[fd00::1]:6443/openid/v1/jwks"},
+		{[]string{"--external-hostname=api.example.org", "--service-account-jwks-uri=https://keys.example.org/jwks"},
+			"https://keys.example.org/jwks"},
+	} {
+		o, fs := defaults(), pflag.NewFlagSet("", pflag.ContinueOnError)
+		o.addFlags(fs)
+		if err := fs.Parse(c.args); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.complete(); err != nil {
+			t.Fatal(err)
+		}
+		if got := o.parts.Authentication.JWKSURI; got != c.want {
+			t.Errorf("%q: the keys are at %q, want %q", c.args, got, c.want)
+		}
+	}
+}

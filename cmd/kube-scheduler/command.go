@@ -44,7 +44,7 @@ func newCommand() *cobra.Command {
 	return cmd
 }
 
-// warnIdle names the fields that have no effect and that the file of --config sets to something else than their
+// warnIdle logs the names of the fields without effect that the file of --config sets to something else than their
 // default.
 func warnIdle(cfg *configv1.KubeSchedulerConfiguration, log *slog.Logger) {
 	if names := config.Idle(cfg); len(names) > 0 {

@@ -60,8 +60,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 func accepted() daemon.AcceptedFlags {
 	return daemon.AcceptedFlags{
 		{Why: "requests are protobuf", Strings: []string{"kube-api-content-type"}},
-		{Why: "the socket has the default options", Bools: []string{"permit-address-sharing"}},
-		{Why: "no client certificate is trusted before the lookup succeeds",
+		{Why: "every listening socket has SO_REUSEADDR, as Go sets it", Bools: []string{"permit-address-sharing"}},
+		{Why: "a failed lookup is repeated; no client certificate is trusted before one succeeds",
 			Bools: []string{"authentication-tolerate-lookup-failure"}},
 		{Why: "no other version is emulated", Bools: []string{"emulation-forward-compatible"}},
 		daemon.AcceptedLogging(), daemon.AcceptedMetrics(), daemon.AcceptedVersions(),
