@@ -38,6 +38,8 @@ type Config struct {
 }
 
 // Controller reconciles nodes.
+//
+// waits, holds and departed have locks of their own; handlers of events and workers use them.
 type Controller struct {
 	controller.Deps
 	cfg         Config
@@ -166,6 +168,10 @@ func concerns(old, n *corev1.Node) bool {
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
 // Reconcile looks at one node's pods and attachments, and takes one step for each volume.
+//
+// A worker of the loop calls it, for one node at a time. Every round judges the node as a whole and takes the steps
+// that are possible now. Order matters twice: a volume leaves the node's status before it is detached, and a hold
+// stands before its attachment is created. The cost is one pass over all VolumeAttachments.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	s := state{name: key.Name, now: c.Now(), force: !c.cfg.KeepOnTimeout, waits: &c.waits}
 	s.node, _ = c.nodes.Get(key)
@@ -228,6 +234,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 }
 
 // judge decides about a node, and notes what is about to be attached before another node is judged.
+//
+// The lock makes the choice and the hold one step: two nodes that want one volume are judged one after the other.
 func (c *Controller) judge(s *state, all []*storagev1.VolumeAttachment) plan {
 	c.holds.mu.Lock()
 	defer c.holds.mu.Unlock()
@@ -241,6 +249,9 @@ func (c *Controller) judge(s *state, all []*storagev1.VolumeAttachment) plan {
 
 // checkHolds asks the server about holds that keep volumes from the node: an attachment that it does not have ends the
 // hold. It returns when to look again, 0 if there is nothing to wait for.
+//
+// Only holds whose request has ended are asked about; until then the server may still carry it out. The worker asks
+// without the lock, and missed compares the hold, because it may have changed meanwhile.
 func (c *Controller) checkHolds(ctx context.Context, s *state) (time.Duration, error) {
 	var again time.Duration
 	var errs []error
@@ -308,6 +319,8 @@ func (c *Controller) wanted(node string, all []*storagev1.VolumeAttachment) []us
 
 // volumeOf is the persistent volume behind a pod's volume, nil if there is none, if it is not bound, or if nothing
 // attaches it.
+//
+// A driver without a CSIDriver object is attached: attachRequired defaults to true.
 func (c *Controller) volumeOf(p *corev1.Pod, vol *corev1.Volume) *corev1.PersistentVolume {
 	name := controller.ClaimOf(p, vol)
 	if name == "" {
@@ -345,6 +358,9 @@ func (c *Controller) holders(v *corev1.PersistentVolume, nodes []string) []strin
 }
 
 // elsewhere are the other nodes that a volume is attached to, or about to be, if it may be at one at a time.
+//
+// The access modes decide, as in Kubernetes: a volume that allows several nodes is never held back. Attachments count
+// until their object is gone, not until detaching begins.
 func elsewhere(v *corev1.PersistentVolume, node, about string, all []*storagev1.VolumeAttachment) []string {
 	shared := slices.ContainsFunc(v.Spec.AccessModes, func(m corev1.PersistentVolumeAccessMode) bool {
 		return m == corev1.ReadOnlyMany || m == corev1.ReadWriteMany

@@ -42,6 +42,8 @@ func (u *use) multiAttach() string {
 }
 
 // state is what is known of a node; node is nil if it is gone.
+//
+// It is made for one round; decide asks nothing else, and writes only to waits.
 type state struct {
 	name        string
 	node        *corev1.Node
@@ -97,6 +99,9 @@ type event struct {
 }
 
 // decide compares what pods want with what is attached.
+//
+// For each wanted volume: attached or being attached, so report it or wait; elsewhere, so tell the pods; else attach.
+// Then for each attachment that no pod wants: release. A node that attaches for itself is left alone altogether.
 func decide(s state) plan {
 	var p plan
 	if s.node != nil && !managed(s.node) { // its kubelet attaches
@@ -132,6 +137,7 @@ func decide(s state) plan {
 		}
 	}
 	for _, a := range s.attachments {
+		// Its deletion is under way; the driver's attacher finishes it.
 		if wanted[a.Name] || a.DeletionTimestamp != nil {
 			continue
 		}
@@ -169,6 +175,11 @@ func (s *state) tell(u use, a *storagev1.VolumeAttachment) []event {
 
 // release lets go of an attachment that no pod wants, once the node says that the volume is not in use. A node that
 // cannot say so is waited for, but not for ever.
+//
+// In order: the out-of-service taint ends every wait, because an administrator vouches for the node; a volume in use
+// waits for its node, and for patience if the node is silent and forcing is allowed; one that the status still reports
+// leaves the status first; else it is detached. Detaching under a running container can corrupt a file system, hence
+// the caution.
 func (s *state) release(a *storagev1.VolumeAttachment, p *plan, keep *[]corev1.AttachedVolume) {
 	handle, known := s.handle(a)
 	if known && a.Name != attachmentName(handle, a.Spec.Attacher, s.name) {
@@ -211,6 +222,8 @@ func (s *state) outOfService() bool {
 
 // inUse reports whether the node's kubelet said last that the volume is in use. A kubelet may outlive its Node object:
 // of one that is gone, every volume counts as in use unless it said otherwise.
+//
+// The default is the safe one: a volume that wrongly counts as in use is detached late, the other mistake loses data.
 func (s *state) inUse(name corev1.UniqueVolumeName, known bool) bool {
 	switch {
 	case s.node != nil:

@@ -19,6 +19,10 @@ type hold struct {
 }
 
 // holds are those of volumes, by name: workers at two nodes must not both take a volume that may be at one.
+//
+// A hold is needed because the cache of attachments lags behind the requests: in that time a second node would find the
+// volume free. It ends when the attachment is seen, when the server refused it, or when the server has no such
+// attachment.
 type holds struct {
 	mu   sync.Mutex
 	of   map[string]hold

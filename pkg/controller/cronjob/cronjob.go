@@ -2,6 +2,9 @@
 // (https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/). What is due (dueAt) and what is done about it
 // (decide) are pure functions of one state. A job's name follows from the time that it is for, so that no time gets
 // two, whatever is lost.
+//
+// Kubernetes' rules that shape it: a job is started at most once for each time; startingDeadlineSeconds bounds how
+// late; missed times do not pile up, only the latest is made up for.
 package cronjob
 
 import (
@@ -60,6 +63,8 @@ func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
 func (c *Controller) wake(cron *batchv1.CronJob) { c.loop.Add(controller.KeyOf(cron)) }
 
+// cronUpdated notes when a schedule changed. The goroutine of the watch calls it before the key is queued, so that the
+// worker sees the note.
 func (c *Controller) cronUpdated(old, cron *batchv1.CronJob) {
 	if old.UID == cron.UID && !sameTimes(old, cron) {
 		c.edits.note(cron.UID, c.Now())
@@ -79,6 +84,8 @@ func (c *Controller) ownerOf(j *batchv1.Job) {
 }
 
 // Reconcile makes the job that is due, and tidies up after those that have ended.
+//
+// A worker of the loop calls it. It comes back by itself when the next time is due; no timer is kept per CronJob.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	cron, ok := c.crons.Get(key)
 	if !ok {
@@ -96,8 +103,9 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	return controller.Result{RequeueAfter: todo.wait}, err
 }
 
-// confirm asks the server for active jobs that the cache does not have, and adds them: it may be older than the cron
-// job's.
+// confirm asks the server for active jobs that the cache of jobs does not have, and adds them: that cache may be older
+// than the one of cron jobs. Taken for missing they would leave the list, and Forbid would start a second one. It costs
+// one request for each such job, at most as many as status.active has.
 func (c *Controller) confirm(ctx context.Context, s *state) error {
 	known := map[types.UID]bool{}
 	for _, j := range s.jobs {
@@ -126,7 +134,8 @@ func (c *Controller) confirm(ctx context.Context, s *state) error {
 	return nil
 }
 
-// carryOut deletes and creates jobs, and stores the status.
+// carryOut deletes and creates jobs, and stores the status. With the policy Replace the old jobs are deleted first; if
+// that fails none is created, or two would run. The status is stored in any case: it tells what is already done.
 func (c *Controller) carryOut(ctx context.Context, s *state, todo *plan) error {
 	var errs []error
 	for _, j := range append(todo.remove, todo.replace...) {
@@ -139,6 +148,7 @@ func (c *Controller) carryOut(ctx context.Context, s *state, todo *plan) error {
 	return errors.Join(err, c.store(ctx, s.cron, &todo.status))
 }
 
+// remove deletes a job and, in the background, its pods. The uid spares a new job of the same name.
 func (c *Controller) remove(ctx context.Context, cron *batchv1.CronJob, j *batchv1.Job) error {
 	background := metav1.DeletePropagationBackground
 	err := c.writeJobs.DeleteWith(ctx, j.Namespace, j.Name,

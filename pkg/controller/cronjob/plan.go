@@ -18,6 +18,8 @@ import (
 const soon = 100 * time.Millisecond
 
 // state is one CronJob with its jobs.
+//
+// It is made for one round by one worker; decide has no other input.
 type state struct {
 	cron *batchv1.CronJob
 	jobs []*batchv1.Job
@@ -61,7 +63,9 @@ func scheduled(j *batchv1.Job) (time.Time, bool) {
 	return at, err == nil
 }
 
-// decide finds the next step.
+// decide finds the next step: first what became of earlier jobs, because the concurrency policy looks at the active
+// ones; then which finished ones are too many; last the job that is due. A CronJob that is being deleted starts nothing
+// more.
 func (s *state) decide() plan {
 	p := plan{status: *s.cron.Status.DeepCopy()}
 	s.follow(&p)
@@ -73,6 +77,9 @@ func (s *state) decide() plan {
 }
 
 // follow brings the list of active jobs up to date.
+//
+// A job that carries the time it is for is one of ours even if the status does not list it: its creation succeeded and
+// the write of the status failed.
 func (s *state) follow(p *plan) {
 	st := &p.status
 	known := map[types.UID]bool{}
@@ -123,6 +130,8 @@ func list(st *batchv1.CronJobStatus, j *batchv1.Job) {
 }
 
 // trim finds the finished jobs that are more than the history is to keep, the oldest first.
+//
+// A nil limit keeps all; the defaults are 3 for successful and 1 for failed jobs. All that exceed go in one round.
 func (s *state) trim(p *plan) {
 	oldest := func(t batchv1.JobConditionType, limit *int32) {
 		if limit == nil {
@@ -150,7 +159,8 @@ func started(j *batchv1.Job) time.Time {
 	return j.CreationTimestamp.Time
 }
 
-// run makes the job that is due, if it may.
+// run plans the job that is due, if it may start. An invalid time zone or schedule, and suspension, ask for no further
+// look: only a change of the object can help, and that is an event.
 func (s *state) run(p *plan) {
 	spec := &s.cron.Spec
 	if spec.TimeZone != nil {
@@ -167,6 +177,7 @@ func (s *state) run(p *plan) {
 		p.say(corev1.EventTypeWarning, "UnparseableSchedule", "unparseable schedule: %q : %s", spec.Schedule, err)
 		return
 	}
+	// With the status of this round: follow may just have found the job of a time.
 	with := *s.cron
 	with.Status = p.status
 	d, err := dueAt(when, earliest(&with, s.edited, s.now), s.now)
@@ -186,7 +197,8 @@ func (s *state) run(p *plan) {
 	}
 }
 
-// start makes the job for a time, as the concurrency policy says.
+// start plans the job for a time, unless it is too late for it, the job exists, or Forbid finds another one active.
+// With Replace the active jobs go.
 func (s *state) start(at time.Time, p *plan) {
 	spec := &s.cron.Spec
 	if d := spec.StartingDeadlineSeconds; d != nil && at.Add(time.Duration(*d)*time.Second).Before(s.now) {

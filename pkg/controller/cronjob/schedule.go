@@ -36,6 +36,9 @@ type due struct {
 var errTooClose = errors.New("time difference between two schedules is less than 1 second")
 
 // dueAt finds what is due of what was to run after earliest.
+//
+// The steps from earliest on are counted up to manyMissed. Beyond that latest leaps, because a CronJob of every minute
+// that was suspended for a year has missed half a million times.
 func dueAt(s cron.Schedule, earliest, now time.Time) (due, error) {
 	first := s.Next(earliest)
 	if first.IsZero() { // no such day in the next years
@@ -66,6 +69,8 @@ func dueAt(s cron.Schedule, earliest, now time.Time) (due, error) {
 
 // latest is the last time up to now, one of them being at. A schedule by the clock is asked for ever longer spans
 // before now, so that years of every minute cost no more than an hour; one by a delay counts from at.
+//
+// The first span that contains a time gives one that is close to now; from there the times are walked one by one.
 func latest(s cron.Schedule, at, now time.Time) time.Time {
 	if every, ok := s.(cron.ConstantDelaySchedule); ok {
 		return at.Add(now.Sub(at) / every.Delay * every.Delay)
@@ -85,7 +90,8 @@ func latest(s cron.Schedule, at, now time.Time) time.Time {
 	}
 }
 
-// earliest is after when runs count as missed. A schedule that was edited has missed nothing before the edit.
+// earliest is the time after which runs count as missed: the latest of the creation, the last run, an edit of the
+// schedule and, with startingDeadlineSeconds, the beginning of that span before now.
 func earliest(c *batchv1.CronJob, edited, now time.Time) time.Time {
 	from := c.CreationTimestamp.Time
 	if c.Status.LastScheduleTime != nil {
@@ -102,7 +108,8 @@ func earliest(c *batchv1.CronJob, edited, now time.Time) time.Time {
 	return from
 }
 
-// nameAt is the name of the job for a time. Whoever makes a job for that time makes this one.
+// nameAt is the name of the job for a time, in minutes, because that is the resolution of a schedule. A second attempt
+// for the same time finds the name taken, which is what makes a start at most once.
 func nameAt(c *batchv1.CronJob, at time.Time) string {
 	return fmt.Sprintf("%s-%d", c.Name, at.Unix()/60)
 }

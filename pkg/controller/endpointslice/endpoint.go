@@ -14,7 +14,8 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// families returns the address types a Service needs slices for.
+// families returns the address types that a Service needs slices for, one slice set each. A Service from before
+// dual-stack has no ipFamilies; its cluster IP decides then, and IPv4 is the default.
 func families(svc *corev1.Service) []discoveryv1.AddressType {
 	var out []discoveryv1.AddressType
 	for _, f := range svc.Spec.IPFamilies {
@@ -33,15 +34,18 @@ func families(svc *corev1.Service) []discoveryv1.AddressType {
 	return []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4}
 }
 
-// portGroup is the endpoints that offer the same ports; only those can share a slice.
+// portGroup is the endpoints that offer the same ports. A slice has one list of ports for all of its endpoints. Pods
+// differ in theirs if a named target port has different numbers in them.
 type portGroup struct {
 	ports     []discoveryv1.EndpointPort
 	endpoints []discoveryv1.Endpoint
 }
 
-// group turns the pods behind a Service into endpoints of one family, by the ports they offer. zone tells a node's
-// zone, and whether there is such a node: pods of a node that is not there are left out, unless pods that are not ready
-// count too.
+// group turns the pods behind a Service into endpoints of one family, by the ports they offer. zone returns a node's
+// zone, and whether the node exists.
+//
+// Left out are: pods that have ended; pods without an address of the family; pods whose node does not exist, unless the
+// Service publishes addresses that are not ready. Such a pod is about to be deleted, and traffic to it would be lost.
 func group(svc *corev1.Service, family discoveryv1.AddressType, pods []*corev1.Pod,
 	zone func(node string) (string, bool)) map[string]*portGroup {
 	groups := map[string]*portGroup{}
@@ -65,6 +69,7 @@ func group(svc *corev1.Service, family discoveryv1.AddressType, pods []*corev1.P
 		groups[key].endpoints = append(groups[key].endpoints, endpointOf(svc, p, addr, at))
 	}
 	for _, g := range groups {
+		// One order in every round: without it equal states would look different, and be written again.
 		slices.SortFunc(g.endpoints, func(a, b discoveryv1.Endpoint) int {
 			return strings.Compare(endpointKey(a), endpointKey(b))
 		})
@@ -83,7 +88,8 @@ func address(p *corev1.Pod, family discoveryv1.AddressType) string {
 	return ""
 }
 
-// endpointOf describes one pod. A terminating pod is never ready, but serves as long as its probe says so.
+// endpointOf describes one pod. A terminating pod is never ready, but serves as long as its probe says so: kube-proxy
+// falls back to such endpoints when no ready one is left (KEP-1672).
 func endpointOf(svc *corev1.Service, p *corev1.Pod, addr, zone string) discoveryv1.Endpoint {
 	serving := controller.PodReady(p)
 	terminating := p.DeletionTimestamp != nil
@@ -106,6 +112,9 @@ func endpointOf(svc *corev1.Service, p *corev1.Pod, addr, zone string) discovery
 }
 
 // endpointKey identifies an endpoint: the pod behind it.
+//
+// The uid tells a pod from its successor of the same name (a StatefulSet's), the address a pod that was restarted with
+// another one.
 func endpointKey(e discoveryv1.Endpoint) string {
 	if e.TargetRef == nil {
 		return e.Addresses[0]
@@ -113,8 +122,9 @@ func endpointKey(e discoveryv1.Endpoint) string {
 	return e.TargetRef.Name + "/" + string(e.TargetRef.UID) + "/" + e.Addresses[0]
 }
 
-// hint says where traffic should come from, if the Service asks for its distribution: the endpoint's own zone, or node.
-// What a Service in topology mode Auto gets instead is topology's.
+// hint says where traffic should come from, if the Service asks for a distribution (KEP-4444, KEP-3015): the endpoint's
+// own zone, or also its node. Only ready endpoints get one. A Service in topology mode Auto gets its hints from
+// topology instead.
 func hint(svc *corev1.Service, endpoints []discoveryv1.Endpoint) {
 	if svc.Spec.TrafficDistribution == nil || modeAuto(svc) {
 		return
@@ -162,6 +172,8 @@ func portsOf(svc *corev1.Service, p *corev1.Pod) []discoveryv1.EndpointPort {
 	return out
 }
 
+// targetPort resolves the target port of a Service's port on a pod. 0 means the Service's own port. Names are looked up
+// in the containers and sidecars, which are the ones that run as long as the pod.
 func targetPort(sp *corev1.ServicePort, p *corev1.Pod) (int32, bool) {
 	if sp.TargetPort.Type == intstr.Int {
 		if sp.TargetPort.IntVal == 0 {

@@ -1,6 +1,10 @@
 // Package endpointslice writes EndpointSlices: the addresses and ports of the pods behind each Service, and whether
 // they are ready. It remembers its own writes (backends.Written), and waits until the cache shows them: judged by an
 // older cache, it would create a slice twice.
+//
+// A change of a pod, Service, node or slice wakes the Services that it concerns. A round compares what the pods ask for
+// with the slices in the cache and writes the difference; it is repeated by the events of its own writes, and then
+// finds nothing to do. The format is KEP-752.
 package endpointslice
 
 import (
@@ -115,8 +119,10 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	return controller.Result{}, err
 }
 
-// reconcile makes the slices of one Service match its pods, unless the cache is too stale to say what there is.
+// reconcile makes the slices of one Service match its pods. If the cache does not show its own last writes yet it does
+// nothing and returns true: the event that is missing brings the Service back.
 func (c *Controller) reconcile(ctx context.Context, key controller.Key) (stale bool, err error) {
+	// Read before the slices: they may be newer than this version, never older.
 	seen := c.slices.Seen()
 	have := slices.DeleteFunc(c.ofService.Of(key), func(s *discoveryv1.EndpointSlice) bool {
 		return s.Labels[discoveryv1.LabelManagedBy] != managedBy
@@ -135,6 +141,7 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (stale b
 		c.metrics.Set(key, backends.Size{})
 		return false, nil
 	}
+	// After the cases above, which need no slices and must not wait.
 	if !caughtUp {
 		return true, nil
 	}
@@ -200,8 +207,11 @@ func unwantedFamilies(svc *corev1.Service, all []*discoveryv1.EndpointSlice) []*
 	return out
 }
 
-// apply writes the changes and remembers them.
+// apply writes the changes and remembers them. Creations come first and removals last: an endpoint that moves to
+// another slice is in two of them for a moment, which consumers have to expect, and never in none. It stops at the
+// first error; the next round plans again from what is stored.
 func (c *Controller) apply(ctx context.Context, key controller.Key, svc *corev1.Service, p changes) error {
+	// The server would refuse them, once for each event of a pod that ends.
 	if controller.Ending(c.namespaces, key.Namespace) {
 		p.create = nil
 	}
@@ -234,6 +244,7 @@ func (c *Controller) apply(ctx context.Context, key controller.Key, svc *corev1.
 	return nil
 }
 
+// A conflict is no event: another writer was faster, and the next round sees its result.
 func (c *Controller) failed(svc *corev1.Service, err error) error {
 	if !apierrors.IsConflict(err) {
 		c.Events.Eventf(svc, corev1.EventTypeWarning, "FailedToUpdateEndpointSlices",

@@ -14,9 +14,12 @@ import (
 // right.
 type changes struct{ create, update, remove, same []*discoveryv1.EndpointSlice }
 
-// plan packs the wanted endpoints into slices of at most most, with as few writes as it can: endpoints stay in the
-// slice they are in, new ones fill the slices that are written anyway, then others with room, then new slices. A
-// Service without any endpoint keeps one empty slice.
+// plan packs the wanted endpoints into slices of at most most, with as few writes as it can, because every write goes
+// to every node's kube-proxy. Endpoints stay in the slice they are in. New ones fill first the slices that are written
+// anyway, then others with room, then new slices. Slices are not merged for their own sake: half-empty ones stay until
+// they are written anyway, or empty.
+//
+// A Service without any endpoint keeps one empty slice, as in Kubernetes.
 func plan(svc *corev1.Service, family discoveryv1.AddressType, wanted map[string]*portGroup,
 	have []*discoveryv1.EndpointSlice, most int) changes {
 	if len(wanted) == 0 {
@@ -39,7 +42,8 @@ func plan(svc *corev1.Service, family discoveryv1.AddressType, wanted map[string
 	return out
 }
 
-// reuse turns pairs of a removal and a creation into one update.
+// reuse turns pairs of a removal and a creation into one update: one write instead of two, and no moment without
+// endpoints.
 func reuse(c *changes) {
 	for len(c.remove) > 0 && len(c.create) > 0 {
 		old, fresh := c.remove[0].DeepCopy(), c.create[0]
@@ -57,6 +61,8 @@ type packed struct {
 	changed bool
 }
 
+// packGroup plans the slices of one set of ports, in three passes: what stays where it is (keep), what fills the gaps
+// (pour), and new slices for the rest.
 func packGroup(svc *corev1.Service, family discoveryv1.AddressType, g *portGroup, have []*discoveryv1.EndpointSlice,
 	most int, out *changes) {
 	open := map[string]discoveryv1.Endpoint{}
@@ -77,6 +83,7 @@ func packGroup(svc *corev1.Service, family discoveryv1.AddressType, g *portGroup
 		}
 	}
 	rest = pour(fill, rest, most, true)
+	// A whole slice of new endpoints is cheaper as one new slice than spread over others, which would all be written.
 	if len(rest) < most {
 		rest = pour(fill, rest, most, false)
 	}

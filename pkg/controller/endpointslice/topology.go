@@ -15,6 +15,9 @@ import (
 // topology hints at zones for Services in topology mode Auto: the endpoints are shared out by the CPUs that the nodes
 // of each zone have, or not at all where that would overload some of them
 // (https://kubernetes.io/docs/concepts/services-networking/topology-aware-routing/).
+//
+// The workers share it, because the shares of zones depend on all Services in mode Auto. mu is held while the hints of
+// one Service are computed; nothing waits under it.
 type topology struct {
 	mu    sync.Mutex
 	zones *topologycache.TopologyCache
@@ -50,7 +53,7 @@ func nodeChanged(old, n *corev1.Node) bool {
 		controlPlane(old) != controlPlane(n) || !old.Status.Allocatable.Cpu().Equal(*n.Status.Allocatable.Cpu())
 }
 
-// invalidate says that nodes changed.
+// invalidate says that nodes changed. Handlers of the nodes' events call it.
 func (t *topology) invalidate() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,6 +91,8 @@ func (t *topology) refresh(nodes func() []*corev1.Node) {
 
 // hint adds hints to what is to be written of a Service's slices of one family, and to be written what needs other
 // hints only. The events say what changed, or why there are none.
+//
+// It runs after all slices of the family are packed, because the shares are of all endpoints together.
 func (t *topology) hint(key controller.Key, family discoveryv1.AddressType, p *changes,
 	nodes func() []*corev1.Node) []*topologycache.EventBuilder {
 	t.mu.Lock()

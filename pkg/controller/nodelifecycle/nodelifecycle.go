@@ -1,6 +1,10 @@
 // Package nodelifecycle watches the nodes' heartbeats. A node whose Lease and status fall silent is marked Unknown;
 // nodes get the taints that say what is wrong with them, and the pods of nodes that are not ready lose their readiness.
 // The taint that drives the pods away comes no faster than the zones' health allows (zones).
+//
+// Three loops share the work: one reconciles each node by itself, one marks pods that come to a node that is not ready,
+// and one surveys the zones. The first decides what a node's state is, the last how fast nodes are given up. A taint
+// with NoExecute is only written here; the pods are deleted by the controller tainteviction.
 package nodelifecycle
 
 import (
@@ -36,6 +40,9 @@ type Config struct {
 }
 
 // Controller reconciles nodes, each by itself, and looks at the zones that they make up.
+//
+// mu guards beats, deaf, owed and zones: handlers of events, the workers of all loops and the metrics use them. It is
+// never held during a request.
 type Controller struct {
 	controller.Deps
 	cfg    Config
@@ -61,6 +68,8 @@ type Controller struct {
 }
 
 // beat is the last sign of life of a node: what it looked like, and when we saw that, by our own clock.
+//
+// Times are compared for change only, because the clocks of nodes may differ from ours.
 type beat struct {
 	lease, status metav1.Time
 	at            time.Time
@@ -121,6 +130,8 @@ func (c *Controller) Run(ctx context.Context) error {
 
 // survey looks at all zones, and wakes the nodes for which that changes something. It comes back when the next node may
 // be given up, which may be sooner than the period.
+//
+// Its loop has a single key and one worker, so surveys never overlap.
 func (c *Controller) survey(context.Context, struct{}) (controller.Result, error) {
 	now := c.Now()
 	c.mu.Lock()
@@ -145,6 +156,8 @@ func (c *Controller) survey(context.Context, struct{}) (controller.Result, error
 }
 
 // mayEvict reports whether a node that is not ready may have the taint that drives its pods away.
+//
+// A node that has the taint already keeps it, also after a restart of this controller, which knows no zones at first.
 func (c *Controller) mayEvict(n *corev1.Node) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -203,13 +216,15 @@ func (c *Controller) lastSeen(n *corev1.Node, now time.Time) time.Time {
 		b.status, b.at = status, now
 		c.beats[n.Name] = b
 	}
+	// Silence before that is our fault: the node's time begins when we could hear again.
 	if c.deaf.After(b.at) {
 		return c.deaf
 	}
 	return b.at
 }
 
-// grace is how long the node may be silent.
+// grace is how long the node may be silent. A node without a Ready condition has never posted a status: its kubelet may
+// still be starting.
 func (c *Controller) grace(n *corev1.Node) time.Duration {
 	if controller.NodeCondition(n, corev1.NodeReady) == nil {
 		return c.cfg.Startup
@@ -218,7 +233,9 @@ func (c *Controller) grace(n *corev1.Node) time.Duration {
 }
 
 // Reconcile brings a node's conditions and taints in line with its heartbeats, and comes back when the next one is
-// overdue.
+// overdue. Each step relies on the one before: the taints follow from the conditions, and pods are marked only when the
+// node's own conditions are stored. Each write is of what the step before it returned, so that its resourceVersion is
+// current.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	cached, ok := c.nodes.Get(key)
 	if !ok {
@@ -233,6 +250,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	seen, grace := c.lastSeen(cached, now), c.grace(cached)
 	silentFor := now.Sub(seen)
 	n := cached.DeepCopy()
+	// The last check before a node is given up, and the only one that costs a request.
 	if silentFor > grace && markUnknown(n, now) {
 		if alive, err := c.aliveAfterAll(ctx, n.Name, seen); alive || err != nil {
 			return controller.Result{RequeueAfter: grace}, err
@@ -265,6 +283,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		// The kubelet's next status brings the node back.
 		return controller.Result{}, nil
 	}
+	// A little late on purpose: at the exact moment the silence would still be within the grace period.
 	return controller.Result{RequeueAfter: grace - silentFor + 50*time.Millisecond}, nil
 }
 

@@ -15,6 +15,9 @@ import (
 // settle marks the pods of a node unready if we marked the node Unknown, once: a kubelet that is heard again reports
 // its pods itself, and one that reports its own node as not ready never stopped. Marking them a second time would
 // fight with it.
+//
+// owed is in memory. After a restart podPlaced does the same for every pod, because the cache reports all of them as
+// added.
 func (c *Controller) settle(ctx context.Context, n *corev1.Node) error {
 	if !c.isOwed(n.Name) {
 		return nil
@@ -47,6 +50,8 @@ func (c *Controller) podPlaced(ctx context.Context, key controller.Key) (control
 }
 
 // markUnready sets the Ready condition of a pod to False if it is True.
+//
+// The write carries the resourceVersion: a status that the kubelet wrote since is a conflict, and wins.
 func (c *Controller) markUnready(ctx context.Context, p *corev1.Pod) error {
 	if !controller.PodReady(p) {
 		return nil

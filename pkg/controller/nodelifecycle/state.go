@@ -11,6 +11,9 @@ import (
 )
 
 // markUnknown sets the conditions that the kubelet reports to Unknown and reports whether that changed anything.
+//
+// PIDPressure and the others go with Ready, because pods must not be placed by a state that nobody confirms.
+// NetworkUnavailable does not: it is reported by the network, not by the kubelet.
 func markUnknown(n *corev1.Node, now time.Time) (changed bool) {
 	for _, t := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure,
 		corev1.NodePIDPressure} {
@@ -34,7 +37,8 @@ func markUnknown(n *corev1.Node, now time.Time) (changed bool) {
 	return changed
 }
 
-// managed reports whether a taint is one that follows from the node's state.
+// managed reports whether a taint follows from the node's state. Only these are added and removed here; a user's taint
+// with another effect on the same key stays.
 func managed(t corev1.Taint) bool {
 	switch t.Key {
 	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable:
@@ -48,6 +52,8 @@ func managed(t corev1.Taint) bool {
 
 // taintsFor returns the taints the node should have: those that follow from its state, which keep the time they were
 // added, and all others as they are. evict allows those that drive pods away.
+//
+// The time that a taint was added must not change: tolerationSeconds count from it.
 func taintsFor(n *corev1.Node, evict bool, now time.Time) []corev1.Taint {
 	wanted := wantedTaints(n)
 	if !evict {
@@ -76,6 +82,9 @@ func take(wanted *[]corev1.Taint, t corev1.Taint) bool {
 	return true
 }
 
+// wantedTaints returns the taints that a node's conditions and spec.unschedulable call for
+// (https://kubernetes.io/docs/reference/labels-annotations-taints/). Not ready and unreachable exclude each other: they
+// are two values of one condition.
 func wantedTaints(n *corev1.Node) (out []corev1.Taint) {
 	add := func(key string, effects ...corev1.TaintEffect) {
 		for _, e := range effects {

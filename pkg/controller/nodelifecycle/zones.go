@@ -26,7 +26,10 @@ type Evictions struct {
 	LargeZone                int
 }
 
-// perSecond is how many nodes are given up in a zone.
+// perSecond is how many nodes per second are given up in a zone with so many ready and failed nodes. Few failures are
+// ordinary and go at Rate. Many at once look like a fault of the network or of the control plane: then a large zone
+// goes slowly and a small one waits, because its pods would not fit elsewhere. With no ready node at all the zone goes
+// at Rate again, if other zones work; survey stops everything if none does.
 func (e Evictions) perSecond(ready, failed int) float32 {
 	switch {
 	case ready == 0:
@@ -52,6 +55,8 @@ type zone struct {
 // zones decide when a node that is not ready may get the taint that drives its pods away. While no zone has a ready
 // node no one may, and all are taken back: then it is more likely that this controller's view is wrong than that all
 // nodes are gone. The caller sees to it that only one survey runs at a time.
+//
+// Controller.mu guards it, except for its own sequence of surveys.
 type zones struct {
 	Evictions
 	known map[string]*zone
@@ -66,6 +71,9 @@ func newZones(e Evictions) *zones {
 
 // survey looks at all nodes again. It returns the nodes that it gave up, or took back, and whether the time of no ready
 // node at all is over.
+//
+// Each failed node that is not given yet needs a token of its zone; the tokens come at the zone's rate, one at most in
+// store. The nodes that failed first are served first.
 func (z *zones) survey(nodes []*corev1.Node, now time.Time) (changed []string, recovered bool) {
 	z.count(nodes, now)
 	was := z.down
@@ -84,6 +92,7 @@ func (z *zones) survey(nodes []*corev1.Node, now time.Time) (changed []string, r
 			case z.down:
 				changed = append(changed, n.Name)
 			case z.given[n.Name]:
+			// Given up in an earlier life of this controller: no token.
 			case evicting(n):
 				z.given[n.Name] = true
 			case per > 0 && at.limit.AllowN(now, 1):
@@ -97,6 +106,7 @@ func (z *zones) survey(nodes []*corev1.Node, now time.Time) (changed []string, r
 			delete(z.given, name)
 		}
 	}
+	// They were taken back when it began; there is nothing new to tell.
 	if was && z.down {
 		changed = nil
 	}
@@ -164,6 +174,7 @@ func (z *zones) count(nodes []*corev1.Node, now time.Time) {
 	}
 }
 
+// zoneOf is the key of a node's zone. Nodes without the labels share the zone "/".
 func zoneOf(n *corev1.Node) string {
 	return n.Labels[corev1.LabelTopologyRegion] + "/" + n.Labels[corev1.LabelTopologyZone]
 }

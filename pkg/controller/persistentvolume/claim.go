@@ -14,6 +14,8 @@ import (
 )
 
 // claimView is what is known when a claim is looked at.
+//
+// stepClaim is a pure function of it, so every case can be tested without a server.
 type claimView struct {
 	claim *corev1.PersistentVolumeClaim
 	// volume is the one that the claim names, nil if there is none of that name.
@@ -32,7 +34,9 @@ type claimView struct {
 	provisions bool
 }
 
-// stepClaim is what to do next about a claim.
+// stepClaim is what to do next about a claim, by how far its binding has come: bind-completed marks a claim that once
+// had its volume; spec.volumeName alone is a wish of a user or a binding that was cut off; without both the claim is
+// open.
 func stepClaim(s claimView) step {
 	if _, bound := s.claim.Annotations[volumebinding.BindCompleted]; bound {
 		return s.bound()
@@ -47,7 +51,8 @@ func (s *claimView) tell(kind, reason, format string, args ...any) event {
 	return event{s.claim, kind, reason, fmt.Sprintf(format, args...)}
 }
 
-// bound is for a claim that had its volume: it keeps it, or is lost for good.
+// bound is for a claim that had its volume: it keeps it, or is lost for good. A lost claim never gets another volume:
+// an empty one in the place of the data would look like a success.
 func (s *claimView) bound() step {
 	lost := func(reason, text string) step {
 		next, _ := claimPhase(s.claim, corev1.ClaimLost, s.tell(corev1.EventTypeWarning, reason, "%s", text))
@@ -60,12 +65,16 @@ func (s *claimView) bound() step {
 		return lost("ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!")
 	case v.Spec.ClaimRef != nil && !volumebinding.Meant(v, s.claim):
 		return lost("ClaimMisbound", "Two claims are bound to the same volume, this one is bound incorrectly")
+	// Everything is written again that a crash or a user's hand may have left undone; bind returns no write if nothing
+	// is.
 	default:
 		return bind(v, s.claim)
 	}
 }
 
 // named is for a claim that names a volume that it does not have yet.
+//
+// The volume must offer what the claim asks for, also when a user chose it; only the claim's selector is not looked at.
 func (s *claimView) named() step {
 	v := s.volume
 	switch {
@@ -86,6 +95,9 @@ func (s *claimView) named() step {
 }
 
 // open is for a claim that takes what there is. One that is being deleted is given nothing any more.
+//
+// The order is: a volume that fits; the default class for a claim that names none, which may let it be provisioned;
+// waiting for a pod, if the class binds with the first consumer; the class's provisioner.
 func (s *claimView) open() step {
 	c := s.claim
 	if c.DeletionTimestamp != nil {
@@ -129,6 +141,9 @@ func classless(c *corev1.PersistentVolumeClaim) bool {
 
 // choose returns a volume that names the claim, else the best of those that it may have, else nil. Where the binding is
 // delayed, the scheduler chooses, and the volume names the claim then.
+//
+// The best has the fewest access modes and then the least capacity, so that what offers more is left for claims that
+// need it (volumebinding.Better).
 func (s *claimView) choose(delayed bool) *corev1.PersistentVolume {
 	var best *corev1.PersistentVolume
 	for _, v := range s.candidates {
@@ -144,6 +159,8 @@ func (s *claimView) choose(delayed bool) *corev1.PersistentVolume {
 
 // provision asks the class's provisioner, which is a program of its own, for a volume: it reads the annotation, and
 // makes a volume that names the claim.
+//
+// Both annotations are written, the present one and its beta predecessor, because provisioners of either age read them.
 func (s *claimView) provision() step {
 	failed := func(format string, args ...any) step {
 		return s.pending(s.tell(corev1.EventTypeWarning, "ProvisioningFailed", format, args...))
@@ -175,6 +192,8 @@ func (s *claimView) provision() step {
 func inTree(provisioner string) bool { return strings.HasPrefix(provisioner, "kubernetes.io/") }
 
 // pending is the step of a claim that waits: its phase, and events that say why.
+//
+// The phase comes first, in a step of its own; the events follow in the next, and again in every period.
 func (s *claimView) pending(why ...event) step {
 	if next, changed := claimPhase(s.claim, corev1.ClaimPending); changed {
 		return next

@@ -4,6 +4,10 @@
 // A binding is four writes to two objects, and the controller may be killed between any two of them. So it plans no
 // sequence: it looks at the objects, makes the one write that comes next (step.go), and looks again. The volume's
 // claimRef decides. If two controllers choose the same volume, its resourceVersion lets only one of them write.
+//
+// Two loops, of claims and of volumes, share the state and wake each other. The claim's side drives a binding; the
+// volume's side says what the volume is, and what becomes of it when the claim is gone. The rules are those of
+// https://kubernetes.io/docs/concepts/storage/persistent-volumes/.
 package persistentvolume
 
 import (
@@ -38,6 +42,8 @@ type Config struct {
 }
 
 // Controller reconciles claims and volumes.
+//
+// choosing is held for no request: the choice is made from caches, and the write follows after it is released.
 type Controller struct {
 	controller.Deps
 	cfg     Config
@@ -108,6 +114,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
+// claimChanged wakes the claim, and the volumes that name it: what they are depends on it.
 func (c *Controller) claimChanged(claim *corev1.PersistentVolumeClaim) {
 	key := controller.KeyOf(claim)
 	c.claims.seen(key)
@@ -118,6 +125,8 @@ func (c *Controller) claimChanged(claim *corev1.PersistentVolumeClaim) {
 }
 
 // volumeChanged wakes the claim that the volume names, the claims that name the volume, and those that may get it.
+//
+// A free volume wakes every claim that it could serve. All but one of them will look in vain, which costs no request.
 func (c *Controller) volumeChanged(v *corev1.PersistentVolume) {
 	c.volumes.seen(controller.KeyOf(v))
 	c.volumeLoop.Add(controller.KeyOf(v))
@@ -182,6 +191,9 @@ func (c *Controller) reconcileVolume(ctx context.Context, key controller.Key) (c
 const mostSteps = 10
 
 // reconcile takes steps until there is none; judge gives the next one, false if the object is gone.
+//
+// It goes on without waiting for the watch: written has what the last step wrote. An error ends it, and the loop judges
+// everything again later, with what is stored by then.
 func (c *Controller) reconcile(ctx context.Context, judge func() (step, bool, error)) (controller.Result, error) {
 	for range mostSteps {
 		next, there, err := judge()
@@ -203,6 +215,7 @@ func (c *Controller) reconcile(ctx context.Context, judge func() (step, bool, er
 			return controller.Result{}, nil
 		}
 	}
+	// More steps than a binding has: two writers may be undoing each other's work.
 	return controller.Result{Backoff: true}, nil
 }
 
@@ -233,6 +246,9 @@ func (c *Controller) stepOfClaim(ctx context.Context, claim *corev1.PersistentVo
 
 // candidates are the volumes that name the claim or that it may have, as last written. Those are left out that another
 // worker is about to give to another claim, and those that another claim had.
+//
+// The caller holds choosing. Volumes that were just written are added (pending), because the indices do not have them
+// yet; get returns each in its newest state, so that one which is no longer free is refused by Claimable.
 func (c *Controller) candidates(claim *corev1.PersistentVolumeClaim, class string) []*corev1.PersistentVolume {
 	var out []*corev1.PersistentVolume
 	for _, cached := range slices.Concat(c.indices.volumesNaming(controller.KeyOf(claim)),

@@ -21,6 +21,8 @@ type step struct {
 }
 
 // change is one object as it is to be, the volume or the claim; of it the status alone or the rest alone.
+//
+// Update ignores a status, and UpdateStatus the rest, so one write can never do both.
 type change struct {
 	volume *corev1.PersistentVolume
 	claim  *corev1.PersistentVolumeClaim
@@ -70,6 +72,9 @@ func claimStatus(c *corev1.PersistentVolumeClaim, want *corev1.PersistentVolumeC
 // bind is the next write of those that bind a claim to a volume, in the order in which no crash between them loses the
 // binding: the volume names the claim, and from then on no other claim gets it; the volume is Bound; the claim names
 // the volume; the claim is Bound.
+//
+// The volume goes first because it is the scarce one: its resourceVersion decides between two claims. A claim that
+// named the volume first could lose it to another, and would have to be undone.
 func bind(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) step {
 	if v, changed := volumebinding.Bind(v, c); changed {
 		return writeVolume(v)

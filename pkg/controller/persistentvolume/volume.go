@@ -20,7 +20,9 @@ func settled(v *corev1.PersistentVolume) bool {
 	return v.Status.Phase == corev1.VolumeReleased || v.Status.Phase == corev1.VolumeFailed
 }
 
-// stepVolume is what to do next about a volume.
+// stepVolume is what to do next about a volume, by its claimRef: without a uid it is free, or reserved by a user; with
+// the uid of a claim that is gone it is released; with a claim that has no volume yet, the claim's loop goes on; with a
+// claim that has this one it is bound; with a claim that has another one it is superfluous.
 func stepVolume(s volumeView) step {
 	v, c := s.volume, s.claim
 	switch r := v.Spec.ClaimRef; {
@@ -48,6 +50,8 @@ func stepVolume(s volumeView) step {
 }
 
 // superfluous is for a volume whose claim has another one. Made for that claim alone, it goes; else it is free again.
+//
+// It happens when a provisioner made a volume while the claim was bound to another one.
 func (s volumeView) superfluous() step {
 	v := s.volume
 	if _, provisioned := v.Annotations[volumebinding.ProvisionedBy]; provisioned &&
@@ -62,6 +66,9 @@ func (s volumeView) superfluous() step {
 }
 
 // released is for a volume whose claim is gone. Who provisioned it deletes it, seeing the phase.
+//
+// Released comes before the policy is looked at, in a write of its own: what deletes data acts on that phase only.
+// Recycle is deprecated and not built, so such a volume becomes Failed and keeps its data.
 func (s volumeView) released() step {
 	v := s.volume
 	if !settled(v) {

@@ -12,6 +12,9 @@ import (
 
 // written is a cache together with what was written and has not come back by the watch: what was done is seen at once,
 // and not done again. It is no source of truth: who starts with an empty one does the same, only later.
+//
+// The workers of both loops share it. An entry goes when the cache has caught up: on the object's event (seen), or when
+// it is next read.
 type written[T apiclient.Object] struct {
 	cache *controller.Informer[T]
 

@@ -10,6 +10,8 @@ import (
 )
 
 // plan is what is to be done about an autoscaler.
+//
+// decide fills it without a request; observe carries it out and reports the result in the same plan.
 type plan struct {
 	// status is what becomes of the autoscaler's status, if the scaling succeeds.
 	status autoscalingv2.HorizontalPodAutoscalerStatus
@@ -41,6 +43,8 @@ func (p *plan) warn(reason, message string) {
 }
 
 // condition sets one condition; its time moves with its status only.
+//
+// Conditions keep their place in the list: they are changed in it, and appended only the first time.
 func (p *plan) condition(t autoscalingv2.HorizontalPodAutoscalerConditionType, is bool, reason, message string,
 	now time.Time) {
 	status := corev1.ConditionFalse
@@ -63,7 +67,8 @@ func (p *plan) condition(t autoscalingv2.HorizontalPodAutoscalerConditionType, i
 	})
 }
 
-// unreachable is what is done about an autoscaler whose target's size cannot be read.
+// unreachable is the plan for an autoscaler whose target's scale cannot be read. Nothing is scaled; the sizes in the
+// status stay as they were. spec says that the reference itself is wrong, and not the API server.
 func unreachable(a *autoscalingv2.HorizontalPodAutoscaler, err error, spec bool, now time.Time) plan {
 	p := plan{status: *a.Status.DeepCopy(), failed: fmt.Errorf("reading the scale of %s: %w", targetText(a), err),
 		spec: spec}
@@ -78,7 +83,12 @@ func targetText(a *autoscalingv2.HorizontalPodAutoscaler) string {
 }
 
 // decide returns the autoscaler's new status and the target's new size. It notes in the history what the metrics
-// recommend.
+// recommend. It has two ways:
+//
+//   - A size outside of minReplicas and maxReplicas is corrected at once, without metrics, stabilization or rates. A
+//     target that was scaled to 0 by hand is left alone: that is how users disable autoscaling.
+//   - Otherwise the metrics propose a size (recommended), which stabilization windows damp (stabilized) and which rates
+//     and the range limit (limit), in this order.
 func (o *observation) decide() plan {
 	p := plan{status: *o.autoscaler.Status.DeepCopy()}
 	p.condition(autoscalingv2.AbleToScale, true, "SucceededGetScale",
@@ -98,11 +108,13 @@ func (o *observation) decide() plan {
 	return p
 }
 
-// follow does what the metrics ask for.
+// follow does what the metrics ask for. A metric that cannot be read stops it only where recommended says so.
 func (o *observation) follow(p *plan) {
 	n, name, statuses, failed := o.recommended(p)
 	if failed != nil {
 		p.failed, p.spec = failed.err, failed.spec
+		// The condition ScalingActive is false only if nothing was decided. The conditions of stabilization and limits
+		// stay as they were: they speak of the last decision.
 		if n < 0 {
 			p.warn("FailedComputeMetricsReplicas", failed.err.Error())
 			p.condition(autoscalingv2.ScalingActive, false, failed.reason, failed.condition, o.now)
@@ -128,7 +140,8 @@ func (o *observation) follow(p *plan) {
 	o.finish(p, statuses)
 }
 
-// finish writes the numbers into the status.
+// finish writes the numbers into the status. lastScaleTime is set before the target is scaled; notRescaled takes it
+// back.
 func (o *observation) finish(p *plan, metrics []autoscalingv2.MetricStatus) {
 	p.status.CurrentReplicas, p.status.DesiredReplicas, p.status.CurrentMetrics = o.wanted, p.replicas, metrics
 	if p.scale {
@@ -136,10 +149,12 @@ func (o *observation) finish(p *plan, metrics []autoscalingv2.MetricStatus) {
 	}
 }
 
-// recommended is the most that a metric asks for, below 0 if nothing can be done: no metric is known, or too few to
-// take replicas away.
+// recommended is the largest size that a metric asks for, and the statuses of all. It is below 0 if nothing can be
+// done: no metric could be read, or some could not and the others want fewer replicas. A metric that is not known might
+// need the replicas, so Kubernetes documents that scaling down is skipped then; scaling up is not.
 func (o *observation) recommended(p *plan) (n int32, name string, statuses []autoscalingv2.MetricStatus,
 	failed *failure) {
+	// Without the target's pods no metric means anything, not even those of other objects.
 	if f := o.selection; f != nil {
 		p.warn(f.eventReason(), f.said)
 		return -1, "", nil, f

@@ -9,6 +9,8 @@ import (
 // history is what the controller remembers of an autoscaler, for as long as the process lives. It has no lock: only the
 // goroutine that reconciles the autoscaler uses it. When an entry is added, entries leave that are older than the
 // longest window or period, which the API limits to an hour.
+//
+// It is lost with the process. After a restart the window begins with the present size (begin).
 type history struct {
 	recommendations []recommendation
 	changes         []change
@@ -35,6 +37,8 @@ func (h *history) begin(replicas int32, now time.Time) {
 }
 
 // recommend adds what the metrics ask for and drops what is older than window.
+//
+// It filters in place: the slice is as long as the looks in a window, 240 for an hour at one look in 15 s.
 func (h *history) recommend(replicas int32, now time.Time, window time.Duration) {
 	kept := h.recommendations[:0]
 	for _, r := range h.recommendations {
@@ -84,6 +88,9 @@ func (h *history) changed(by int32, now time.Time, b *autoscalingv2.HorizontalPo
 
 // size returns how many replicas there were at the beginning of the period that ends now with replicas, as far as the
 // changes tell.
+//
+// It undoes the changes of the period. Changes by others are not in the history, and count as if they had been before
+// it.
 func (h *history) size(replicas int32, period time.Duration, now time.Time) int32 {
 	for _, c := range h.changes {
 		if c.at.After(now.Add(-period)) {

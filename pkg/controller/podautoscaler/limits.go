@@ -33,10 +33,14 @@ func tooFastDown(n int32) limited {
 	return limited{n, "ScaleDownLimit", "the desired replica count is decreasing faster than the maximum scale rate"}
 }
 
-// Without rules of its own an autoscaler doubles at most, but reaches this many at once.
+// plainUp is the size that an autoscaler without spec.behavior may reach in one step. Beyond it a step doubles the size
+// at most.
 const plainUp = 4
 
-// stabilized is what of the recommendations of the window may be done now, and notes the newest, n.
+// stabilized is the size that the recommendations of the windows allow now; it also notes the newest, n. On the way
+// down the highest recommendation of the window wins, on the way up the lowest. A load that swings within a window
+// therefore moves nothing. Without spec.behavior there is a window down only
+// (https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/#stabilization-window).
 func (o *observation) stabilized(n int32) limited {
 	down := limited{0, "ScaleDownStabilized",
 		"recent recommendations were higher than current one, applying the highest recent recommendation"}
@@ -50,6 +54,7 @@ func (o *observation) stabilized(n int32) limited {
 		return named(n, down)
 	}
 	windowUp, windowDown := window(b.ScaleUp, 0), window(b.ScaleDown, o.config.Stabilization)
+	// Both windows are computed before n is noted. Between the two the present size stays.
 	lowest, highest := o.history.lowest(n, o.now.Add(-windowUp)), o.history.highest(n, o.now.Add(-windowDown))
 	o.history.recommend(n, o.now, max(windowUp, windowDown))
 	chosen := down
@@ -76,6 +81,9 @@ func window(r *autoscalingv2.HPAScalingRules, otherwise time.Duration) time.Dura
 }
 
 // limit keeps n between least and most, and the steps to it within the rules.
+//
+// The rate is looked at before the range, so that the condition names what limits the size first. Reaching minReplicas
+// or maxReplicas is never hindered by a rate that would overshoot it.
 func (o *observation) limit(n int32) limited {
 	fewest, most := least(o.autoscaler), o.autoscaler.Spec.MaxReplicas
 	b := o.autoscaler.Spec.Behavior
@@ -103,6 +111,7 @@ func (o *observation) limit(n int32) limited {
 	return withinRange(n)
 }
 
+// limitPlain is limit without spec.behavior. int64 keeps twice a large size from overflowing.
 func limitPlain(now, n, fewest, most int32) limited {
 	rate := max(2*int64(now), plainUp)
 	switch {
@@ -117,6 +126,9 @@ func limitPlain(now, n, fewest, most int32) limited {
 }
 
 // fastest is how far the policies of a direction let the size go now, after what has changed in their periods.
+//
+// Without policies a direction is not limited. Disabled keeps the present size. Otherwise each policy gives a size from
+// the size at the beginning of its own period, and selectPolicy chooses: Max, the default, the one that changes most.
 func (o *observation) fastest(r *autoscalingv2.HPAScalingRules, up bool) int32 {
 	if r == nil || len(r.Policies) == 0 {
 		if up {
@@ -152,6 +164,8 @@ func reach(p autoscalingv2.HPAScalingPolicy, start int32, up bool) int32 {
 	if p.Type == autoscalingv2.PodsScalingPolicy {
 		return clamp(int64(start) + step)
 	}
+	// Hundredths of replicas in integers. Up is rounded up, down is cut off: a percentage of a small size still moves
+	// it.
 	hundredths := int64(start) * (100 + step)
 	if up {
 		hundredths += 99 // a started replica counts

@@ -25,6 +25,8 @@ type Config struct {
 }
 
 // observation is everything that is known when it is decided about an autoscaler.
+//
+// It is made by one worker for one decision. pods come from the cache and are read only.
 type observation struct {
 	autoscaler *autoscalingv2.HorizontalPodAutoscaler
 	// wanted and present are the target's replicas, as it is asked to have and as it has.
@@ -41,6 +43,8 @@ type observation struct {
 
 // reading is the answer of a metrics API for one metric. values are milli-units: one value, several (of an external
 // metric), or one of each pod by its name.
+//
+// An error stays in its reading: one metrics API that is down must not hide the others.
 type reading struct {
 	values []int64
 	pods   map[string]podValue
@@ -57,6 +61,8 @@ type podValue struct {
 }
 
 // failure is why something could not be found out.
+//
+// Users see it in three places with three texts, which are Kubernetes'; hence the fields.
 type failure struct {
 	// reason is the condition's, event the event's if that is another one.
 	reason, event string
@@ -72,6 +78,7 @@ type failure struct {
 
 func (f *failure) eventReason() string { return cmp.Or(f.event, f.reason) }
 
+// least is minReplicas; its default is 1.
 func least(a *autoscalingv2.HorizontalPodAutoscaler) int32 {
 	if n := a.Spec.MinReplicas; n != nil {
 		return *n

@@ -2,6 +2,9 @@
 // (https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/). What is decided
 // (observation.decide) is a pure function of one observation: the target's scale, its pods, the metrics, what was
 // recommended and done before, and the time.
+//
+// A round reads the target's scale, selects its pods from the cache, reads every metric from its API, decides, scales
+// through the subresource scale, and stores the status. Metrics are polled: a round is repeated after Config.Period.
 package podautoscaler
 
 import (
@@ -42,6 +45,8 @@ type Controller struct {
 
 // memory is what is remembered of one autoscaler. Only its own reconcile uses history; selector is that of its target,
 // nil until it is read.
+//
+// It goes when the autoscaler is deleted.
 type memory struct {
 	history  history
 	selector labels.Selector
@@ -81,6 +86,10 @@ func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
 // Reconcile looks at one autoscaler and comes back after the period, whatever the result: no watch reports that a
 // metric changes.
+//
+// It returns no error: with one the loop would come back after its own back-off, first after milliseconds, and each
+// round costs several requests. Events are recorded before the status is stored, because they tell what the round did
+// even if the status is a conflict.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	a, ok := c.autoscalers.Get(key)
 	if !ok {
@@ -103,7 +112,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	return controller.Result{RequeueAfter: c.config.Period}, nil
 }
 
-// observe finds out what there is to know, decides, and scales.
+// observe finds out what there is to know, decides, and scales. Pods and metrics are read only where the decision needs
+// them: a size out of range is corrected without. Requests go one after the other, without a lock.
 func (c *Controller) observe(ctx context.Context, a *autoscalingv2.HorizontalPodAutoscaler) plan {
 	key, now := controller.KeyOf(a), c.Now()
 	m := c.memoryOf(key)
@@ -137,13 +147,15 @@ func (c *Controller) observe(ctx context.Context, a *autoscalingv2.HorizontalPod
 		p.notRescaled(a, err, now)
 		return p
 	}
+	// Only a change that was carried out counts against the rates.
 	m.history.changed(p.replicas-o.wanted, now, a.Spec.Behavior)
 	p.rescaled(now)
 	c.Log.Info("rescaled", "key", key, "from", o.wanted, "to", p.replicas, "reason", p.reason)
 	return p
 }
 
-// selected reads the target's selector, and remembers it for what other autoscalers are to be asked.
+// selected parses the selector of the target, and remembers it, so that the rounds of other autoscalers can see whether
+// they share pods with this one (alone).
 func (c *Controller) selected(m *memory, text string) (labels.Selector, *failure) {
 	if text == "" {
 		err := errors.New("selector is required")
@@ -167,7 +179,9 @@ func (c *Controller) matching(namespace string, s labels.Selector) []*corev1.Pod
 	})
 }
 
-// alone tells if other autoscalers are about some of the pods: they would undo each other's work.
+// alone returns a failure if another autoscaler of the namespace selects some of these pods: the two would undo each
+// other's work. It knows only selectors that were read since the process started, so the first rounds may miss one. The
+// cost is the number of autoscalers times that of the pods.
 func (c *Controller) alone(key controller.Key, pods []*corev1.Pod, selector string) *failure {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,8 +17,9 @@ type sorted struct {
 	unready, missing []string
 }
 
-// sortPods looks at each pod. Those that have failed or are going are left out. Only of CPU does readiness matter: what
-// pods use of it while they start is not their work.
+// sortPods looks at each pod. Those that failed or terminate are left out: their share falls to the others. Only for
+// CPU does readiness matter, because what pods use while they start is not their load. Memory that they took stays
+// taken.
 func sortPods(pods []*corev1.Pod, values map[string]podValue, cpu bool, now time.Time, c Config) sorted {
 	s := sorted{ready: map[string]podValue{}}
 	for _, p := range pods {
@@ -38,8 +39,10 @@ func sortPods(pods []*corev1.Pod, values map[string]podValue, cpu bool, now time
 	return s
 }
 
-// starting reports whether a pod's use of CPU is that of its start: in its first time when it is not ready, or was not
-// for all of what was measured; later when it has never been ready.
+// starting reports whether a pod's CPU usage is that of its start. Within CPUInitialization of its start, it is if the
+// pod is not ready, or became ready only within the window that was measured. Later, it is if the pod is not ready and
+// last changed within ReadinessDelay of its start, that is, has never been ready. These are the documented flags
+// --horizontal-pod-autoscaler-cpu-initialization-period and --horizontal-pod-autoscaler-initial-readiness-delay.
 func starting(p *corev1.Pod, v podValue, now time.Time, c Config) bool {
 	ready := controller.PodCondition(p, corev1.PodReady)
 	if ready == nil || p.Status.StartTime == nil {
@@ -76,6 +79,8 @@ func requests(pods []*corev1.Pod, name corev1.ResourceName, container string) (m
 	return out, nil
 }
 
+// request prefers the request of the whole pod, where it has one (KEP-2837). A container without a request is an error,
+// because a share of nothing has no meaning.
 func request(p *corev1.Pod, name corev1.ResourceName, container string) (int64, error) {
 	if r := p.Spec.Resources; r != nil && container == "" {
 		if q, ok := r.Requests[name]; ok {

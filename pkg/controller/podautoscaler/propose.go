@@ -35,6 +35,8 @@ func (o *observation) propose(m *autoscalingv2.MetricSpec, r reading) (proposal,
 }
 
 // unable is the failure of a metric; before is what the log has before the cause.
+//
+// The texts are those of Kubernetes, because users and tools search for them.
 func unable(reason, before string, cause error) *failure {
 	return &failure{
 		reason: reason, said: cause.Error(),
@@ -43,6 +45,8 @@ func unable(reason, before string, cause error) *failure {
 	}
 }
 
+// proposeObject judges a metric of one object: by its value, to which all pods contribute, or by the share of each
+// replica.
 func (o *observation) proposeObject(m *autoscalingv2.ObjectMetricSource, r reading) (proposal, *failure) {
 	const reason, before = "FailedGetObjectMetric", "failed to get object metric value"
 	status := &autoscalingv2.ObjectMetricStatus{
@@ -81,6 +85,7 @@ func (o *observation) proposeObject(m *autoscalingv2.ObjectMetricSource, r readi
 	return p, nil
 }
 
+// proposePods judges a custom metric of the pods by its average. Readiness does not matter, as it is not CPU.
 func (o *observation) proposePods(m *autoscalingv2.PodsMetricSource, r reading) (proposal, *failure) {
 	const reason, before = "FailedGetPodsMetric", "failed to get pods metric value"
 	if r.err != nil {
@@ -165,6 +170,8 @@ func (o *observation) ofResource(name corev1.ResourceName, container string, t *
 	return n, current, " utilization (percentage of request)", nil
 }
 
+// utilized judges a resource by the percentage of the requests. All pods of the target need a request, also those
+// without a value: it says what they are assumed to use.
 func (o *observation) utilized(name corev1.ResourceName, container string, target int32, r reading) (int32, usage,
 	error) {
 	if r.err != nil {
@@ -183,6 +190,8 @@ func (o *observation) utilized(name corev1.ResourceName, container string, targe
 	})
 }
 
+// proposeExternal judges a metric of something outside of the cluster, such as the length of a queue. Several values
+// are added up.
 func (o *observation) proposeExternal(m *autoscalingv2.ExternalMetricSource, r reading) (proposal, *failure) {
 	const reason = "FailedGetExternalMetric"
 	before := fmt.Sprintf("failed to get %s external metric value", m.Metric.Name)

@@ -11,6 +11,9 @@ import (
 // https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/#algorithm-details.
 
 // tolerances are how far below and above 1 the ratio of a metric to its target may be before the size changes.
+//
+// They keep a target near its goal from being scaled up and down in turns. spec.behavior may set one for each direction
+// (KEP-4951).
 type tolerances struct{ down, up float64 }
 
 func (o *observation) tolerances() tolerances {
@@ -44,6 +47,8 @@ type usage struct {
 type measure func(values map[string]podValue) (usage, error)
 
 // byAverage compares the average with a target of milli-units.
+//
+// Integers, as in the APIs: a fraction of a milli-unit is dropped.
 func byAverage(target int64) measure {
 	return func(values map[string]podValue) (usage, error) {
 		average := total(values) / int64(len(values))
@@ -52,6 +57,8 @@ func byAverage(target int64) measure {
 }
 
 // byRequests compares the usage with a target in percent of the requests.
+//
+// Used and asked are summed before they are divided: pods with larger requests weigh more.
 func byRequests(asked map[string]int64, target int32) measure {
 	return func(values map[string]podValue) (usage, error) {
 		var sum int64
@@ -89,6 +96,7 @@ func (o *observation) ofPods(s sorted, m measure, missingDown func(pod string) i
 	}
 	tolerated := o.tolerances()
 	up := seen.ratio > 1
+	// Nothing has to be assumed. On the way down unready pods are not added: they would only lower the average.
 	if len(s.missing) == 0 && (len(s.unready) == 0 || !up) {
 		if tolerated.accept(seen.ratio) {
 			return o.wanted, seen, nil
@@ -116,9 +124,12 @@ func (o *observation) ofPods(s sorted, m measure, missingDown func(pod string) i
 	if err != nil {
 		return 0, usage{}, err
 	}
+	// What was only assumed must never turn the direction, or scale where the measured pods are within the tolerance.
 	if tolerated.accept(damped.ratio) || seen.ratio < 1 && damped.ratio > 1 || up && damped.ratio < 1 {
 		return o.wanted, seen, nil
 	}
+	// The new size is for all pods that were counted, but may still be on the wrong side of the present size, because
+	// pods that fail or terminate are in the size and not in the count.
 	n := whole(damped.ratio * float64(len(all)))
 	if damped.ratio < 1 && n > o.wanted || damped.ratio > 1 && n < o.wanted {
 		n = o.wanted
@@ -127,6 +138,8 @@ func (o *observation) ofPods(s sorted, m measure, missingDown func(pod string) i
 }
 
 // ofValue returns how many replicas bring one value, to which all pods contribute, to the target.
+//
+// Without replicas there is no ratio to go by: the value in targets is the size to begin with (scale from zero).
 func (o *observation) ofValue(value, target int64) (int32, error) {
 	ratio := float64(value) / float64(target)
 	if o.wanted == 0 {

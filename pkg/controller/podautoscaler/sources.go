@@ -21,6 +21,8 @@ import (
 )
 
 // sources are the three metrics APIs: of resources (https://github.com/kubernetes/metrics), custom and external ones.
+//
+// They are aggregated APIs, served by add-ons: any of them may be missing, and appear at any time.
 type sources struct {
 	client *apiclient.Client
 	kinds  *served.Finder
@@ -53,7 +55,8 @@ type (
 // defaultWindow is what is taken for the window of custom metrics that name none.
 const defaultWindow = time.Minute
 
-// read reads one metric; selector is that of the target's pods.
+// read reads one metric; selector is that of the target's pods. A metric whose source does not match its type gives an
+// empty reading, which propose refuses.
 func (s *sources) read(ctx context.Context, namespace, selector string, m *autoscalingv2.MetricSpec) reading {
 	var r reading
 	switch {
@@ -92,6 +95,8 @@ func (s *sources) resource(ctx context.Context, namespace, selector string, name
 	return out, nil
 }
 
+// used is what the containers use together. It is false if one of them has no value: a partial sum would look like a
+// pod with little to do.
 func used(containers []containerMetrics, name corev1.ResourceName, container string) (sum int64, ok bool) {
 	for _, c := range containers {
 		if container != "" && c.Name != container {
@@ -123,6 +128,8 @@ func (s *sources) custom(ctx context.Context, at apiclient.ResourcePath, query u
 	return list.Items, nil
 }
 
+// customVersion reads the group's discovery each time, because an adapter may be installed or upgraded at any time. It
+// costs one small request.
 func (s *sources) customVersion(ctx context.Context) (string, error) {
 	var g metav1.APIGroup
 	body, err := s.client.Document(ctx, "/apis/"+customGroup, runtime.ContentTypeJSON)

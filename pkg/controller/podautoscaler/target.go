@@ -39,7 +39,8 @@ func find(ctx context.Context, c *apiclient.Client, kinds *served.Finder,
 	return t, t.access.GetSub(ctx, a.Namespace, ref.Name, "scale", t.scale)
 }
 
-// resize asks for another size of what was read: it fails if the target has changed since.
+// resize writes another size into the scale that was read, with its resourceVersion: if somebody scaled the target
+// since, it is a conflict, and the next round decides again.
 func (t *target) resize(ctx context.Context, replicas int32) error {
 	s := t.scale.DeepCopy()
 	s.Spec.Replicas = replicas
