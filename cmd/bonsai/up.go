@@ -8,10 +8,12 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"bonsai/cmd/internal/daemon"
 	"bonsai/deploy/addons"
@@ -57,6 +59,23 @@ If you do not choose subnets and ports, a new cluster takes the first that are f
   bonsai config print-default > dev.yaml; bonsai up --name dev --config dev.yaml`,
 		Args: daemon.NoArgs,
 	}
+	f.add(c)
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		config, err := f.config(cmd, chosen, filepath.Dir(self))
+		if err != nil {
+			return err
+		}
+		return up(cmd, chosen.home, config, self, f.wait)
+	}
+	return c
+}
+
+// add adds the flags of up to a command.
+func (f *upFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.file, "config", "",
 		"file that describes the cluster (bonsai config print-default), - for standard input; flags come after it")
 	c.Flags().IntVar(&f.nodes, "nodes", 1, "number of nodes (1 to 9)")
@@ -76,18 +95,6 @@ If you do not choose subnets and ports, a new cluster takes the first that are f
 	c.Flags().StringVar(&f.kubeconfigMode, "kubeconfig-mode", "0600",
 		"mode of your kubeconfig, in which the administrator's key is")
 	waitFlag(c, &f.wait, "the cluster")
-	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		self, err := os.Executable()
-		if err != nil {
-			return err
-		}
-		config, err := f.config(cmd, chosen, filepath.Dir(self))
-		if err != nil {
-			return err
-		}
-		return up(cmd, chosen.home, config, self, f.wait)
-	}
-	return c
 }
 
 // up starts the cluster and says how to use it.
@@ -143,6 +150,11 @@ func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (plan
 		return config, fmt.Errorf(
 			"%w (repair the file, or delete the cluster with everything in it: bonsai down --data-dir %s)", err,
 			chosen.dataDir)
+	}
+	if config.Joined != nil {
+		if err := refuseForJoined(cmd, config); err != nil {
+			return config, err
+		}
 	}
 	config.BinDir, config.Addons = binDir, addons.Files
 	if f.file != "" {
@@ -215,6 +227,18 @@ func (c *chosen) follow(data []byte) error {
 		c.dataDir, err = datadir.Resolve(c.home.DataDir(c.name))
 	}
 	return err
+}
+
+// refuseForJoined refuses the flags of up that say what a cluster is to be, on a machine that has joined one: only the
+// machine with the control plane can change it, and here they would change nothing or a node that nobody asked for.
+func refuseForJoined(cmd *cobra.Command, config plan.Config) error {
+	var errs []error
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if !slices.Contains([]string{"name", "data-dir", "wait"}, flag.Name) {
+			errs = append(errs, fmt.Errorf("--%s: %w", flag.Name, config.CheckControlPlane()))
+		}
+	})
+	return errors.Join(errs...)
 }
 
 // undecided is a new cluster whose addresses and ports are still to be chosen.

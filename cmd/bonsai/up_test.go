@@ -1,0 +1,54 @@
+package main
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"bonsai/pkg/cluster/datadir"
+	"bonsai/pkg/cluster/plan"
+)
+
+// TestUpOfJoined: on a machine that has joined, up starts the node again as it is. It refuses what only the machine
+// with the control plane can change, and changes nothing.
+func TestUpOfJoined(t *testing.T) {
+	t.Parallel()
+	c := plan.Default(t.TempDir(), "/bin")
+	c.Nodes = []plan.Node{{Number: 1, Hostname: "web-1"}}
+	c.Joined = &plan.Joined{Server: netip.MustParseAddrPort("192.0.2.1:6443"),
+		Address: netip.MustParseAddr("192.0.2.2")}
+	if err := datadir.Save(c); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	content := "apiVersion: bonsai.io/v1alpha1\nkind: Cluster\nname: bonsai\n"
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{}, {"--wait=1m"}, {"--nodes=2"}, {"--control-planes=3"}, {"--port=8080:30080"}, {"--egress=false"},
+		{"--addons=coredns=false"}, {"--config=" + file}, {"--registry-mirror=http://192.0.2.3"}, {"--api-port=7000"},
+		{"--kubeconfig-mode=0640"}, {"--ip-family=dual"}, {"--advertise-address=192.0.2.2"},
+	} {
+		var f upFlags
+		cmd := &cobra.Command{}
+		f.add(cmd)
+		if err := cmd.ParseFlags(args); err != nil {
+			t.Fatal(err)
+		}
+		_, err := f.config(cmd, &chosen{dataDir: c.DataDir, placed: true}, "/bin")
+		name, _, _ := strings.Cut(strings.Join(args, ""), "=")
+		want := name + ": this machine is a node of the cluster at 192.0.2.1:6443"
+		if len(args) == 0 || name == "--wait" {
+			if err != nil {
+				t.Errorf("%v: %v", args, err)
+			}
+		} else if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
