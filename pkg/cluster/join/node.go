@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"bonsai/pkg/cluster/client"
@@ -41,14 +42,25 @@ func (d *Cluster) Complete(ctx context.Context, c plan.Config, r Request) (plan.
 	if err := plan.CheckNodeName(node.Hostname); err != nil {
 		return c, fmt.Errorf("--node-name: %w", err)
 	}
-	address := r.NodeIP
-	if !address.IsValid() {
-		if address, err = addressTowards(d.server); err != nil {
-			return c, err
-		}
+	address, err := nodeAddress(r.NodeIP, d.server)
+	if err != nil {
+		return c, err
 	}
 	c.Nodes, c.Joined = []plan.Node{node}, &plan.Joined{Server: d.server, Address: address}
 	return c, nil
+}
+
+// nodeAddress returns the address of the node: the one asked for, which must be the machine's, or else the one by which
+// the machine reaches the API server. Nobody would reach the kubelet at an address of another machine.
+func nodeAddress(asked netip.Addr, server netip.AddrPort) (netip.Addr, error) {
+	if !asked.IsValid() {
+		return addressTowards(server)
+	}
+	has, err := host.Addresses()
+	if err == nil && !slices.Contains(has, asked) {
+		err = fmt.Errorf("--node-ip: %s is no address of this machine", asked)
+	}
+	return asked, err
 }
 
 // addressTowards returns the machine's address on the route to another. Connecting a socket of UDP asks the kernel for
