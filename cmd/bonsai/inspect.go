@@ -50,8 +50,12 @@ func logsCommand(chosen *chosen) *cobra.Command {
 	since := c.Flags().Duration("since", 0, "only lines newer than this, for example 10m; 0: all")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			fmt.Fprintln(cmd.OutOrStdout(), strings.Join(logs.Names(plan.Layout(chosen.dataDir)), "\n"))
-			return nil
+			names, err := logs.Names(plan.Layout(chosen.dataDir))
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), strings.Join(names, "\n"))
+			return err
 		}
 		if *since > 0 {
 			o.Since = time.Now().Add(-*since)

@@ -15,13 +15,22 @@ import (
 	"bonsai/pkg/cluster/supervise"
 )
 
-// Names returns the processes that have a log, in order: "etcd", "n1-kubelet", …
-func Names(l plan.Layout) []string {
+// Names returns the processes that have a log, in order: "etcd", "n1-kubelet", … It is an error if there are none.
+func Names(l plan.Layout) ([]string, error) {
+	logs := all(l)
+	if len(logs) == 0 {
+		return nil, errNone(l)
+	}
 	var names []string
-	for _, log := range all(l) {
+	for _, log := range logs {
 		names = append(names, log.name())
 	}
-	return names
+	return names, nil
+}
+
+// errNone is the error of a data directory without logs.
+func errNone(l plan.Layout) error {
+	return fmt.Errorf("there are no logs in %s (bonsai list prints the clusters)", l.At("logs"))
 }
 
 // processLog is the log of one process.
@@ -84,7 +93,11 @@ func find(logs []processLog, process, node string) (processLog, error) {
 // Print prints the log of a process. node is the node of a process that runs on nodes; "" if the process's name
 // contains it, or if only one node has such a process.
 func Print(ctx context.Context, l plan.Layout, process, node string, o supervise.LogOptions, out io.Writer) error {
-	log, err := find(all(l), process, node)
+	logs := all(l)
+	if len(logs) == 0 {
+		return errNone(l)
+	}
+	log, err := find(logs, process, node)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -58,6 +59,20 @@ func TestFindOnJoined(t *testing.T) {
 	}
 }
 
+// TestNoLogs: without a cluster, an error says where there are no logs.
+func TestNoLogs(t *testing.T) {
+	t.Parallel()
+	l := plan.Layout(t.TempDir())
+	want := "there are no logs in " + string(l)
+	if _, err := Names(l); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("names: %v", err)
+	}
+	err := Print(t.Context(), l, "kubelet", "", supervise.LogOptions{Tail: -1}, io.Discard)
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("print: %v", err)
+	}
+}
+
 // TestNames: a log has the name of its process, with the node's before it.
 func TestNames(t *testing.T) {
 	t.Parallel()
@@ -67,7 +82,7 @@ func TestNames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if names := Names(l); !slices.Equal(names, []string{"etcd", "n1-kubelet", "n2-kubelet"}) {
-		t.Errorf("the logs are %v", names)
+	if names, err := Names(l); err != nil || !slices.Equal(names, []string{"etcd", "n1-kubelet", "n2-kubelet"}) {
+		t.Errorf("the logs are %v, %v", names, err)
 	}
 }
