@@ -27,7 +27,7 @@ func ServeDNS(ctx context.Context, dataDir string, listen netip.AddrPort, out io
 		return notRunning(c)
 	}
 	if !c.HasAddon(plan.DNSAddon) {
-		return fmt.Errorf("the cluster in %s has no DNS (bonsai stop, then bonsai up --addons %s)", dataDir,
+		return fmt.Errorf("the cluster in %s has no DNS (bonsai up --addons %s)", dataDir,
 			plan.DNSAddon)
 	}
 	return dns.Serve(ctx, c, listen, publish.New(log), clusterNetwork{c}, out, log)
