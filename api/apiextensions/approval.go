@@ -20,7 +20,7 @@ func isProtected(group string) bool {
 }
 
 // APIApproval is the condition KubernetesAPIApprovalPolicyConformant; an empty status for none.
-func APIApproval(crd *Definition) (status apiextensionsv1.ConditionStatus, reason, message string) {
+func APIApproval(crd *definition) (status apiextensionsv1.ConditionStatus, reason, message string) {
 	if !isProtected(crd.Spec.Group) {
 		return "", "", ""
 	}
@@ -39,7 +39,7 @@ func APIApproval(crd *Definition) (status apiextensionsv1.ConditionStatus, reaso
 		fmt.Sprintf("protected groups must have approval annotation %q with either a URL or a reason starting with \"unapproved\", see %s", annotation, approvalHelp)
 }
 
-func validateApproval(crd *Definition) field.ErrorList {
+func validateApproval(crd *definition) field.ErrorList {
 	_, reason, message := APIApproval(crd)
 	path := field.NewPath("metadata", "annotations").Key(apiextensionsv1.KubeAPIApprovedAnnotation)
 	switch reason {
@@ -52,7 +52,7 @@ func validateApproval(crd *Definition) field.ErrorList {
 }
 
 // NonStructural is the message of the condition NonStructuralSchema; "" for a structural schema.
-func NonStructural(crd *Definition) string {
+func NonStructural(crd *definition) string {
 	var messages []string
 	for v, at := range schemaPart.places(crd) {
 		if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {

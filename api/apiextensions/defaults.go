@@ -8,11 +8,11 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Definition abbreviates the kind's name.
-type Definition = apiextensionsv1.CustomResourceDefinition
+// definition abbreviates the kind's name.
+type definition = apiextensionsv1.CustomResourceDefinition
 
 // Default fills in what the client left out.
-func Default(crd *Definition) {
+func Default(crd *definition) {
 	names := &crd.Spec.Names
 	if names.Singular == "" {
 		names.Singular = strings.ToLower(names.Kind)
@@ -36,7 +36,7 @@ func Default(crd *Definition) {
 }
 
 // storageVersion is the version that objects are stored in, whose name may be wrong; false: there is none.
-func storageVersion(crd *Definition) (string, bool) {
+func storageVersion(crd *definition) (string, bool) {
 	for _, v := range crd.Spec.Versions {
 		if v.Storage {
 			return v.Name, true
@@ -45,29 +45,29 @@ func storageVersion(crd *Definition) (string, bool) {
 	return "", false
 }
 
-// PrepareCreate drops what a client may not set: the status except for the storage version, which counts as stored from
+// prepareCreate drops what a client may not set: the status except for the storage version, which counts as stored from
 // now on.
-func PrepareCreate(crd *Definition) {
+func prepareCreate(crd *definition) {
 	crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 	noteStored(crd)
 }
 
-// PrepareUpdate keeps the status of old, and notes the storage version in it.
-func PrepareUpdate(crd, old *Definition) {
+// prepareUpdate keeps the status of old, and notes the storage version in it.
+func prepareUpdate(crd, old *definition) {
 	old.Status.DeepCopyInto(&crd.Status)
 	noteStored(crd)
 }
 
-func noteStored(crd *Definition) {
+func noteStored(crd *definition) {
 	if v, ok := storageVersion(crd); ok && !slices.Contains(crd.Status.StoredVersions, v) {
 		crd.Status.StoredVersions = append(crd.Status.StoredVersions, v)
 	}
 }
 
-// PrepareStatusUpdate keeps what the status subresource does not write.
-func PrepareStatusUpdate(crd, old *Definition) { old.Spec.DeepCopyInto(&crd.Spec) }
+// prepareStatusUpdate keeps what the status subresource does not write.
+func prepareStatusUpdate(crd, old *definition) { old.Spec.DeepCopyInto(&crd.Spec) }
 
-// SpecChanged reports whether metadata.generation moves.
-func SpecChanged(crd, old *Definition) bool {
+// specChanged reports whether metadata.generation moves.
+func specChanged(crd, old *definition) bool {
 	return !apiequality.Semantic.DeepEqual(crd.Spec, old.Spec)
 }

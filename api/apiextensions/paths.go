@@ -37,7 +37,7 @@ var (
 )
 
 // isShared reports whether all versions have it alike.
-func (p part) isShared(crd *Definition) bool {
+func (p part) isShared(crd *definition) bool {
 	versions := crd.Spec.Versions
 	return !slices.ContainsFunc(versions, func(v version) bool {
 		return !apiequality.Semantic.DeepEqual(p.of(&v), p.of(&versions[0]))
@@ -45,7 +45,7 @@ func (p part) isShared(crd *Definition) bool {
 }
 
 // places yields the versions to look at, with the path of the part: the first alone if it is shared.
-func (p part) places(crd *Definition) func(yield func(v *version, path *field.Path) bool) {
+func (p part) places(crd *definition) func(yield func(v *version, path *field.Path) bool) {
 	spec := field.NewPath("spec")
 	return func(yield func(v *version, path *field.Path) bool) {
 		if len(crd.Spec.Versions) == 0 {

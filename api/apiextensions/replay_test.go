@@ -161,13 +161,13 @@ func TestReplay(t *testing.T) {
 }
 
 // definition is the object as it comes from the decoder; "" or why there is none.
-func (r *replayed) definition(t *testing.T, patch *json.RawMessage, changed bool) (*Definition, string) {
+func (r *replayed) definition(t *testing.T, patch *json.RawMessage, changed bool) (*definition, string) {
 	t.Helper()
 	raw, err := json.Marshal(r.object(t, patch, changed))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var crd Definition
+	var crd definition
 	if err := json.Unmarshal(raw, &crd); err != nil {
 		return nil, err.Error()
 	}
@@ -185,22 +185,22 @@ func (r *replayed) ask(t *testing.T) referencetest.Answer {
 	var errs field.ErrorList
 	out := referencetest.Answer{Code: http.StatusCreated}
 	if r.Old == nil {
-		PrepareCreate(crd)
+		prepareCreate(crd)
 		errs = Validate(crd)
-		out.Warnings = Warnings(crd, nil)
+		out.Warnings = warnings(crd, nil)
 	} else {
 		out.Code = http.StatusOK
 		old, _ := r.definition(t, r.Old, false)
-		PrepareCreate(old)
+		prepareCreate(old)
 		old.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{
 			{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
 		if r.Sub == "status" {
-			PrepareStatusUpdate(crd, old)
-			errs = ValidateStatusUpdate(crd, old)
+			prepareStatusUpdate(crd, old)
+			errs = validateStatusUpdate(crd, old)
 		} else {
-			PrepareUpdate(crd, old)
-			errs = ValidateUpdate(crd, old)
-			out.Warnings = Warnings(crd, old)
+			prepareUpdate(crd, old)
+			errs = validateUpdate(crd, old)
+			out.Warnings = warnings(crd, old)
 		}
 	}
 	if len(errs) > 0 {

@@ -27,12 +27,12 @@ func definitionRow() resources.Row {
 		New:             resources.Make[v1.CustomResourceDefinition],
 		Strategy: resources.Typed[*v1.CustomResourceDefinition]{
 			NeedsVersion: true, NoPropagation: true,
-			Default: Default, PrepareCreate: PrepareCreate, PrepareUpdate: PrepareUpdate, PrepareDelete: prepareDelete,
+			Default: Default, PrepareCreate: prepareCreate, PrepareUpdate: prepareUpdate, PrepareDelete: prepareDelete,
 			Held:     held,
-			Validate: Validate, ValidateUpdate: ValidateUpdate, SpecChanged: SpecChanged, Warnings: Warnings,
+			Validate: Validate, ValidateUpdate: validateUpdate, SpecChanged: specChanged, Warnings: warnings,
 		}.Strategy(),
 		Subresources: []resources.Subresource{resources.Status(resources.Typed[*v1.CustomResourceDefinition]{
-			Default: Default, PrepareUpdate: PrepareStatusUpdate, ValidateUpdate: ValidateStatusUpdate,
+			Default: Default, PrepareUpdate: prepareStatusUpdate, ValidateUpdate: validateStatusUpdate,
 		}.Strategy())},
 		Columns: []metav1.TableColumnDefinition{
 			resources.NameColumn(),

@@ -38,14 +38,14 @@ func TestVersionErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			crd := &Definition{}
+			crd := &definition{}
 			fields := []apiextensionsv1.SelectableField{{JSONPath: c.path}}
 			crd.Spec.Versions = []version{{Name: c.name, Storage: true, Schema: c.first, SelectableFields: fields},
 				{Name: "v2", Schema: c.second}}
 			if c.more {
 				crd.Spec.Versions[1].SelectableFields = fields
 			}
-			PrepareCreate(crd)
+			prepareCreate(crd)
 			found := c.want == ""
 			for _, err := range append(validateSpec(crd), validateStored(crd)...) {
 				text := err.Error()

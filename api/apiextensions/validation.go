@@ -16,15 +16,15 @@ import (
 )
 
 // Validate tells what is wrong with a new definition, besides its metadata.
-func Validate(crd *Definition) field.ErrorList {
+func Validate(crd *definition) field.ErrorList {
 	errs := validateName(crd)
 	errs = append(errs, validateSpec(crd)...)
 	errs = append(errs, validateStored(crd)...)
 	return append(errs, validateApproval(crd)...)
 }
 
-// ValidateUpdate tells what is wrong with what old becomes.
-func ValidateUpdate(crd, old *Definition) field.ErrorList {
+// validateUpdate tells what is wrong with what old becomes.
+func validateUpdate(crd, old *definition) field.ErrorList {
 	errs := validateSpec(crd)
 	spec := field.NewPath("spec")
 	fixed := func(now, was string, path *field.Path) {
@@ -44,8 +44,8 @@ func ValidateUpdate(crd, old *Definition) field.ErrorList {
 	return errs
 }
 
-// ValidateStatusUpdate tells what is wrong with a new status.
-func ValidateStatusUpdate(crd, _ *Definition) field.ErrorList {
+// validateStatusUpdate tells what is wrong with a new status.
+func validateStatusUpdate(crd, _ *definition) field.ErrorList {
 	names, path := &crd.Status.AcceptedNames, field.NewPath("status", "acceptedNames")
 	if names.Plural == "" && names.Kind == "" && names.Singular == "" && names.ListKind == "" &&
 		len(names.ShortNames) == 0 {
@@ -54,13 +54,13 @@ func ValidateStatusUpdate(crd, _ *Definition) field.ErrorList {
 	return validateNames(names, path)
 }
 
-func established(crd *Definition) bool {
+func established(crd *definition) bool {
 	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
 	})
 }
 
-func validateName(crd *Definition) field.ErrorList {
+func validateName(crd *definition) field.ErrorList {
 	var errs field.ErrorList
 	want := crd.Spec.Names.Plural + "." + crd.Spec.Group
 	check := func(name, of string) {
@@ -78,7 +78,7 @@ func validateName(crd *Definition) field.ErrorList {
 	return errs
 }
 
-func validateSpec(crd *Definition) field.ErrorList {
+func validateSpec(crd *definition) field.ErrorList {
 	spec, path := &crd.Spec, field.NewPath("spec")
 	errs := validateGroup(spec.Group, path.Child("group"))
 	switch spec.Scope {
@@ -129,7 +129,7 @@ func hasStatus(v *version) bool { return v.Subresources != nil && v.Subresources
 
 // withoutSchema tells that the selectable fields of a version stand where Kubernetes, which keeps what all versions
 // have alike once, has no schema for them; "" if it has.
-func withoutSchema(crd *Definition, v *version) string {
+func withoutSchema(crd *definition, v *version) string {
 	none := v.Schema == nil || v.Schema.OpenAPIV3Schema == nil
 	switch shared := selectPart.isShared(crd); {
 	case len(v.SelectableFields) == 0:
@@ -154,7 +154,7 @@ func validateGroup(group string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-func validateVersions(crd *Definition, path *field.Path) field.ErrorList {
+func validateVersions(crd *definition, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	versions, at := crd.Spec.Versions, path.Child("versions")
 	stored, unique := 0, map[string]bool{}
@@ -260,7 +260,7 @@ func validateNames(n *apiextensionsv1.CustomResourceDefinitionNames, path *field
 }
 
 // validateStored checks that what is stored can be read: its versions must be there.
-func validateStored(crd *Definition) field.ErrorList {
+func validateStored(crd *definition) field.ErrorList {
 	path, stored := field.NewPath("status", "storedVersions"), crd.Status.StoredVersions
 	if len(stored) == 0 {
 		return field.ErrorList{field.Invalid(path, stored, "must have at least one stored version")}
@@ -279,7 +279,7 @@ func validateStored(crd *Definition) field.ErrorList {
 }
 
 // lastStorage is the last version that is marked as that of storage.
-func lastStorage(crd *Definition) (name string) {
+func lastStorage(crd *definition) (name string) {
 	for _, v := range crd.Spec.Versions {
 		if v.Storage {
 			name = v.Name

@@ -8,8 +8,8 @@ import (
 	"bonsai/api/apiextensions/structural"
 )
 
-// Warnings names the formats that no value is checked by, except for those that old, which may be nil, had as well.
-func Warnings(crd, old *Definition) []string {
+// warnings names the formats that no value is checked by, except for those that old, which may be nil, had as well.
+func warnings(crd, old *definition) []string {
 	now := unknownFormats(crd)
 	if old != nil {
 		for format := range unknownFormats(old) {
@@ -23,7 +23,7 @@ func Warnings(crd, old *Definition) []string {
 	return out
 }
 
-func unknownFormats(crd *Definition) map[string]bool {
+func unknownFormats(crd *definition) map[string]bool {
 	out := map[string]bool{}
 	for i := range crd.Spec.Versions {
 		if v := &crd.Spec.Versions[i]; v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {

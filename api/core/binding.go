@@ -13,12 +13,12 @@ func bindingRow() resources.Row {
 		Namespaced: true,
 		New:        resources.Make[corev1.Binding],
 		NotStored:  true,
-		Strategy:   resources.Typed[*corev1.Binding]{Validate: ValidateBinding}.Strategy(),
+		Strategy:   resources.Typed[*corev1.Binding]{Validate: validateBinding}.Strategy(),
 	}
 }
 
-// ValidateBinding checks where a pod is to go: a node by name.
-func ValidateBinding(b *corev1.Binding) field.ErrorList {
+// validateBinding checks where a pod is to go: a node by name.
+func validateBinding(b *corev1.Binding) field.ErrorList {
 	var errs field.ErrorList
 	if k := b.Target.Kind; k != "" && k != "Node" {
 		errs = append(errs, field.NotSupported(field.NewPath("target", "kind"), k, []string{"Node", "<empty>"}))

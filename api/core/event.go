@@ -21,9 +21,9 @@ func eventRow() resources.Row {
 		StoragePath: "events",
 		New:         resources.Make[corev1.Event],
 		Strategy: resources.Typed[*corev1.Event]{
-			Validate:       ValidateLegacyEvent,
-			ValidateUpdate: func(obj, _ *corev1.Event) field.ErrorList { return ValidateLegacyEvent(obj) },
-			ValidateName:   ValidEventName,
+			Validate:       validateLegacyEvent,
+			ValidateUpdate: func(obj, _ *corev1.Event) field.ErrorList { return validateLegacyEvent(obj) },
+			ValidateName:   validEventName,
 			CreateOnUpdate: true,
 		}.Strategy(),
 		FieldNames: []string{"involvedObject.kind", "involvedObject.namespace", "involvedObject.name",

@@ -19,9 +19,9 @@ const (
 	maxEventNote     = 1024
 )
 
-// ValidateLegacyEvent checks an event written through the core group; one with an eventTime must be complete in the new
+// validateLegacyEvent checks an event written through the core group; one with an eventTime must be complete in the new
 // form.
-func ValidateLegacyEvent(e *corev1.Event) field.ErrorList {
+func validateLegacyEvent(e *corev1.Event) field.ErrorList {
 	errs := eventNamespace(e)
 	if !e.EventTime.IsZero() {
 		errs = append(errs, eventFields(e, "reportingComponent")...)
@@ -74,8 +74,8 @@ func ValidateEventSeries(e *corev1.Event) field.ErrorList {
 	return errs
 }
 
-// ValidEventName: events are named by programs, in any way that a path can hold.
-func ValidEventName(name string, prefix bool) []string {
+// validEventName: events are named by programs, in any way that a path can hold.
+func validEventName(name string, prefix bool) []string {
 	if prefix {
 		return content.IsPathSegmentPrefix(name)
 	}

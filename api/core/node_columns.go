@@ -31,7 +31,7 @@ func nodeColumns() []metav1.TableColumnDefinition {
 }
 
 func nodeCells(n *corev1.Node, now time.Time) []any {
-	roles := strings.Join(NodeRoles(n), ",")
+	roles := strings.Join(nodeRoles(n), ",")
 	info := n.Status.NodeInfo
 	return []any{n.Name, nodeStatus(n), orNone(roles), resources.Age(n.CreationTimestamp, now), info.KubeletVersion,
 		nodeAddress(n, corev1.NodeInternalIP), nodeAddress(n, corev1.NodeExternalIP),
@@ -81,8 +81,8 @@ func nodeAddress(n *corev1.Node, t corev1.NodeAddressType) string {
 	return none
 }
 
-// NodeRoles reads a node's roles from its labels node-role.kubernetes.io/ROLE and kubernetes.io/role=ROLE, sorted.
-func NodeRoles(n *corev1.Node) []string {
+// nodeRoles reads a node's roles from its labels node-role.kubernetes.io/ROLE and kubernetes.io/role=ROLE, sorted.
+func nodeRoles(n *corev1.Node) []string {
 	var roles []string
 	for k, v := range n.Labels {
 		if role, ok := strings.CutPrefix(k, "node-role.kubernetes.io/"); ok && role != "" {

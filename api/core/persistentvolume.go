@@ -59,7 +59,7 @@ func persistentVolumeCells(v *corev1.PersistentVolume, now time.Time) []any {
 	if v.DeletionTimestamp != nil {
 		phase = "Terminating"
 	}
-	return []any{v.Name, quantityText(v.Spec.Capacity), AccessModesText(v.Spec.AccessModes),
+	return []any{v.Name, quantityText(v.Spec.Capacity), accessModesText(v.Spec.AccessModes),
 		string(v.Spec.PersistentVolumeReclaimPolicy), phase,
 		claim, VolumeClass(v), orUnset(v.Spec.VolumeAttributesClassName), v.Status.Reason,
 		resources.Age(v.CreationTimestamp, now), orUnset(v.Spec.VolumeMode)}

@@ -52,15 +52,15 @@ func volumeClaimCells(c *corev1.PersistentVolumeClaim, now time.Time) []any {
 	}
 	capacity, modes := "", ""
 	if c.Spec.VolumeName != "" {
-		capacity, modes = quantityText(c.Status.Capacity), AccessModesText(c.Status.AccessModes)
+		capacity, modes = quantityText(c.Status.Capacity), accessModesText(c.Status.AccessModes)
 	}
 	return []any{c.Name, phase, c.Spec.VolumeName, capacity, modes, ClaimClass(c),
 		orUnset(c.Spec.VolumeAttributesClassName),
 		resources.Age(c.CreationTimestamp, now), orUnset(c.Spec.VolumeMode)}
 }
 
-// AccessModesText names the modes as people do, each once: "RWO,ROX".
-func AccessModesText(modes []corev1.PersistentVolumeAccessMode) string {
+// accessModesText names the modes as people do, each once: "RWO,ROX".
+func accessModesText(modes []corev1.PersistentVolumeAccessMode) string {
 	var words []string
 	for _, m := range []struct {
 		mode corev1.PersistentVolumeAccessMode

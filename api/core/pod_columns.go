@@ -31,7 +31,7 @@ func podColumns() []metav1.TableColumnDefinition {
 const none = "<none>"
 
 func podCells(p *corev1.Pod, now time.Time) []any {
-	s := SummarizePod(p)
+	s := summarizePod(p)
 	restarts := fmt.Sprint(s.Restarts)
 	if s.Restarts != 0 && !s.LastRestart.IsZero() {
 		restarts = fmt.Sprintf("%d (%s ago)", s.Restarts, duration.HumanDuration(now.Sub(s.LastRestart.Time)))

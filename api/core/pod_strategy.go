@@ -15,8 +15,8 @@ func podStrategy() resources.Typed[*corev1.Pod] {
 		Default:        DefaultPod,
 		PrepareCreate:  preparePodCreate,
 		PrepareUpdate:  func(obj, old *corev1.Pod) { obj.Status = *old.Status.DeepCopy() },
-		Validate:       ValidatePodCreate,
-		ValidateUpdate: ValidatePodUpdate,
+		Validate:       validatePodCreate,
+		ValidateUpdate: validatePodUpdate,
 		EarlyWarnings:  func(p *corev1.Pod) []string { return podspec.AppArmorWarnings(&p.Spec, p.Annotations) },
 		Warnings:       podWarnings,
 		SpecChanged:    podSpecChanged,
@@ -47,7 +47,7 @@ func podStatusStrategy() resources.Typed[*corev1.Pod] {
 			obj.Status.ObservedGeneration = old.Status.ObservedGeneration
 		}
 	}
-	s.ValidateUpdate = ValidatePodStatusUpdate
+	s.ValidateUpdate = validatePodStatusUpdate
 	s.SpecChanged, s.Warnings = nil, nil
 	s.Resets = []string{"spec", "metadata.deletionTimestamp", "metadata.ownerReferences"}
 	return s
@@ -72,7 +72,7 @@ func podEphemeralStrategy() resources.Typed[*corev1.Pod] {
 		*obj = *withMeta(old, obj)
 		obj.Spec.EphemeralContainers = added
 	}
-	s.ValidateUpdate = ValidatePodEphemeralUpdate
+	s.ValidateUpdate = validatePodEphemeralUpdate
 	s.Warnings = nil
 	return s
 }

@@ -9,8 +9,8 @@ import (
 	"bonsai/api/podspec"
 )
 
-// PodSummary is a pod in the few words of `kubectl get pods`.
-type PodSummary struct {
+// podSummary is a pod in the few words of `kubectl get pods`.
+type podSummary struct {
 	// Ready of Total containers (sidecars among them) are running and ready.
 	Ready, Total int
 	// Status is the phase or the reason that says more: Init:0/1, CrashLoopBackOff, Completed, Terminating.
@@ -21,9 +21,9 @@ type PodSummary struct {
 	LastRestart metav1.Time
 }
 
-// SummarizePod reads a pod's statuses.
-func SummarizePod(p *corev1.Pod) PodSummary {
-	s := PodSummary{Total: len(p.Spec.Containers), Status: string(p.Status.Phase)}
+// summarizePod reads a pod's statuses.
+func summarizePod(p *corev1.Pod) podSummary {
+	s := podSummary{Total: len(p.Spec.Containers), Status: string(p.Status.Phase)}
 	if p.Status.Reason != "" {
 		s.Status = p.Status.Reason
 	}
@@ -73,7 +73,7 @@ func (r *restarts) add(c *corev1.ContainerStatus) {
 
 // initContainers looks for the first init container that is not done; its state is the pod's. It reports whether there
 // is one.
-func (s *PodSummary) initContainers(p *corev1.Pod, sidecars map[string]bool, aside *restarts) bool {
+func (s *podSummary) initContainers(p *corev1.Pod, sidecars map[string]bool, aside *restarts) bool {
 	var all restarts
 	defer func() { s.Restarts, s.LastRestart = all.count, all.last }()
 	for i := range p.Status.InitContainerStatuses {
@@ -114,7 +114,7 @@ func terminated(t *corev1.ContainerStateTerminated) string {
 }
 
 // containers lets the first container that waits or has ended speak for the pod.
-func (s *PodSummary) containers(p *corev1.Pod) {
+func (s *podSummary) containers(p *corev1.Pod) {
 	r := restarts{s.Restarts, s.LastRestart}
 	running := false
 	for i := len(p.Status.ContainerStatuses) - 1; i >= 0; i-- {

@@ -14,8 +14,8 @@ import (
 	"bonsai/api/podspec"
 )
 
-// ValidatePod checks a pod after defaulting, except for the metadata common to all kinds.
-func ValidatePod(p *corev1.Pod) field.ErrorList {
+// validatePod checks a pod after defaulting, except for the metadata common to all kinds.
+func validatePod(p *corev1.Pod) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := podspec.ValidateAnnotations(p.Annotations, &p.Spec, field.NewPath("metadata", "annotations"))
 	errs = append(errs, podspec.ValidateAppArmorMatch(p.Annotations, &p.Spec, path)...)
@@ -45,14 +45,14 @@ func validateTokens(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// ValidatePodCreate checks a new pod; ephemeral containers come later.
-func ValidatePodCreate(p *corev1.Pod) field.ErrorList {
+// validatePodCreate checks a new pod; ephemeral containers come later.
+func validatePodCreate(p *corev1.Pod) field.ErrorList {
 	var errs field.ErrorList
 	if v, ok := p.Annotations[corev1.MirrorPodAnnotationKey]; ok && p.Spec.NodeName == "" {
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(corev1.MirrorPodAnnotationKey),
 			v, "must set spec.nodeName if mirror pod annotation is set"))
 	}
-	errs = append(errs, ValidatePod(p)...)
+	errs = append(errs, validatePod(p)...)
 	if len(p.Spec.EphemeralContainers) > 0 {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "ephemeralContainers"), "cannot be set on create"))
 	}
@@ -75,11 +75,11 @@ const immutableMessage = "pod updates may not change fields other than %s\n%v"
 const mutableFields = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`," +
 	"`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 
-// ValidatePodUpdate checks a changed pod: of its spec only images, the active deadline, added tolerations, a negative
+// validatePodUpdate checks a changed pod: of its spec only images, the active deadline, added tolerations, a negative
 // grace period and removed scheduling gates (with a narrower node selection) may change.
-func ValidatePodUpdate(obj, old *corev1.Pod) field.ErrorList {
+func validatePodUpdate(obj, old *corev1.Pod) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := append(ValidatePod(obj), validateMirrorUpdate(obj, old)...)
+	errs := append(validatePod(obj), validateMirrorUpdate(obj, old)...)
 	errs = append(errs, podspec.ValidateAppArmorUpdate(obj.Annotations, old.Annotations,
 		field.NewPath("metadata", "annotations"))...)
 	if len(obj.Spec.Containers) != len(old.Spec.Containers) {
@@ -243,13 +243,13 @@ func narrower(now, was *corev1.NodeSelectorTerm) bool {
 	return prefix(now.MatchExpressions, was.MatchExpressions) && prefix(now.MatchFields, was.MatchFields)
 }
 
-// ValidatePodEphemeralUpdate checks a change of the ephemeral containers: they can be added, not changed or removed.
-func ValidatePodEphemeralUpdate(obj, old *corev1.Pod) field.ErrorList {
+// validatePodEphemeralUpdate checks a change of the ephemeral containers: they can be added, not changed or removed.
+func validatePodEphemeralUpdate(obj, old *corev1.Pod) field.ErrorList {
 	if _, mirror := old.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods do not support ephemeral containers")}
 	}
 	path := field.NewPath("spec", "ephemeralContainers")
-	errs := ValidatePod(obj)
+	errs := validatePod(obj)
 	now := map[string]*corev1.EphemeralContainer{}
 	for i := range obj.Spec.EphemeralContainers {
 		now[obj.Spec.EphemeralContainers[i].Name] = &obj.Spec.EphemeralContainers[i]

@@ -32,7 +32,7 @@ func TestSidecarRestartsAll(t *testing.T) {
 		}},
 	}}
 	DefaultPod(p)
-	if errs := ValidatePod(p); len(errs) > 0 {
+	if errs := validatePod(p); len(errs) > 0 {
 		t.Error(errs)
 	}
 }
@@ -131,7 +131,7 @@ func TestPodsWrongInOneThing(t *testing.T) {
 			p := simplePod()
 			c.change(p)
 			preparePodCreate(p)
-			if got := texts(ValidatePodCreate(p)); !slices.Equal(got, c.errs) {
+			if got := texts(validatePodCreate(p)); !slices.Equal(got, c.errs) {
 				t.Errorf("errors:\n got %q\nwant %q", got, c.errs)
 			}
 			if got := podWarnings(p, nil); !slices.Equal(got, c.warnings) {
@@ -174,7 +174,7 @@ func TestNegativeGracePeriod(t *testing.T) {
 		sent := old.DeepCopy()
 		sent.Spec.TerminationGracePeriodSeconds = new(c.sent)
 		DefaultPod(sent)
-		if errs := ValidatePodUpdate(sent, old); (len(errs) == 0) != c.ok {
+		if errs := validatePodUpdate(sent, old); (len(errs) == 0) != c.ok {
 			t.Errorf("%d to %d: %v", c.stored, c.sent, errs)
 		}
 	}
@@ -219,10 +219,10 @@ func TestEventRules(t *testing.T) {
 	}
 	legacy := whole()
 	legacy.EventTime, legacy.InvolvedObject.Namespace = metav1.MicroTime{}, "other"
-	if len(ValidateLegacyEvent(legacy)) == 0 {
+	if len(validateLegacyEvent(legacy)) == 0 {
 		t.Error("an event of the old form about another namespace was taken")
 	}
-	if msgs := ValidEventName("a/b", false); len(msgs) == 0 || len(ValidEventName("A b", false)) > 0 {
+	if msgs := validEventName("a/b", false); len(msgs) == 0 || len(validEventName("A b", false)) > 0 {
 		t.Errorf("names: %v", msgs)
 	}
 }
@@ -243,15 +243,15 @@ func TestMirrorStaysMirror(t *testing.T) {
 		{"a", "b", "may not remove or update mirror pod annotation"},
 		{"a", "", "may not remove or update mirror pod annotation"},
 	} {
-		for what, validate := range map[string]func(obj, old *corev1.Pod) field.ErrorList{"update": ValidatePodUpdate,
-			"status": ValidatePodStatusUpdate} {
+		for what, validate := range map[string]func(obj, old *corev1.Pod) field.ErrorList{"update": validatePodUpdate,
+			"status": validatePodStatusUpdate} {
 			errs := validate(mirror(c.now), mirror(c.old))
 			if got := strings.Join(texts(errs), "; "); (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
 				t.Errorf("%s from %q to %q: %s", what, c.old, c.now, got)
 			}
 		}
 	}
-	if errs := ValidatePodEphemeralUpdate(mirror("a"), mirror("a")); len(errs) != 1 ||
+	if errs := validatePodEphemeralUpdate(mirror("a"), mirror("a")); len(errs) != 1 ||
 		!strings.Contains(errs[0].Error(), "static pods do not support ephemeral containers") {
 		t.Errorf("an ephemeral container in a mirror pod: %v", errs)
 	}

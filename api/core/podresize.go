@@ -14,12 +14,12 @@ import (
 func podResizeStrategy() resources.Typed[*corev1.Pod] {
 	s := podStrategy()
 	s.PrepareUpdate = preparePodResize
-	s.ValidateUpdate = ValidatePodResize
+	s.ValidateUpdate = validatePodResize
 	return s
 }
 
 // preparePodResize takes of what the client sent the resources, the resize policies and the containers' names; the last
-// two are there for ValidatePodResize to refuse a change of them.
+// two are there for validatePodResize to refuse a change of them.
 func preparePodResize(obj, old *corev1.Pod) {
 	sent := obj.Spec
 	*obj = *withMeta(old, obj)
@@ -43,11 +43,11 @@ func resizedContainers(sent, old []corev1.Container) []corev1.Container {
 	return out
 }
 
-// ValidatePodResize checks a resize: its quality of service stays, nothing that was requested or limited becomes free
+// validatePodResize checks a resize: its quality of service stays, nothing that was requested or limited becomes free
 // of that, and only CPU and memory change.
 //
 // https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/#limitations
-func ValidatePodResize(obj, old *corev1.Pod) field.ErrorList {
+func validatePodResize(obj, old *corev1.Pod) field.ErrorList {
 	if os := old.Spec.OS; os != nil && os.Name == corev1.Windows {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "windows pods cannot be resized")}
 	}
@@ -55,7 +55,7 @@ func ValidatePodResize(obj, old *corev1.Pod) field.ErrorList {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods cannot be resized")}
 	}
 	path := field.NewPath("spec")
-	errs := ValidatePod(obj)
+	errs := validatePod(obj)
 	if class := podspec.QOSClass(old); podspec.QOSClass(obj) != class {
 		errs = append(errs, field.Invalid(path, class, "Pod QOS Class may not change as a result of resizing"))
 	}

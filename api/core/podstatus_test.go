@@ -77,7 +77,7 @@ func TestPodStatus(t *testing.T) {
 			}
 			DefaultPod(pod)
 			var got []string
-			for _, err := range ValidatePodStatusUpdate(pod, old) {
+			for _, err := range validatePodStatusUpdate(pod, old) {
 				text, _, _ := strings.Cut(err.Error(), "a lowercase RFC 1123 subdomain must consist")
 				if text != err.Error() {
 					text += "NAME"

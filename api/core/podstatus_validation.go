@@ -9,9 +9,9 @@ import (
 	"bonsai/api/validate"
 )
 
-// ValidatePodStatusUpdate checks a status as a kubelet reports it: addresses, and containers that may not come back to
+// validatePodStatusUpdate checks a status as a kubelet reports it: addresses, and containers that may not come back to
 // life.
-func ValidatePodStatusUpdate(obj, old *corev1.Pod) field.ErrorList {
+func validatePodStatusUpdate(obj, old *corev1.Pod) field.ErrorList {
 	path := field.NewPath("status")
 	errs := podspec.ValidateAnnotations(obj.Annotations, &obj.Spec, field.NewPath("metadata", "annotations"))
 	errs = append(errs, validateMirrorUpdate(obj, old)...)

@@ -139,7 +139,7 @@ func TestNodeRoles(t *testing.T) {
 	n := &corev1.Node{}
 	n.Labels = map[string]string{"node-role.kubernetes.io/b": "", "node-role.kubernetes.io/a": "x",
 		"kubernetes.io/role": "a", "node-role.kubernetes.io/": "", "other": "c"}
-	if diff := cmp.Diff([]string{"a", "b"}, NodeRoles(n)); diff != "" {
+	if diff := cmp.Diff([]string{"a", "b"}, nodeRoles(n)); diff != "" {
 		t.Error(diff)
 	}
 }

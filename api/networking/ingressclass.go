@@ -40,14 +40,14 @@ func ingressClassRow() resources.Row {
 			if c.Annotations[networkingv1.AnnotationIsDefaultIngressClass] == "true" {
 				name += " (default)"
 			}
-			return []any{name, c.Spec.Controller, ParametersText(c.Spec.Parameters),
+			return []any{name, c.Spec.Controller, parametersText(c.Spec.Parameters),
 				resources.Age(c.CreationTimestamp, now)}
 		}),
 	}
 }
 
-// ParametersText is what a class's parameters are as people read it: "params.example.com/p".
-func ParametersText(p *networkingv1.IngressClassParametersReference) string {
+// parametersText is what a class's parameters are as people read it: "params.example.com/p".
+func parametersText(p *networkingv1.IngressClassParametersReference) string {
 	if p == nil {
 		return "<none>"
 	}

@@ -69,7 +69,7 @@ func TestCountsClaims(t *testing.T) {
 		".storageclass.storage.k8s.io/requests.storage":           false,
 		"limits.storage": false, "pods": false,
 	} {
-		if got := Counts(claims, name); got != want {
+		if got := counts(claims, name); got != want {
 			t.Errorf("%s: got %t, want %t", name, got, want)
 		}
 		if by := Counted(name); want && !slices.Equal(by, []schema.GroupResource{claims}) {

@@ -45,8 +45,8 @@ func isDevices(gr schema.GroupResource) bool  { return gr == resourcev1.Resource
 // stored.
 func Ignored(gr schema.GroupResource) bool { return gr == corev1.Resource("events") }
 
-// Counts reports whether an object of gr can count against the resource name of a quota.
-func Counts(gr schema.GroupResource, name corev1.ResourceName) bool {
+// counts reports whether an object of gr can count against the resource name of a quota.
+func counts(gr schema.GroupResource, name corev1.ResourceName) bool {
 	if name == CountName(gr) {
 		return true
 	}
@@ -69,7 +69,7 @@ func Counted(name corev1.ResourceName) []schema.GroupResource {
 	var out []schema.GroupResource
 	for _, gr := range []schema.GroupResource{corev1.Resource("persistentvolumeclaims"), corev1.Resource("pods"),
 		corev1.Resource("services"), resourcev1.Resource("resourceclaims")} {
-		if Counts(gr, name) {
+		if counts(gr, name) {
 			out = append(out, gr)
 		}
 	}
@@ -80,7 +80,7 @@ func Counted(name corev1.ResourceName) []schema.GroupResource {
 func Matching(gr schema.GroupResource, names corev1.ResourceList) []corev1.ResourceName {
 	var out []corev1.ResourceName
 	for _, name := range Names(names) {
-		if Counts(gr, name) {
+		if counts(gr, name) {
 			out = append(out, name)
 		}
 	}

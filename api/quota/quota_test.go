@@ -89,7 +89,7 @@ func TestUsage(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", name, Text(got), Text(c.want))
 		}
 		for n := range got {
-			if !Counts(c.gr, n) {
+			if !counts(c.gr, n) {
 				t.Errorf("%s: %s is used but does not count", name, n)
 			}
 			want := []schema.GroupResource{c.gr}

@@ -15,15 +15,15 @@ import (
 	"bonsai/api/resources"
 )
 
-// Priorities above HighestUserPriority are for the system's own classes.
+// Priorities above highestUserPriority are for the system's own classes.
 const (
-	HighestUserPriority = int32(1000000000)
+	highestUserPriority = int32(1000000000)
 	systemPrefix        = "system-"
-	// ClusterCritical and NodeCritical are the two system classes and NodeCriticalPriority the higher of their values.
-	ClusterCritical         = "system-cluster-critical"
-	NodeCritical            = "system-node-critical"
-	ClusterCriticalPriority = 2 * HighestUserPriority
-	NodeCriticalPriority    = ClusterCriticalPriority + 1000
+	// clusterCritical and nodeCritical are the two system classes and nodeCriticalPriority the higher of their values.
+	clusterCritical         = "system-cluster-critical"
+	nodeCritical            = "system-node-critical"
+	clusterCriticalPriority = 2 * highestUserPriority
+	nodeCriticalPriority    = clusterCriticalPriority + 1000
 )
 
 func priorityClassRow() resources.Row {
@@ -67,17 +67,17 @@ func priorityClassRow() resources.Row {
 	}
 }
 
-// SystemClasses are the priority classes that every cluster has.
-func SystemClasses() []schedulingv1.PriorityClass {
+// systemClasses are the priority classes that every cluster has.
+func systemClasses() []schedulingv1.PriorityClass {
 	policy := corev1.PreemptLowerPriority
 	class := func(name string, value int32, description string) schedulingv1.PriorityClass {
 		return schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value,
 			Description: description, PreemptionPolicy: &policy}
 	}
 	return []schedulingv1.PriorityClass{
-		class(NodeCritical, NodeCriticalPriority,
+		class(nodeCritical, nodeCriticalPriority,
 			"Used for system critical pods that must not be moved from their current node."),
-		class(ClusterCritical, ClusterCriticalPriority,
+		class(clusterCritical, clusterCriticalPriority,
 			"Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."),
 	}
 }
@@ -91,9 +91,9 @@ func validatePriorityClass(c *schedulingv1.PriorityClass) field.ErrorList {
 			errs = append(errs, field.Forbidden(field.NewPath("metadata", "name"),
 				"priority class names with '"+systemPrefix+"' prefix are reserved for system use only. error: "+msg))
 		}
-	} else if c.Value > HighestUserPriority {
+	} else if c.Value > highestUserPriority {
 		errs = append(errs, field.Forbidden(field.NewPath("value"),
-			fmt.Sprintf("maximum allowed value of a user defined priority is %v", HighestUserPriority)))
+			fmt.Sprintf("maximum allowed value of a user defined priority is %v", highestUserPriority)))
 	}
 	return errs
 }
@@ -112,7 +112,7 @@ func validatePreemption(policy *corev1.PreemptionPolicy) field.ErrorList {
 }
 
 func notSystem(c *schedulingv1.PriorityClass) string {
-	for _, known := range SystemClasses() {
+	for _, known := range systemClasses() {
 		if known.Name != c.Name {
 			continue
 		}

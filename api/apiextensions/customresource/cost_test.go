@@ -121,7 +121,7 @@ func BenchmarkCreate(b *testing.B) {
 	for _, rules := range []bool{false, true} {
 		b.Run(fmt.Sprintf("rules=%t", rules), func(b *testing.B) {
 			crd, raw := certificate(b, rules)
-			kind, err := Compile(crd, "v1")
+			kind, err := compile(crd, "v1")
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -150,7 +150,7 @@ func BenchmarkCreate(b *testing.B) {
 func BenchmarkCompile(b *testing.B) {
 	crd, _ := certificate(b, false)
 	for b.Loop() {
-		if _, err := Compile(crd, "v1"); err != nil {
+		if _, err := compile(crd, "v1"); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -166,7 +166,7 @@ func TestTypeIsSmall(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	for i := range types {
 		var err error
-		if types[i], err = Compile(crd, "v1"); err != nil {
+		if types[i], err = compile(crd, "v1"); err != nil {
 			t.Fatal(err)
 		}
 	}

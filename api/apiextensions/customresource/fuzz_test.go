@@ -14,7 +14,7 @@ import (
 // nothing, and nothing panics.
 func FuzzWrite(f *testing.F) {
 	crd, raw := certificate(f, true)
-	kind, err := Compile(crd, "v1")
+	kind, err := compile(crd, "v1")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func FuzzSchema(f *testing.F) {
 		if apiextensions.Default(crd); len(apiextensions.Validate(crd)) > 0 {
 			return
 		}
-		kind, err := Compile(crd, "v1")
+		kind, err := compile(crd, "v1")
 		if err != nil {
 			t.Fatalf("%s is accepted, and does not compile: %v", schema, err)
 		}

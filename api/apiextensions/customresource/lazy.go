@@ -35,7 +35,7 @@ func (l *Lazy) Get() (*Type, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := Compile(crd, l.version)
+	t, err := compile(crd, l.version)
 	if err != nil {
 		return nil, err
 	}

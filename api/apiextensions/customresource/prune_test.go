@@ -20,7 +20,7 @@ func TestPruneAgainstOracle(t *testing.T) {
 			{Name: "v1", Schema: &apiextensionsv1.CustomResourceValidation{
 				OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object",
 					Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": *props}}}}}
-		kind, err := Compile(crd, "v1")
+		kind, err := compile(crd, "v1")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -194,7 +194,7 @@ func TestReplay(t *testing.T) {
 				if len(answers[k.Name]) != len(k.Requests) {
 					t.Fatalf("%d answers to %d requests: record them", len(answers[k.Name]), len(k.Requests))
 				}
-				kind, err := Compile(k.crd(), "v1")
+				kind, err := compile(k.crd(), "v1")
 				if err != nil {
 					t.Fatal(err)
 				}

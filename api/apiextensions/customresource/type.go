@@ -25,9 +25,9 @@ type Type struct {
 	rules func() *rules.Set
 }
 
-// Compile compiles the schema of a version. It fails if the definition has no such version, or if the schema is
+// compile compiles the schema of a version. It fails if the definition has no such version, or if the schema is
 // invalid.
-func Compile(crd *apiextensionsv1.CustomResourceDefinition, version string) (*Type, error) {
+func compile(crd *apiextensionsv1.CustomResourceDefinition, version string) (*Type, error) {
 	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
 		return v.Name == version
 	})

@@ -28,15 +28,15 @@ func Load(path string) (*Policy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading audit policy file: failed to read file path %q: %w", path, err)
 	}
-	p, err := Parse(text)
+	p, err := parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("loading audit policy file: %w: from file %s", err, path)
 	}
 	return p, nil
 }
 
-// Parse reads a policy.
-func Parse(text []byte) (*Policy, error) {
+// parse reads a policy.
+func parse(text []byte) (*Policy, error) {
 	if err := docbounds.YAML(text, docbounds.Bounds{Bytes: 2 * maxPolicy, Values: 100_000, Depth: 100}); err != nil {
 		return nil, fmt.Errorf("failed decoding: %w", err)
 	}

@@ -37,7 +37,7 @@ func TestParseRefuses(t *testing.T) {
 		head + `rules: [{level: None, nonResourceURLs: ["x","/a*b","/a/*/b","*","/ok*","/ok/*",""]}]`:                                               `[rules[0].nonResourceURLs[0]: Invalid value: "x": non-resource URL rules must begin with a '/' character, rules[0].nonResourceURLs[1]: Invalid value: "/a*b": non-resource URL wildcards '*' must be the final character of the rule, rules[0].nonResourceURLs[2]: Invalid value: "/a/*/b": non-resource URL wildcards '*' must be the final character of the rule, rules[0].nonResourceURLs[6]: Invalid value: "": non-resource URL rules must begin with a '/' character]`,
 		head + `rules: [{level: None, resources: [{group: "Bad_Group", resources: ["pods"]},{group: "", resourceNames: [a]},{group: "*"}]}]`:        `[rules[0].resources.group: Invalid value: "Bad_Group": ` + subdomain + `, rules[0].resources.resourceNames: Invalid value: ["a"]: using resourceNames requires at least one resource]`,
 	} {
-		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngot  %v\nwant %s", text, err, want)
 		}
 	}
@@ -84,7 +84,7 @@ func TestDecide(t *testing.T) {
 		{`nonResourceURLs: ["/x*"]`, []*request.Info{path("/x"), path("/xy")}, []*request.Info{path("/y")}},
 		{`nonResourceURLs: ["*"]`, []*request.Info{path("/x")}, []*request.Info{&pod}},
 	} {
-		p, err := Parse([]byte(head + "rules:\n- " +
+		p, err := parse([]byte(head + "rules:\n- " +
 			strings.Replace("{level: Request, "+strings.Trim(c.rule, "{}")+"}", ", }", "}", 1)))
 		if err != nil {
 			t.Errorf("%s: %v", c.rule, err)
@@ -106,7 +106,7 @@ func TestDecide(t *testing.T) {
 // The first rule that matches counts; its omitManagedFields is above the policy's, its omitStages come to them.
 func TestFirstRule(t *testing.T) {
 	t.Parallel()
-	p, err := Parse([]byte(head +
+	p, err := parse([]byte(head +
 		"omitManagedFields: true\nomitStages: [Panic]\nrules: [{level: Metadata, users: [u], omitManagedFields: false, omitStages: [RequestReceived]}, {level: Request}]"))
 	if err != nil {
 		t.Fatal(err)

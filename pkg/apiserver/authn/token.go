@@ -21,8 +21,8 @@ type TokenAuthenticator interface {
 	AuthenticateToken(ctx context.Context, token string, audiences []string) (*request.User, []string, error)
 }
 
-// ErrInvalidToken is reported when a request carries a bearer token that no authenticator knows.
-var ErrInvalidToken = errors.New("invalid bearer token")
+// errInvalidToken is reported when a request carries a bearer token that no authenticator knows.
+var errInvalidToken = errors.New("invalid bearer token")
 
 // Bearer returns an Authenticator that reads the bearer token of a request ("Authorization: Bearer …", or the WebSocket
 // sub-protocol base64url.bearer.authorization.k8s.io.<token>) and gives it to t. A token that t does not know is an
@@ -47,7 +47,7 @@ func (b bearer) Authenticate(r *http.Request) (*request.User, error) {
 		return nil, err
 	}
 	if user == nil {
-		return nil, ErrInvalidToken
+		return nil, errInvalidToken
 	}
 	if protocols != nil {
 		// The server must not choose the sub-protocol that carries the credential.

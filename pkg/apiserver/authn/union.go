@@ -53,12 +53,12 @@ func (g grouped) Authenticate(r *http.Request) (*request.User, error) {
 	if user == nil || err != nil {
 		return nil, err
 	}
-	return AddAuthenticatedGroup(user), nil
+	return addAuthenticatedGroup(user), nil
 }
 
-// AddAuthenticatedGroup returns u as a member of system:authenticated, as it is if it is one already or is anonymous. u
+// addAuthenticatedGroup returns u as a member of system:authenticated, as it is if it is one already or is anonymous. u
 // is not changed: authenticators share the users they return.
-func AddAuthenticatedGroup(u *request.User) *request.User {
+func addAuthenticatedGroup(u *request.User) *request.User {
 	if u.InGroup(request.GroupAuthenticated) || u.InGroup(request.GroupUnauthenticated) {
 		return u
 	}

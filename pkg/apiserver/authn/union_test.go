@@ -65,7 +65,7 @@ func TestUnion(t *testing.T) {
 func TestAddAuthenticatedGroupLeavesTheSharedUserAlone(t *testing.T) {
 	t.Parallel()
 	u := &request.User{Name: "a", Groups: make([]string, 1, 4)}
-	if got := AddAuthenticatedGroup(u); !got.InGroup(request.GroupAuthenticated) ||
+	if got := addAuthenticatedGroup(u); !got.InGroup(request.GroupAuthenticated) ||
 		u.InGroup(request.GroupAuthenticated) {
 		t.Error("want a new user with the group and the old one without")
 	}

@@ -71,8 +71,8 @@ func (d *Discovery) state() state {
 	return state{d.cfg.Catalog.Snapshot().Generation(), generation}
 }
 
-// Verbs returns the verbs of a row's main resource, in the order of upstream's discovery.
-func Verbs(r *resources.Row) []string {
+// verbs returns the verbs of a row's main resource, in the order of upstream's discovery.
+func verbs(r *resources.Row) []string {
 	switch {
 	case r.Observed:
 		return []string{"get", "list"}

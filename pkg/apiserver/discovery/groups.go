@@ -114,7 +114,7 @@ func resourceOf(rt *catalog.Route) resource {
 	r, gvk := rt.Row, rt.GVK
 	out := apidiscoveryv2.APIResourceDiscovery{
 		Resource: r.Resource, SingularResource: r.Singular, ResponseKind: kindIn(rt, gvk),
-		Scope: apidiscoveryv2.ScopeCluster, ShortNames: r.ShortNames, Categories: r.Categories, Verbs: Verbs(r),
+		Scope: apidiscoveryv2.ScopeCluster, ShortNames: r.ShortNames, Categories: r.Categories, Verbs: verbs(r),
 	}
 	if r.Namespaced {
 		out.Scope = apidiscoveryv2.ScopeNamespace

@@ -19,8 +19,8 @@ import (
 
 // Errors that callers tell apart; every other error of an Applier means that the patch is malformed (HTTP 400).
 var (
-	// ErrUnsupported: no patch type of this server (HTTP 415).
-	ErrUnsupported = errors.New("patch type is not supported")
+	// errUnsupported: no patch type of this server (HTTP 415).
+	errUnsupported = errors.New("patch type is not supported")
 	// ErrNotApplicable: the patch is well-formed but does not fit the object: a failed test, a missing path (HTTP 422).
 	ErrNotApplicable = errors.New("patch does not apply")
 	// ErrDirective: a strategic merge patch orders what cannot be done: an unknown $patch, a list item without its
@@ -99,7 +99,7 @@ func Read(t types.PatchType, patch []byte, sample any) (*Applier, error) {
 	case types.StrategicMergePatchType:
 		return readStrategic(patch, sample)
 	}
-	return nil, fmt.Errorf("%w: %s", ErrUnsupported, t)
+	return nil, fmt.Errorf("%w: %s", errUnsupported, t)
 }
 
 // operation is what is looked at of a JSON patch's operations to find fields that are given twice.

@@ -109,7 +109,7 @@ func TestMalformed(t *testing.T) {
 	if _, err := apply(t.Context(), types.MergePatchType, `{}`, `null`); err == nil {
 		t.Error("a merge patch of null was taken")
 	}
-	if _, err := apply(t.Context(), types.ApplyPatchType, `{}`, `{}`); !errors.Is(err, ErrUnsupported) {
+	if _, err := apply(t.Context(), types.ApplyPatchType, `{}`, `{}`); !errors.Is(err, errUnsupported) {
 		t.Errorf("apply: %v", err)
 	}
 }

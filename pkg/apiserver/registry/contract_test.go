@@ -60,7 +60,7 @@ func contracts() map[string]contract {
 			docs: []string{somePod, `{"kind":"Pod","apiVersion":"v1",` + metadata +
 				`,"spec":{"nodeName":"n","containers":null}}`,
 				`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","labels":{"a":"b"}},"spec":{"nodeName":"n","containers":[],"volumes":[{"name":"v","projected":{"sources":[]}}]}}`},
-			broken: []string{"", "k8s", EnvelopeMagic, widgetHead + `"metadata":{"name":"p"}}`, string(head),
+			broken: []string{"", "k8s", envelopeMagic, widgetHead + `"metadata":{"name":"p"}}`, string(head),
 				string(head) + "\xff", string(head) + "\x7fx",
 				string(pod.Value[:len(pod.Value)-8]), strings.Replace(string(pod.Value), "Pod", "Dop", 1)},
 			field: [2]string{"spec.nodeName", "n"},

@@ -15,8 +15,8 @@ type Message interface {
 	Unmarshal([]byte) error
 }
 
-// EnvelopeMagic starts every protobuf document of Kubernetes, stored or sent; a runtime.Unknown message follows.
-const EnvelopeMagic = "k8s\x00"
+// envelopeMagic starts every protobuf document of Kubernetes, stored or sent; a runtime.Unknown message follows.
+const envelopeMagic = "k8s\x00"
 
 // The tags of runtime.Unknown's fields: typeMeta, raw, contentEncoding and contentType; and of a metadata field (1) and
 // of ObjectMeta's resourceVersion (6). All are length-delimited.
@@ -33,14 +33,14 @@ var errEnvelope = errors.New("not a protobuf document of Kubernetes")
 
 // errMagic is for a document of another format.
 var errMagic = fmt.Errorf("provided data does not appear to be a protobuf message, expected prefix %v",
-	[]byte(EnvelopeMagic))
+	[]byte(envelopeMagic))
 
 // EnvelopeHead returns what precedes the raw message's length in a document of kind gvk.
 func EnvelopeHead(gvk schema.GroupVersionKind) []byte {
 	version, kind := gvk.GroupVersion().String(), gvk.Kind
 	inner := appendField(nil, 1<<3|2, version)
 	inner = appendField(inner, 2<<3|2, kind)
-	b := append([]byte(EnvelopeMagic), tagTypeMeta)
+	b := append([]byte(envelopeMagic), tagTypeMeta)
 	b = binary.AppendUvarint(b, uint64(len(inner)))
 	b = append(b, inner...)
 	return append(b, tagRaw)
@@ -64,10 +64,10 @@ type Envelope struct {
 // ParseEnvelope reads a document without decoding its message.
 func ParseEnvelope(doc []byte) (Envelope, error) {
 	var e Envelope
-	if len(doc) < len(EnvelopeMagic) || string(doc[:len(EnvelopeMagic)]) != EnvelopeMagic {
+	if len(doc) < len(envelopeMagic) || string(doc[:len(envelopeMagic)]) != envelopeMagic {
 		return e, errMagic
 	}
-	err := eachField(doc[len(EnvelopeMagic):], func(field int, value []byte) error {
+	err := eachField(doc[len(envelopeMagic):], func(field int, value []byte) error {
 		switch field {
 		case 1:
 			return eachField(value, func(field int, value []byte) error {

@@ -39,7 +39,7 @@ func FuzzParseEnvelope(f *testing.F) {
 	doc := draft.Value
 	f.Add(doc)
 	f.Add(doc[:len(doc)-7])
-	f.Add([]byte(EnvelopeMagic))
+	f.Add([]byte(envelopeMagic))
 	f.Add([]byte("k8s\x00\x0a\x04\x0a\x02v1\x0a\x05\x12\x03Pod\x12\x01x\x12\x02yz\x18\x07\x25abcd"))
 	f.Add([]byte("k8s\x00\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01x"))
 	f.Fuzz(func(t *testing.T, doc []byte) {
@@ -48,14 +48,14 @@ func FuzzParseEnvelope(f *testing.F) {
 		if !bytes.Equal(doc, before) {
 			t.Fatal("the document was changed")
 		}
-		if !bytes.HasPrefix(doc, []byte(EnvelopeMagic)) {
+		if !bytes.HasPrefix(doc, []byte(envelopeMagic)) {
 			if err == nil {
 				t.Fatal("accepted without magic")
 			}
 			return
 		}
 		var unknown runtime.Unknown
-		if unknown.Unmarshal(doc[len(EnvelopeMagic):]) != nil {
+		if unknown.Unmarshal(doc[len(envelopeMagic):]) != nil {
 			return // it knows each field's type
 		}
 		same := func(e Envelope) bool {
@@ -70,7 +70,7 @@ func FuzzParseEnvelope(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e, err := ParseEnvelope(append([]byte(EnvelopeMagic), clean...)); err != nil || !same(e) {
+		if e, err := ParseEnvelope(append([]byte(envelopeMagic), clean...)); err != nil || !same(e) {
 			t.Fatalf("rewritten: %+v, %v, want %+v", e, err, unknown)
 		}
 	})

@@ -128,7 +128,7 @@ func (p plugin) covers(ctx context.Context, a *admission.Attributes, rules []rba
 	if ok {
 		return nil
 	}
-	lines := Describe(missing)
+	lines := describe(missing)
 	msg := fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s",
 		a.User.Name, a.User.Groups, strings.Join(lines, "\n"))
 	if incomplete != nil {
@@ -137,8 +137,8 @@ func (p plugin) covers(ctx context.Context, a *admission.Attributes, rules []rba
 	return admission.Forbid(a, "%s", msg)
 }
 
-// Describe writes broken-down rules compactly, the verbs of the same objects together, one line each, sorted.
-func Describe(rules []rbacv1.PolicyRule) []string {
+// describe writes broken-down rules compactly, the verbs of the same objects together, one line each, sorted.
+func describe(rules []rbacv1.PolicyRule) []string {
 	verbs := map[string][]string{}
 	for _, r := range rules {
 		var parts []string

@@ -111,7 +111,7 @@ func TestAdmit(t *testing.T) {
 		}, 1, ""},
 		"the pod says no": {func(p *corev1.Pod) { p.Spec.AutomountServiceAccountToken = ptr.To(false) }, 0, ""},
 		"its own mount": {func(p *corev1.Pod) {
-			p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{MountPath: MountPath}}
+			p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{MountPath: mountPath}}
 		}, 0, ""},
 		"no such account": {func(p *corev1.Pod) {
 			p.Spec.ServiceAccountName = "nope"

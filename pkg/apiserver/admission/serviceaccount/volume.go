@@ -9,8 +9,8 @@ import (
 
 // The token volume, as Kubernetes shapes it.
 const (
-	// MountPath is where containers find the files token, ca.crt and namespace.
-	MountPath    = "/var/run/secrets/kubernetes.io/serviceaccount"
+	// mountPath is where containers find the files token, ca.crt and namespace.
+	mountPath    = "/var/run/secrets/kubernetes.io/serviceaccount"
 	volumePrefix = "kube-api-access-"
 	// expirationSeconds is how long a token of the volume is good for; the kubelet renews it earlier.
 	expirationSeconds = 60*60 + 7
@@ -28,7 +28,7 @@ func automount(pod *corev1.Pod, account *corev1.ServiceAccount) bool {
 	return true
 }
 
-// mountToken mounts the token volume in all containers that have nothing at MountPath, and adds the volume if one needs
+// mountToken mounts the token volume in all containers that have nothing at mountPath, and adds the volume if one needs
 // it.
 func mountToken(spec *corev1.PodSpec, suffix func() string) {
 	name, exists := existing(spec)
@@ -40,7 +40,7 @@ func mountToken(spec *corev1.PodSpec, suffix func() string) {
 		for i := range list {
 			if !mounted(&list[i]) {
 				list[i].VolumeMounts = append(list[i].VolumeMounts,
-					corev1.VolumeMount{Name: name, ReadOnly: true, MountPath: MountPath})
+					corev1.VolumeMount{Name: name, ReadOnly: true, MountPath: mountPath})
 				used = true
 			}
 		}
@@ -62,7 +62,7 @@ func existing(spec *corev1.PodSpec) (string, bool) {
 
 func mounted(c *corev1.Container) bool {
 	for _, m := range c.VolumeMounts {
-		if m.MountPath == MountPath {
+		if m.MountPath == mountPath {
 			return true
 		}
 	}

@@ -48,8 +48,8 @@ const maxQueued = 64 << 20
 // lastWait is how long the end waits for what is still in a queue to be written.
 const lastWait = 10 * time.Second
 
-// ErrFull is what becomes of events that a queue has no place for.
-var ErrFull = errors.New("the queue of audit events is full")
+// errFull is what becomes of events that a queue has no place for.
+var errFull = errors.New("the queue of audit events is full")
 
 // queue keeps events until they are written in batches.
 type queue struct {
@@ -79,13 +79,13 @@ func (q *queue) Process(events ...*auditv1.Event) error {
 		size := sizeOf(e)
 		if q.bytes.Add(size) > maxQueued {
 			q.bytes.Add(-size)
-			return ErrFull
+			return errFull
 		}
 		select {
 		case q.events <- e:
 		default:
 			q.bytes.Add(-size)
-			return ErrFull
+			return errFull
 		}
 	}
 	return nil

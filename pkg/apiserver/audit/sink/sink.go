@@ -23,8 +23,8 @@ const (
 	Batch = "batch"
 )
 
-// Modes are all modes.
-func Modes() []string { return []string{Batch, Blocking, BlockingStrict} }
+// modes are all modes.
+func modes() []string { return []string{Batch, Blocking, BlockingStrict} }
 
 // Options are what the flags of a sink say: --audit-log-… or --audit-webhook-….
 type Options struct {
@@ -35,9 +35,9 @@ type Options struct {
 
 // Validate tells what is wrong; which is "log" or "webhook", as upstream has it in its messages.
 func (o *Options) Validate(which string) (errs []error) {
-	if !slices.Contains(Modes(), o.Mode) {
+	if !slices.Contains(modes(), o.Mode) {
 		errs = append(errs, fmt.Errorf("invalid audit %s mode %s, allowed modes are %q", which, o.Mode,
-			strings.Join(Modes(), ",")))
+			strings.Join(modes(), ",")))
 	}
 	if o.Mode == Batch {
 		errs = append(errs, o.Batch.validate(which)...)

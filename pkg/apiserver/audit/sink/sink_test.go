@@ -93,7 +93,7 @@ func TestFullQueue(t *testing.T) {
 	t.Parallel()
 	q := newQueue("x", BatchOptions{BufferSize: 2, MaxSize: 1}, &collector{}, nil)
 	for i := range 3 {
-		if err := q.Process(event("{}")); (err != nil) != (i == 2) || i == 2 && !errors.Is(err, ErrFull) {
+		if err := q.Process(event("{}")); (err != nil) != (i == 2) || i == 2 && !errors.Is(err, errFull) {
 			t.Errorf("event %d: %v", i, err)
 		}
 	}

@@ -93,7 +93,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 	if parsed.UnsafeClaimsWithoutVerification(&public) != nil {
 		return nil, nil, nil
 	}
-	if public.Issuer != LegacyIssuer && !slices.Contains(a.cfg.Issuers, public.Issuer) {
+	if public.Issuer != legacyIssuer && !slices.Contains(a.cfg.Issuers, public.Issuer) {
 		return nil, nil, nil
 	}
 	if err := a.verify(parsed, &public, &private, &legacy); err != nil {
@@ -102,7 +102,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 	if audiences == nil {
 		audiences = a.cfg.APIAudiences
 	}
-	if public.Issuer == LegacyIssuer {
+	if public.Issuer == legacyIssuer {
 		u, err := a.legacyUser(ctx, token, &public, &legacy)
 		return u, a.cfg.APIAudiences, err
 	}
@@ -145,7 +145,7 @@ func (a *Authenticator) boundUser(ctx context.Context, public *jwt.Claims, b *bo
 	switch {
 	case b == nil || b.Namespace == "" || b.ServiceAccount.Name == "" || b.ServiceAccount.UID == "":
 		return nil, errClaims
-	case public.Subject != Username(b.Namespace, b.ServiceAccount.Name):
+	case public.Subject != username(b.Namespace, b.ServiceAccount.Name):
 		return nil, errClaims
 	case public.Expiry == nil || !now.Before(public.Expiry.Time()):
 		return nil, errExpired
@@ -187,23 +187,23 @@ func boundIdentity(id string, b *bound) *request.User {
 	u := user(b.Namespace, b.ServiceAccount.Name, b.ServiceAccount.UID)
 	u.Extra = map[string][]string{}
 	if id != "" {
-		u.Extra[ExtraCredentialID] = []string{"JTI=" + id}
+		u.Extra[extraCredentialID] = []string{"JTI=" + id}
 	}
 	if b.Pod != nil {
-		u.Extra[ExtraPodName] = []string{b.Pod.Name}
-		u.Extra[ExtraPodUID] = []string{string(b.Pod.UID)}
+		u.Extra[extraPodName] = []string{b.Pod.Name}
+		u.Extra[extraPodUID] = []string{string(b.Pod.UID)}
 	}
 	if b.Node != nil {
-		u.Extra[ExtraNodeName] = []string{b.Node.Name}
+		u.Extra[extraNodeName] = []string{b.Node.Name}
 		if b.Node.UID != "" {
-			u.Extra[ExtraNodeUID] = []string{string(b.Node.UID)}
+			u.Extra[extraNodeUID] = []string{string(b.Node.UID)}
 		}
 	}
 	return u
 }
 
 func user(ns, name string, uid types.UID) *request.User {
-	return &request.User{Name: Username(ns, name), UID: string(uid), Groups: Groups(ns)}
+	return &request.User{Name: username(ns, name), UID: string(uid), Groups: groups(ns)}
 }
 
 // goneAfter is how long a token outlives the beginning of its object's end, so that what stops can still say good-bye.

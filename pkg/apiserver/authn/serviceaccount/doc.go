@@ -7,26 +7,26 @@ import "bonsai/pkg/apiserver/request"
 
 // Names in tokens and users.
 const (
-	// UserPrefix starts the user name of a service account: system:serviceaccount:<namespace>:<name>.
-	UserPrefix = request.ServiceAccountPrefix
-	// GroupPrefix starts the group of all service accounts of a namespace.
-	GroupPrefix = "system:serviceaccounts:"
-	// LegacyIssuer is the issuer in tokens kept in secrets of type kubernetes.io/service-account-token; those never
+	// userPrefix starts the user name of a service account: system:serviceaccount:<namespace>:<name>.
+	userPrefix = request.ServiceAccountPrefix
+	// groupPrefix starts the group of all service accounts of a namespace.
+	groupPrefix = "system:serviceaccounts:"
+	// legacyIssuer is the issuer in tokens kept in secrets of type kubernetes.io/service-account-token; those never
 	// end.
-	LegacyIssuer = "kubernetes/serviceaccount"
+	legacyIssuer = "kubernetes/serviceaccount"
 
 	// The extra attributes of the user that say what the token is bound to.
-	ExtraCredentialID = "authentication.kubernetes.io/credential-id"
-	ExtraNodeName     = request.ExtraNodeName
-	ExtraNodeUID      = "authentication.kubernetes.io/node-uid"
-	ExtraPodName      = "authentication.kubernetes.io/pod-name"
-	ExtraPodUID       = "authentication.kubernetes.io/pod-uid"
+	extraCredentialID = "authentication.kubernetes.io/credential-id"
+	extraNodeName     = request.ExtraNodeName
+	extraNodeUID      = "authentication.kubernetes.io/node-uid"
+	extraPodName      = "authentication.kubernetes.io/pod-name"
+	extraPodUID       = "authentication.kubernetes.io/pod-uid"
 )
 
-// Username returns the user name of a service account.
-func Username(namespace, name string) string { return UserPrefix + namespace + ":" + name }
+// username returns the user name of a service account.
+func username(namespace, name string) string { return userPrefix + namespace + ":" + name }
 
-// Groups returns the groups of a service account of namespace.
-func Groups(namespace string) []string {
-	return []string{"system:serviceaccounts", GroupPrefix + namespace}
+// groups returns the groups of a service account of namespace.
+func groups(namespace string) []string {
+	return []string{"system:serviceaccounts", groupPrefix + namespace}
 }

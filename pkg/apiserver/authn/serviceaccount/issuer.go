@@ -101,7 +101,7 @@ func (i *Issuer) Issue(_ context.Context, req Request) (token string, expires ti
 	}
 	public := jwt.Claims{
 		Issuer:    i.cfg.URL,
-		Subject:   Username(req.Namespace, req.ServiceAccount.Name),
+		Subject:   username(req.Namespace, req.ServiceAccount.Name),
 		ID:        uuid.NewString(),
 		IssuedAt:  jwt.NewNumericDate(now),
 		NotBefore: jwt.NewNumericDate(now),

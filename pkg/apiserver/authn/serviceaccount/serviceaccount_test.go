@@ -188,8 +188,8 @@ func TestClaims(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	u, err := w.ask(token)
-	if err != nil || u.Extra[ExtraPodName][0] != "p" || u.Extra[ExtraNodeUID][0] != "n-uid" ||
-		!strings.HasPrefix(u.Extra[ExtraCredentialID][0], "JTI=") {
+	if err != nil || u.Extra[extraPodName][0] != "p" || u.Extra[extraNodeUID][0] != "n-uid" ||
+		!strings.HasPrefix(u.Extra[extraCredentialID][0], "JTI=") {
 		t.Errorf("got %+v, %v", u, err)
 	}
 }
@@ -217,7 +217,7 @@ func TestStrangersTokens(t *testing.T) {
 func TestLegacyToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, ecKey(t))
-	token, err := jwt.Signed(w.issuer.signer).Claims(jwt.Claims{Issuer: LegacyIssuer, Subject: Username("ns", "sa")}).
+	token, err := jwt.Signed(w.issuer.signer).Claims(jwt.Claims{Issuer: legacyIssuer, Subject: username("ns", "sa")}).
 		Claims(legacyClaims{Name: "sa", UID: "sa-uid", Secret: "s", Namespace: "ns"}).Serialize()
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +246,7 @@ func TestLegacyTokensAreTracked(t *testing.T) {
 		s.Labels = map[string]string{LabelLastUsed: day, LabelInvalidSince: s.Labels[LabelInvalidSince]}
 		return nil
 	}
-	token, err := jwt.Signed(w.issuer.signer).Claims(jwt.Claims{Issuer: LegacyIssuer, Subject: Username("ns", "sa")}).
+	token, err := jwt.Signed(w.issuer.signer).Claims(jwt.Claims{Issuer: legacyIssuer, Subject: username("ns", "sa")}).
 		Claims(legacyClaims{Name: "sa", UID: "sa-uid", Secret: "s", Namespace: "ns"}).Serialize()
 	if err != nil {
 		t.Fatal(err)

@@ -30,16 +30,16 @@ func Open(path string) (*Authenticator, error) {
 		return nil, fmt.Errorf("reading tokens: %w", err)
 	}
 	defer f.Close()
-	a, err := Read(f)
+	a, err := read(f)
 	if err != nil {
 		return nil, fmt.Errorf("reading tokens of %s: %w", path, err)
 	}
 	return a, nil
 }
 
-// Read reads tokens. Lines with an empty token are skipped; of two lines with the same token the last counts. Errors
+// read reads tokens. Lines with an empty token are skipped; of two lines with the same token the last counts. Errors
 // name the line and never its content.
-func Read(r io.Reader) (*Authenticator, error) {
+func read(r io.Reader) (*Authenticator, error) {
 	a := &Authenticator{users: map[[sha256.Size]byte]*request.User{}}
 	c := csv.NewReader(r)
 	c.FieldsPerRecord = -1

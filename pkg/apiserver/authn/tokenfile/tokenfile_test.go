@@ -12,7 +12,7 @@ import (
 
 func TestRead(t *testing.T) {
 	t.Parallel()
-	a, err := Read(strings.NewReader("tok1,alice,u1\ntok2,bob,u2,\"dev,ops\"\n,nobody,u3\n"))
+	a, err := read(strings.NewReader("tok1,alice,u1\ntok2,bob,u2,\"dev,ops\"\n,nobody,u3\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestRead(t *testing.T) {
 func TestReadSaysWhereAndNotWhat(t *testing.T) {
 	t.Parallel()
 	for _, in := range []string{"tok,alice,u\nsecret,bob\n", "secret\"x,y,z\n"} {
-		_, err := Read(strings.NewReader(in))
+		_, err := read(strings.NewReader(in))
 		if err == nil || !strings.Contains(err.Error(), "line") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: got %v", in, err)
 		}

@@ -16,8 +16,8 @@ import (
 	"bonsai/pkg/authorities"
 )
 
-// CredentialIDKey is the user's extra that tells certificates apart: "X509SHA256=<hash of the certificate>".
-const CredentialIDKey = "authentication.kubernetes.io/credential-id"
+// credentialIDKey is the user's extra that tells certificates apart: "X509SHA256=<hash of the certificate>".
+const credentialIDKey = "authentication.kubernetes.io/credential-id"
 
 // Config is what an Authenticator needs.
 type Config struct {
@@ -128,7 +128,7 @@ func verify(certs []*x509.Certificate, roots *x509.CertPool, now time.Time) (ver
 	return verified{until: until, user: &request.User{
 		Name:   leaf.Subject.CommonName,
 		Groups: leaf.Subject.Organization,
-		Extra:  map[string][]string{CredentialIDKey: {"X509SHA256=" + hex.EncodeToString(sum[:])}},
+		Extra:  map[string][]string{credentialIDKey: {"X509SHA256=" + hex.EncodeToString(sum[:])}},
 	}}, nil
 }
 

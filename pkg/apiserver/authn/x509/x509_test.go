@@ -99,7 +99,7 @@ func TestAuthenticate(t *testing.T) {
 					t.Fatalf("got %v, %v", u, err)
 				}
 				if u != nil && (u.Name != c.user || len(u.Groups) != 2 ||
-					u.Extra[CredentialIDKey][0][:11] != "X509SHA256=") {
+					u.Extra[credentialIDKey][0][:11] != "X509SHA256=") {
 					t.Errorf("got %+v", u)
 				}
 			}

@@ -21,7 +21,7 @@ func TestCompactedBefore(t *testing.T) {
 		"change":   {Kv: &mvccpb.KeyValue{Key: key, Value: value, CreateRevision: 5, ModRevision: 8}},
 	} {
 		stream := &fakeStream{answers: make(chan *pb.WatchResponse, 2)}
-		w := &watch{s: &Store{cfg: Config{Prefix: DefaultPrefix}}, prefix: "/registry/things/", stream: stream,
+		w := &watch{s: &Store{cfg: Config{Prefix: defaultPrefix}}, prefix: "/registry/things/", stream: stream,
 			cancel: func() {}}
 		created := &mvccpb.Event{Kv: &mvccpb.KeyValue{Key: key, Value: value, CreateRevision: 7, ModRevision: 7}}
 		stream.answers <- &pb.WatchResponse{Events: []*mvccpb.Event{created}}

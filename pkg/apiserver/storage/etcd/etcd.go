@@ -27,8 +27,8 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// DefaultPrefix is where Kubernetes keeps its keys in etcd.
-const DefaultPrefix = "/registry"
+// defaultPrefix is where Kubernetes keeps its keys in etcd.
+const defaultPrefix = "/registry"
 
 // Config says which etcd to use and how. Endpoints or Client is required.
 type Config struct {
@@ -37,7 +37,7 @@ type Config struct {
 	TLS       *tls.Config
 	// Client, if set, is used instead of Endpoints and TLS, and is not closed by Close.
 	Client *clientv3.Client
-	// Prefix stands in etcd for the "/registry" of storage's keys. Default: DefaultPrefix.
+	// Prefix stands in etcd for the "/registry" of storage's keys. Default: "/registry".
 	Prefix string
 	// Facts reads what selectors need from values. nil: items have the facts of their drafts only.
 	Facts *storage.FactsTable
@@ -69,7 +69,7 @@ var _ storage.Interface = (*Store)(nil)
 // New makes a Store. It does not wait for etcd: the first request does. The Store lives until Close or the end of ctx.
 func New(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Prefix == "" {
-		cfg.Prefix = DefaultPrefix
+		cfg.Prefix = defaultPrefix
 	}
 	cfg.Prefix = "/" + strings.Trim(cfg.Prefix, "/")
 	if cfg.Timeout == 0 {
