@@ -25,7 +25,7 @@ func Rows(now func() time.Time) []resources.Row {
 		StoragePath:     "apiregistration.k8s.io/apiservices",
 		New:             resources.Make[v1.APIService],
 		Strategy: resources.Typed[*v1.APIService]{
-			Default: Default,
+			Default: setDefaults,
 			PrepareCreate: func(s *v1.APIService) {
 				s.Status = v1.APIServiceStatus{}
 				if s.Spec.Service == nil && now != nil {
@@ -33,13 +33,13 @@ func Rows(now func() time.Time) []resources.Row {
 				}
 			},
 			PrepareUpdate:  func(s, old *v1.APIService) { s.Status = old.Status },
-			Validate:       Validate,
-			ValidateUpdate: func(s, _ *v1.APIService) field.ErrorList { return Validate(s) },
+			Validate:       validateService,
+			ValidateUpdate: func(s, _ *v1.APIService) field.ErrorList { return validateService(s) },
 			ValidateName:   path.ValidatePathSegmentName,
 			NeedsVersion:   true,
 		}.Strategy(),
 		Subresources: []resources.Subresource{resources.Status(resources.Typed[*v1.APIService]{
-			Default: Default,
+			Default: setDefaults,
 			PrepareUpdate: func(s, old *v1.APIService) {
 				s.Spec, s.Labels, s.Annotations, s.Finalizers, s.OwnerReferences = old.Spec, old.Labels,
 					old.Annotations, old.Finalizers, old.OwnerReferences
@@ -60,8 +60,8 @@ func Rows(now func() time.Time) []resources.Row {
 	}}
 }
 
-// Default is idempotent.
-func Default(s *v1.APIService) {
+// setDefaults is idempotent.
+func setDefaults(s *v1.APIService) {
 	if s.Spec.Service != nil {
 		defaults.SetPtr(&s.Spec.Service.Port, int32(443))
 	}

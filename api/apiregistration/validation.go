@@ -17,8 +17,8 @@ const (
 	maxVersionPriority = 1000
 )
 
-// Validate checks an APIService as clients write it.
-func Validate(s *v1.APIService) field.ErrorList {
+// validateService checks an APIService as clients write it.
+func validateService(s *v1.APIService) field.ErrorList {
 	var errs field.ErrorList
 	name := s.Spec.Version + "." + s.Spec.Group
 	check := func(is, of string) {

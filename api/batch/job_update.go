@@ -58,32 +58,32 @@ func validateTemplateUpdate(obj, old *batchv1.Job, path *field.Path) field.Error
 	if apiequality.Semantic.DeepEqual(now, was) {
 		return nil
 	}
-	if !mayPlace(old) {
+	if !directivesMutable(old) {
 		return field.ErrorList{field.Invalid(path, now, apivalidation.FieldImmutableErrorMsg)}
 	}
 	rest := *was.Spec.DeepCopy()
-	place(&rest, &now.Spec)
+	copyDirectives(&rest, &now.Spec)
 	if apiequality.Semantic.DeepEqual(rest, now.Spec) {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path.Child("spec"), now.Spec, apivalidation.FieldImmutableErrorMsg)}
 }
 
-// mayPlace reports whether the job is suspended, and no pod is or was made of its template since.
-func mayPlace(old *batchv1.Job) bool {
+// directivesMutable reports whether the job is suspended and no pod has been made from its template since.
+func directivesMutable(old *batchv1.Job) bool {
 	return deref(old.Spec.Suspend) && old.Status.StartTime == nil && old.Status.Active == 0
 }
 
-// place gives the template old what it may take over from now: the constraints on nodes, scheduling gates and the
-// containers' resources.
-func place(old, now *corev1.PodSpec) {
+// copyDirectives copies the scheduling directives of a template, which may change while the job is suspended
+// (KEP-2926): the constraints on nodes, scheduling gates and the containers' resources.
+func copyDirectives(old, now *corev1.PodSpec) {
 	old.NodeSelector, old.Tolerations, old.SchedulingGates = now.NodeSelector, now.Tolerations, now.SchedulingGates
-	placeAffinity(old, now)
-	placeResources(old.Containers, now.Containers)
-	placeResources(old.InitContainers, now.InitContainers)
+	copyNodeAffinity(old, now)
+	copyResources(old.Containers, now.Containers)
+	copyResources(old.InitContainers, now.InitContainers)
 }
 
-func placeAffinity(old, now *corev1.PodSpec) {
+func copyNodeAffinity(old, now *corev1.PodSpec) {
 	switch {
 	case old.Affinity == nil && now.Affinity != nil:
 		old.Affinity = &corev1.Affinity{NodeAffinity: now.Affinity.NodeAffinity}
@@ -96,7 +96,7 @@ func placeAffinity(old, now *corev1.PodSpec) {
 	}
 }
 
-func placeResources(old, now []corev1.Container) {
+func copyResources(old, now []corev1.Container) {
 	if len(old) != len(now) {
 		return
 	}

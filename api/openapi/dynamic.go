@@ -29,7 +29,7 @@ func (b *Builder) AddDynamic(gvk schema.GroupVersionKind, own func() (*spec.Sche
 			}
 			s = *made
 		}
-		if b.form == V2 {
+		if b.version == V2 {
 			if s = forV2(s); keepsUnknown(&s) { // of which v2 says nothing at all
 				fields, selectable := s.Extensions[SelectableFields]
 				s = spec.Schema{}
@@ -95,7 +95,7 @@ const conventions = "https://git.k8s.io/community/contributors/devel/sig-archite
 // metadata is a reference to a type of metadata.
 func (b *Builder) metadata(meta reflect.Type) spec.Schema {
 	s := b.reference(meta)
-	if b.form == V3 { // which has no other keys beside a reference, but may combine it with them
+	if b.version == V3 { // which has no other keys beside a reference, but may combine it with them
 		s = spec.Schema{SchemaProps: spec.SchemaProps{AllOf: []spec.Schema{s}}}
 	}
 	s.Description = "Standard object's metadata. More info: " + conventions + "#metadata"

@@ -57,11 +57,11 @@ func (b *Builder) annotate(p spec.Schema, of reflect.Type, f reflect.StructField
 	own := spec.Schema{SchemaProps: spec.SchemaProps{Description: doc}}
 	if d := b.marks.get(key, "default"); len(d) == 1 {
 		var v any
-		if json.Unmarshal([]byte(d[0]), &v) == nil && b.form == V3 {
+		if json.Unmarshal([]byte(d[0]), &v) == nil && b.version == V3 {
 			own.Default = v
 		}
 	}
-	if own.Default == nil && b.form == V3 && !omit {
+	if own.Default == nil && b.version == V3 && !omit {
 		own.Default = zero(f.Type)
 	}
 	if kind := b.marks.get(key, "listType"); len(kind) == 1 {
@@ -81,7 +81,7 @@ func (b *Builder) annotate(p spec.Schema, of reflect.Type, f reflect.StructField
 	if v := f.Tag.Get("patchMergeKey"); v != "" {
 		own.AddExtension("x-kubernetes-patch-merge-key", v)
 	}
-	if p.Ref.String() != "" && b.form == V3 {
+	if p.Ref.String() != "" && b.version == V3 {
 		// Beside a $ref everything else is ignored; allOf keeps both.
 		if f.Type.Kind() == reflect.Struct && own.Default == nil && !readsItself(f.Type) {
 			own.Default = map[string]any{}
@@ -138,7 +138,7 @@ func (b *Builder) schemaOf(t reflect.Type) spec.Schema {
 	if t.Kind() == reflect.Struct {
 		return b.reference(t)
 	}
-	if _, ok := custom(t, b.form); ok {
+	if _, ok := custom(t, b.version); ok {
 		return b.reference(t)
 	}
 	prop := func(kind, format string) spec.Schema {
@@ -176,11 +176,11 @@ func (b *Builder) schemaOf(t reflect.Type) spec.Schema {
 
 // item is an element's schema: in V3 with the zero value as default, as Kubernetes publishes it.
 func (b *Builder) item(s spec.Schema, t reflect.Type) *spec.Schema {
-	if b.form != V3 {
+	if b.version != V3 {
 		return &s
 	}
 	if s.Ref.String() != "" {
-		if _, ok := custom(deref(t), b.form); ok || t.Kind() == reflect.Pointer {
+		if _, ok := custom(deref(t), b.version); ok || t.Kind() == reflect.Pointer {
 			return &s
 		}
 		return &spec.Schema{SchemaProps: spec.SchemaProps{AllOf: []spec.Schema{s}, Default: map[string]any{}}}

@@ -17,16 +17,16 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// Form is the version of OpenAPI that schemas are written for.
-type Form int
+// Version is the version of OpenAPI that schemas are written for.
+type Version int
 
 // V2 refers to #/definitions/…; V3 to #/components/schemas/… and knows oneOf and allOf.
 const (
-	V2 Form = iota
+	V2 Version = iota
 	V3
 )
 
-func (f Form) prefix() string {
+func (f Version) refPrefix() string {
 	if f == V3 {
 		return "#/components/schemas/"
 	}
@@ -35,18 +35,18 @@ func (f Form) prefix() string {
 
 // Builder makes schemas. It is used by one goroutine, and thrown away when the document is made.
 type Builder struct {
-	scheme *runtime.Scheme
-	form   Form
-	of     schema.GroupVersion
-	marks  marks
-	defs   map[string]spec.Schema
+	scheme  *runtime.Scheme
+	version Version
+	of      schema.GroupVersion
+	marks   marks
+	defs    map[string]spec.Schema
 	// generated are upstream's definitions of types that do not describe themselves; nil until one is asked for.
 	generated map[string]common.OpenAPIDefinition
 }
 
 // NewBuilder returns a builder for the types of scheme.
-func NewBuilder(scheme *runtime.Scheme, form Form) *Builder {
-	return &Builder{scheme: scheme, form: form, marks: loadMarks(), defs: map[string]spec.Schema{}}
+func NewBuilder(scheme *runtime.Scheme, v Version) *Builder {
+	return &Builder{scheme: scheme, version: v, marks: loadMarks(), defs: map[string]spec.Schema{}}
 }
 
 // About has the builder say of types that are kinds of every group only that they are of this group version.
@@ -92,12 +92,12 @@ func (b *Builder) reference(t reflect.Type) spec.Schema {
 }
 
 func (b *Builder) referTo(name string) spec.Schema {
-	return spec.Schema{SchemaProps: spec.SchemaProps{Ref: spec.MustCreateRef(b.form.prefix() + name)}}
+	return spec.Schema{SchemaProps: spec.SchemaProps{Ref: spec.MustCreateRef(b.version.refPrefix() + name)}}
 }
 
 // define makes the schema of a named type.
 func (b *Builder) define(t reflect.Type) spec.Schema {
-	s, ok := custom(t, b.form)
+	s, ok := custom(t, b.version)
 	if !ok {
 		s = spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{}}}
 		b.fields(&s, t)
@@ -157,7 +157,7 @@ func (b *Builder) kinds(t reflect.Type) []any {
 }
 
 // custom are the types that say themselves what they look like in JSON (times, quantities, raw objects).
-func custom(t reflect.Type, form Form) (spec.Schema, bool) {
+func custom(t reflect.Type, version Version) (spec.Schema, bool) {
 	v, ok := reflect.New(t).Interface().(interface {
 		OpenAPISchemaType() []string
 		OpenAPISchemaFormat() string
@@ -166,7 +166,7 @@ func custom(t reflect.Type, form Form) (spec.Schema, bool) {
 		return spec.Schema{}, false
 	}
 	s := spec.Schema{SchemaProps: spec.SchemaProps{Type: v.OpenAPISchemaType(), Format: v.OpenAPISchemaFormat()}}
-	if one, ok := v.(interface{ OpenAPIV3OneOfTypes() []string }); ok && form == V3 {
+	if one, ok := v.(interface{ OpenAPIV3OneOfTypes() []string }); ok && version == V3 {
 		s.Type = nil
 		for _, name := range one.OpenAPIV3OneOfTypes() {
 			s.OneOf = append(s.OneOf, spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{name}}})

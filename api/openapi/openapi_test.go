@@ -120,7 +120,7 @@ func TestProperties(t *testing.T) {
 	t.Parallel()
 	const core, meta = "io.k8s.api.core.v1.", "io.k8s.apimachinery.pkg.apis.meta.v1."
 	for _, c := range []struct {
-		form             openapi.Form
+		version          openapi.Version
 		name, prop, want string
 	}{
 		{openapi.V2, core + "PodSpec", "containers",
@@ -150,7 +150,7 @@ func TestProperties(t *testing.T) {
 	} {
 		t.Run(c.name+"."+c.prop, func(t *testing.T) {
 			t.Parallel()
-			b := openapi.NewBuilder(scheme.New(), c.form)
+			b := openapi.NewBuilder(scheme.New(), c.version)
 			for _, kind := range []string{"Pod", "Secret", "Service", "PersistentVolume"} {
 				if _, err := b.Add(corev1.SchemeGroupVersion.WithKind(kind)); err != nil {
 					t.Fatal(err)

@@ -56,9 +56,9 @@ func TestOpenAPI(t *testing.T) {
 }
 
 // published is what our server publishes.
-func (k *replayed) published(t *testing.T, form openapi.Form) definitions {
+func (k *replayed) published(t *testing.T, version openapi.Version) definitions {
 	t.Helper()
-	b := openapi.NewBuilder(runtime.NewScheme(), form)
+	b := openapi.NewBuilder(runtime.NewScheme(), version)
 	gvk := schema.GroupVersionKind{Group: "replay.example.com", Version: "v1", Kind: "K" + k.Name}
 	own := func() (*spec.Schema, error) { return OpenAPI(k.crd(), "v1") }
 	if _, err := b.AddDynamicList(gvk.Kind+"List", k.Name+"s", gvk, own); err != nil {

@@ -80,7 +80,7 @@ func (t *Type) PrepareCreate(u *unstructured.Unstructured) {
 // PrepareUpdate keeps the status of old where only its subresource writes it.
 func (t *Type) PrepareUpdate(u, old *unstructured.Unstructured) {
 	if t.hasStatus {
-		keep(u, old, "status")
+		copyField(u, old, "status")
 	}
 }
 
@@ -94,17 +94,17 @@ func (t *Type) PrepareStatusUpdate(u, old *unstructured.Unstructured) {
 	}
 	for name := range old.Object {
 		if name != "status" && name != "metadata" {
-			keep(u, old, name)
+			copyField(u, old, name)
 		}
 	}
 	version, managed := u.GetResourceVersion(), u.GetManagedFields()
-	keep(u, old, "metadata")
+	copyField(u, old, "metadata")
 	u.SetResourceVersion(version)
 	u.SetManagedFields(managed)
 }
 
-// keep gives u a copy of what old has in a field.
-func keep(u, old *unstructured.Unstructured, name string) {
+// copyField gives u a copy of what old has in a field.
+func copyField(u, old *unstructured.Unstructured, name string) {
 	if v, ok := old.Object[name]; ok {
 		u.Object[name] = copyOf(v)
 	} else {

@@ -66,7 +66,7 @@ func Check(p *apiextensionsv1.JSONSchemaProps, path *field.Path) field.ErrorList
 	if err != nil {
 		return append(errs, field.InternalError(path, err))
 	}
-	c.schema(s, path, place{count: 1, root: true})
+	c.schema(s, path, nesting{count: 1, root: true})
 	return append(append(errs, c.errors...), c.total(path)...)
 }
 
@@ -100,24 +100,24 @@ type cost struct {
 	most uint64
 }
 
-// place is where a schema stands.
-type place struct {
-	// count is how many values of it there can be in an object; 0: nobody says.
+// nesting is how a schema is nested in that of its object.
+type nesting struct {
+	// count is how many values of it there can be in an object; 0: unbounded.
 	count uint64
 	root  bool
 	// lost is where values stop being comparable to what they were; nil: they are.
 	lost *field.Path
 }
 
-// times is a place that up to most (nil: any number) of come at one place.
-func (p place) times(most *int64) place {
-	p.root = false
+// repeated returns the nesting of a schema for up to most values (nil: any number) in each value of n.
+func (n nesting) repeated(most *int64) nesting {
+	n.root = false
 	if most == nil {
-		p.count = 0
+		n.count = 0
 	} else {
-		p.count = product(p.count, uint64(max(*most, 0)))
+		n.count = product(n.count, uint64(max(*most, 0)))
 	}
-	return p
+	return n
 }
 
 // product does not overflow.
@@ -128,7 +128,7 @@ func product(a, b uint64) uint64 {
 	return ^uint64(0)
 }
 
-func (c *checking) schema(s *structural.Schema, path *field.Path, at place) {
+func (c *checking) schema(s *structural.Schema, path *field.Path, at nesting) {
 	if !s.HasRules() {
 		return
 	}
@@ -141,18 +141,18 @@ func (c *checking) schema(s *structural.Schema, path *field.Path, at place) {
 		c.schema(below, path.Child("properties").Key(name), inside)
 	})
 	if below := s.Items(); below != nil {
-		in := at.times(s.MaxItems())
+		in := at.repeated(s.MaxItems())
 		if in.lost == nil && s.ListType() != "map" {
 			in.lost = path
 		}
 		c.schema(below, path.Child("items"), in)
 	}
 	if below := s.AdditionalProperties(); below != nil {
-		c.schema(below, path.Child("additionalProperties"), at.times(s.MaxProperties()))
+		c.schema(below, path.Child("additionalProperties"), at.repeated(s.MaxProperties()))
 	}
 }
 
-func (c *checking) rules(s *structural.Schema, path *field.Path, at place) {
+func (c *checking) rules(s *structural.Schema, path *field.Path, at nesting) {
 	scope, err := c.environments.scope(s.CEL(), at.root || s.Embedded())
 	if err != nil {
 		c.errors = append(c.errors,
@@ -169,7 +169,7 @@ func (c *checking) rules(s *structural.Schema, path *field.Path, at place) {
 	}
 }
 
-func (c *checking) rule(scope *scope, r *apiextensionsv1.ValidationRule, path *field.Path, at place) {
+func (c *checking) rule(scope *scope, r *apiextensionsv1.ValidationRule, path *field.Path, at nesting) {
 	when, err := scope.condition(r)
 	if err != nil {
 		c.errors = append(c.errors, field.Invalid(path.Child("rule"), written(r), err.Error()))
@@ -206,7 +206,7 @@ func unusedOption(r *apiextensionsv1.ValidationRule, path *field.Path) *field.Er
 
 // cost notes what e may cost, and that it is too much.
 func (c *checking) cost(scope *scope, r *apiextensionsv1.ValidationRule, e *expression, path *field.Path, what string,
-	at place) {
+	at nesting) {
 	if err := scope.estimate(e, optionalOld(r)); err != nil {
 		c.errors = append(c.errors, field.InternalError(path, fmt.Errorf("cost estimation failed: %w", err)))
 		return

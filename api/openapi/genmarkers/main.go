@@ -210,7 +210,7 @@ func (p *pkg) typeSpec(s *ast.TypeSpec, marks []string) {
 	if !ok {
 		return
 	}
-	if own := keep(marks, "structType", "union"); len(own) > 0 {
+	if own := named(marks, "structType", "union"); len(own) > 0 {
 		p.lines = append(p.lines, fmt.Sprintf("%s.%s %s", p.path, s.Name.Name, strings.Join(own, " ")))
 	}
 	for _, f := range st.Fields.List {
@@ -222,7 +222,7 @@ func (p *pkg) typeSpec(s *ast.TypeSpec, marks []string) {
 		if name == "" || name == "-" {
 			continue
 		}
-		m := keep(markers(f.Doc), "listType", "listMapKey", "mapType", "structType", "default", "unionDiscriminator")
+		m := named(markers(f.Doc), "listType", "listMapKey", "mapType", "structType", "default", "unionDiscriminator")
 		if spaced(f.Doc) {
 			m = append(m, "spaced")
 		}
@@ -272,7 +272,7 @@ func markers(doc *ast.CommentGroup) []string {
 	return out
 }
 
-func keep(marks []string, names ...string) []string {
+func named(marks []string, names ...string) []string {
 	var out []string
 	for _, m := range marks {
 		name, _, _ := strings.Cut(m, "=")

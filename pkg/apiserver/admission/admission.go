@@ -55,7 +55,7 @@ type Attributes struct {
 	// Default fills in what a mutating plug-in's change of Object left out; nil: nothing.
 	Default func(runtime.Object)
 
-	again again
+	reinvocation reinvocation
 }
 
 // Mutator may change the object. A plain error becomes 500; to refuse, return an apierrors Status error (403 for

@@ -26,14 +26,14 @@ func (c *Chain) Names() []string {
 	return names
 }
 
-// Admit runs the mutating plug-ins; the first refusal ends it. If one of them asks for it with Attributes.Repeat, all
+// Admit runs the mutating plug-ins; the first refusal ends it. If one of them asks for it with Attributes.Reinvoke, all
 // run once more.
 func (c *Chain) Admit(ctx context.Context, a *Attributes) error {
-	a.again = again{}
-	if err := c.admit(ctx, a); err != nil || !a.again.wanted {
+	a.reinvocation = reinvocation{}
+	if err := c.admit(ctx, a); err != nil || !a.reinvocation.wanted {
 		return err
 	}
-	a.again.second = true
+	a.reinvocation.second = true
 	return c.admit(ctx, a)
 }
 

@@ -66,7 +66,7 @@ type Aggregator struct {
 	follower *follow.Follower
 	changed  chan struct{}
 	done     chan struct{} // closed when what there was at the start is registered
-	now      atomic.Pointer[Snapshot]
+	now      atomic.Pointer[ServiceIndex]
 	metrics  metrics
 	inFlight *inflight.Shares
 
@@ -81,14 +81,14 @@ func New(cfg Config) *Aggregator {
 	a := &Aggregator{cfg: cfg, via: "1.1 kube-aggregator-" + cfg.ID, changed: make(chan struct{}, 1),
 		done: make(chan struct{}), known: map[string]*v1.APIService{},
 		remotes: map[string]*remote{}, inFlight: inflight.NewShares(maxInFlight, maxServerInFlight, 0)}
-	a.metrics = newMetrics(a.Snapshot)
-	a.now.Store(&Snapshot{over: make(chan struct{})})
+	a.metrics = newMetrics(a.Index)
+	a.now.Store(&ServiceIndex{over: make(chan struct{})})
 	a.follower = follow.New(cfg.Stored, a, cfg.Log)
 	return a
 }
 
-// Snapshot is all APIServices there are now.
-func (a *Aggregator) Snapshot() *Snapshot { return a.now.Load() }
+// Index returns the APIServices as they are now.
+func (a *Aggregator) Index() *ServiceIndex { return a.now.Load() }
 
 // Registered reports whether the APIServices of all that this server serves itself were there once since it started.
 func (a *Aggregator) Registered() bool {
@@ -153,12 +153,12 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// refresh makes the snapshot of what is known by now, and looks after the servers in it, whose number it returns.
+// refresh indexes what is known by now, and looks after the servers in it, whose number it returns.
 func (a *Aggregator) refresh(ctx context.Context, group *errgroup.Group) int {
 	a.mu.Lock()
 	known := maps.Clone(a.known)
 	a.mu.Unlock()
-	next := &Snapshot{generation: a.Snapshot().generation + 1, over: make(chan struct{}),
+	next := &ServiceIndex{generation: a.Index().generation + 1, over: make(chan struct{}),
 		byVersion: make(map[schema.GroupVersion]*Service, len(known))}
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		s := &Service{Object: known[name]}
@@ -219,7 +219,7 @@ func (a *Aggregator) found(ctx context.Context, name string, r *remote, f *findi
 	if !current || is == nil {
 		return true
 	}
-	if s := a.Snapshot().byVersion[schema.GroupVersion{Group: r.spec.Group, Version: r.spec.Version}]; s == nil ||
+	if s := a.Index().byVersion[schema.GroupVersion{Group: r.spec.Group, Version: r.spec.Version}]; s == nil ||
 		s.seen != f {
 		a.signal()
 	}

@@ -3,6 +3,6 @@
 // authentication and authorization.
 //
 // It keeps the APIServices of what this server serves itself (autoregistration), the condition Available of all of
-// them, and a Snapshot of them for routing, discovery and OpenAPI. Each server behind a Service is looked after by a
-// goroutine of its own: one that is dead or slow holds up nobody else.
+// them, and a ServiceIndex of them for routing, discovery and OpenAPI. Each server behind a Service is looked after by
+// a goroutine of its own: one that is dead or slow holds up nobody else.
 package aggregator

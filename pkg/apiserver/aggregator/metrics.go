@@ -5,11 +5,11 @@ import "github.com/prometheus/client_golang/prometheus"
 // metrics count under upstream's names.
 type metrics struct {
 	lost *prometheus.CounterVec
-	// unavailable is read from the snapshot when somebody asks.
+	// unavailable is read from the index when somebody asks.
 	unavailable unavailableCollector
 }
 
-func newMetrics(now func() *Snapshot) metrics {
+func newMetrics(now func() *ServiceIndex) metrics {
 	return metrics{
 		lost: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "aggregator_unavailable_apiservice_total",
@@ -27,7 +27,7 @@ func (a *Aggregator) Metrics() []prometheus.Collector {
 }
 
 type unavailableCollector struct {
-	now  func() *Snapshot
+	now  func() *ServiceIndex
 	desc *prometheus.Desc
 }
 

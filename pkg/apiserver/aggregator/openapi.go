@@ -24,7 +24,7 @@ type Schema struct {
 
 // available are the APIServices of other servers that can be asked.
 func (a *Aggregator) available() []*Service {
-	now := a.Snapshot()
+	now := a.Index()
 	if now.remotes == 0 {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (a *Aggregator) OpenAPIV3(ctx context.Context) map[schema.GroupVersion]stri
 // OnlyV2 is the OpenAPI v2 document of the server of a group version, if it has none of v3, and a mark of its content;
 // nil: it has one, or is not known to have none.
 func (a *Aggregator) OnlyV2(ctx context.Context, gv schema.GroupVersion) (mark string, v2 []byte) {
-	s := a.Snapshot().Of(gv)
+	s := a.Index().Of(gv)
 	if s == nil || s.remote == nil || !s.Available() {
 		return "", nil
 	}
@@ -141,7 +141,7 @@ func (a *Aggregator) OnlyV2(ctx context.Context, gv schema.GroupVersion) (mark s
 }
 
 // Remote reports whether another server serves a group version, and tells of it.
-func (a *Aggregator) Remote(gv schema.GroupVersion) bool { return a.Snapshot().Of(gv) != nil }
+func (a *Aggregator) Remote(gv schema.GroupVersion) bool { return a.Index().Of(gv) != nil }
 
 // ProxyOpenAPI answers for the OpenAPI v3 document of a group version that another server serves, and reports whether
 // it is one; if not, or if that server has only v2, nothing was written.
@@ -152,7 +152,7 @@ func (a *Aggregator) ProxyOpenAPI(w http.ResponseWriter, r *http.Request) bool {
 	}
 	group, version, _ := strings.Cut(path, "/")
 	gv := schema.GroupVersion{Group: group, Version: version}
-	s := a.Snapshot().Of(gv)
+	s := a.Index().Of(gv)
 	if s == nil {
 		return false
 	}

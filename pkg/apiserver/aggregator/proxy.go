@@ -29,7 +29,7 @@ func (a *Aggregator) Serves(info *request.Info) bool { return a.serviceOf(info) 
 
 // serviceOf is who serves what is asked for; nil if this server does.
 func (a *Aggregator) serviceOf(info *request.Info) *Service {
-	now := a.Snapshot()
+	now := a.Index()
 	if now.remotes == 0 {
 		return nil
 	}

@@ -70,7 +70,7 @@ func (a *Aggregator) register(ctx context.Context) error {
 	}
 	settled, starting := map[string]bool{}, true
 	for {
-		served, known := a.cfg.Catalog.Snapshot(), a.Snapshot() // before what is known is read
+		served, known := a.cfg.Catalog.Snapshot(), a.Index() // before what is known is read
 		complete := a.complete()
 		wait := (<-chan time.Time)(nil)
 		if err := a.step(ctx, served, settled, complete, starting); err != nil && ctx.Err() == nil {

@@ -135,12 +135,12 @@ func (s *Server) registered() func() (uint64, func() []discovery.Registered) {
 		return nil
 	}
 	return func() (uint64, func() []discovery.Registered) {
-		now := s.aggregator.Snapshot()
+		now := s.aggregator.Index()
 		return now.Generation(), func() []discovery.Registered { return registeredIn(now) }
 	}
 }
 
-func registeredIn(now *aggregator.Snapshot) []discovery.Registered {
+func registeredIn(now *aggregator.ServiceIndex) []discovery.Registered {
 	all := make([]discovery.Registered, 0, len(now.Services()))
 	for _, a := range now.Services() {
 		spec := &a.Object.Spec

@@ -89,7 +89,7 @@ func (b *Bootstrap) Run(ctx context.Context) error {
 		}
 		run := b.Apply
 		if done {
-			run = b.keep
+			run = b.reconcile
 		}
 		switch err := run(ctx); {
 		case err != nil && ctx.Err() == nil:
@@ -109,8 +109,8 @@ func (b *Bootstrap) Apply(ctx context.Context) error {
 	return b.run(ctx, b.parts)
 }
 
-// keep makes the namespaces and the range of addresses, then the others that are kept.
-func (b *Bootstrap) keep(ctx context.Context) error {
+// reconcile makes the namespaces and the range of addresses, then the others that are kept.
+func (b *Bootstrap) reconcile(ctx context.Context) error {
 	return b.run(ctx, slices.DeleteFunc(slices.Clone(b.parts), func(p *Part) bool { return !p.kept }))
 }
 

@@ -19,11 +19,11 @@ import (
 	"bonsai/api/flowcontrol"
 )
 
-// keeper keeps the objects of one kind of flowcontrol.apiserver.k8s.io. What it does is what the comment of the API's
-// AutoUpdateAnnotationKey says: a mandatory object is as it is here, a suggested one as long as its annotation says so
-// or, where that says nothing, nobody has changed it. What says that it is one of ours and is not is deleted. Several
-// servers do the same, each on what it finds, so it does not matter which comes first.
-type keeper[T any] struct {
+// reconciler keeps the objects of one kind of flowcontrol.apiserver.k8s.io. What it does is what the comment of the
+// API's AutoUpdateAnnotationKey says: a mandatory object is as it is here, a suggested one as long as its annotation
+// says so or, where that says nothing, nobody has changed it. What says that it is one of ours and is not is deleted.
+// Several servers do the same, each on what it finds, so it does not matter which comes first.
+type reconciler[T any] struct {
 	resource  string
 	mandatory []T
 	suggested []T
@@ -38,7 +38,7 @@ type keeper[T any] struct {
 // fairness keeps the mandatory and suggested priority levels and flow schemas. The levels come first: a schema without
 // its level is of no use.
 func (b *Bootstrap) fairness(ctx context.Context) error {
-	levels := keeper[flowcontrolv1.PriorityLevelConfiguration]{
+	levels := reconciler[flowcontrolv1.PriorityLevelConfiguration]{
 		resource: "prioritylevelconfigurations", mandatory: flowcontrol.MandatoryLevels(),
 		suggested: flowcontrol.SuggestedLevels(),
 		object:    func(l *flowcontrolv1.PriorityLevelConfiguration) runtime.Object { return l },
@@ -46,7 +46,7 @@ func (b *Bootstrap) fairness(ctx context.Context) error {
 		same:      sameLevel,
 		copy:      func(have, want *flowcontrolv1.PriorityLevelConfiguration) { have.Spec = *want.Spec.DeepCopy() },
 	}
-	schemas := keeper[flowcontrolv1.FlowSchema]{
+	schemas := reconciler[flowcontrolv1.FlowSchema]{
 		resource: "flowschemas", mandatory: flowcontrol.MandatorySchemas(), suggested: flowcontrol.SuggestedSchemas(),
 		object: func(f *flowcontrolv1.FlowSchema) runtime.Object { return f },
 		meta:   func(f *flowcontrolv1.FlowSchema) *metav1.ObjectMeta { return &f.ObjectMeta },
@@ -55,7 +55,7 @@ func (b *Bootstrap) fairness(ctx context.Context) error {
 		},
 		copy: func(have, want *flowcontrolv1.FlowSchema) { have.Spec = *want.Spec.DeepCopy() },
 	}
-	return errors.Join(levels.keep(ctx, b), schemas.keep(ctx, b))
+	return errors.Join(levels.reconcile(ctx, b), schemas.reconcile(ctx, b))
 }
 
 // sameLevel: what the level "exempt" says of its shares belongs to the administrator.
@@ -67,7 +67,7 @@ func sameLevel(have, want *flowcontrolv1.PriorityLevelConfiguration) bool {
 	return apiequality.Semantic.DeepEqual(a, b)
 }
 
-func (k *keeper[T]) keep(ctx context.Context, b *Bootstrap) error {
+func (k *reconciler[T]) reconcile(ctx context.Context, b *Bootstrap) error {
 	gr := schema.GroupResource{Group: flowcontrolv1.GroupName, Resource: k.resource}
 	ours := map[string]bool{}
 	g, group := errgroup.WithContext(ctx)
@@ -88,7 +88,7 @@ func (k *keeper[T]) keep(ctx context.Context, b *Bootstrap) error {
 	return b.deleteStrays(ctx, gr, ours)
 }
 
-func (k *keeper[T]) fix(want *T, mandatory bool) func(runtime.Object) (bool, error) {
+func (k *reconciler[T]) fix(want *T, mandatory bool) func(runtime.Object) (bool, error) {
 	return func(obj runtime.Object) (bool, error) {
 		have, ok := any(obj).(*T)
 		if !ok {

@@ -12,8 +12,8 @@ import (
 
 const accountPrefix = request.ServiceAccountPrefix
 
-// snapshot is a configuration, compiled. It does not change.
-type snapshot struct {
+// classifier is a configuration, compiled. It does not change.
+type classifier struct {
 	// The rules by who they are for, each list in the order in which they are asked.
 	anybody  []*rule
 	users    map[string][]*rule
@@ -27,7 +27,7 @@ type snapshot struct {
 type schema struct {
 	name string
 	// uid and levelUID are the values of the headers; nil for what is not stored. They are here, not with the level, as
-	// requests read them while the dispatcher makes the next snapshot.
+	// requests read them while the dispatcher makes the next classifier.
 	uid, levelUID []string
 	method        flowcontrolv1.FlowDistinguisherMethodType
 	level         *level
@@ -84,11 +84,11 @@ func (w *words) have(s string) bool {
 	return slices.Contains(w.list, s)
 }
 
-// compile makes a snapshot of schemas, each with the level that it refers to. rest is where requests go that match
+// compile makes a classifier of schemas, each with the level that it refers to. rest is where requests go that match
 // none.
 func compile(objects []*flowcontrolv1.FlowSchema, find func(*flowcontrolv1.FlowSchema) *schema,
-	rest *schema) *snapshot {
-	s := &snapshot{users: map[string][]*rule{}, groups: map[string][]*rule{}, accounts: map[string][]*rule{},
+	rest *schema) *classifier {
+	s := &classifier{users: map[string][]*rule{}, groups: map[string][]*rule{}, accounts: map[string][]*rule{},
 		rest: rest}
 	objects = slices.SortedFunc(slices.Values(objects), func(a, b *flowcontrolv1.FlowSchema) int {
 		return cmp.Or(cmp.Compare(a.Spec.MatchingPrecedence, b.Spec.MatchingPrecedence), cmp.Compare(a.Name, b.Name))
@@ -121,7 +121,7 @@ func newRule(order int, to *schema, from *flowcontrolv1.PolicyRulesWithSubjects)
 }
 
 // add files a rule under those that it is for; the same subject twice does no harm.
-func (s *snapshot) add(r *rule, subjects []flowcontrolv1.Subject) {
+func (s *classifier) add(r *rule, subjects []flowcontrolv1.Subject) {
 	for _, x := range subjects {
 		switch {
 		case x.User != nil && x.User.Name == flowcontrolv1.NameAll,
@@ -144,7 +144,7 @@ func (s *snapshot) add(r *rule, subjects []flowcontrolv1.Subject) {
 const usualLists = 12
 
 // classify is the schema of a request: that of the first rule which matches.
-func (s *snapshot) classify(user *request.User, info *request.Info) *schema {
+func (s *classifier) classify(user *request.User, info *request.Info) *schema {
 	var room [usualLists][]*rule
 	lists := append(room[:0], s.anybody, s.users[user.Name])
 	if name, ok := strings.CutPrefix(user.Name, accountPrefix); ok {

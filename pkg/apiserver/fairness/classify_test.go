@@ -10,8 +10,8 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// compiled is a snapshot of schemas that all go to a level of the name that they say.
-func compiled(all []flowcontrolv1.FlowSchema) *snapshot {
+// compiled is a classifier of schemas that all go to a level of the name that they say.
+func compiled(all []flowcontrolv1.FlowSchema) *classifier {
 	var objects []*flowcontrolv1.FlowSchema
 	for i := range all {
 		objects = append(objects, &all[i])

@@ -41,14 +41,14 @@ type Dispatcher struct {
 	cfg   Config
 	start time.Time
 	seed  maphash.Seed
-	now   atomic.Pointer[snapshot]
+	now   atomic.Pointer[classifier]
 
 	watchers watchers
 	// running counts requests that have their turn: reading ones and mutating ones.
 	running [2]atomic.Int64
 
 	followed []*follow.Follower
-	dirty    chan struct{} // something has changed that the snapshot was made of
+	dirty    chan struct{} // something has changed that the classifier was made of
 
 	mu      sync.Mutex // guards what follows
 	schemas map[string]*flowcontrolv1.FlowSchema
@@ -178,7 +178,7 @@ func (d *Dispatcher) configured() (levels map[string]*flowcontrolv1.PriorityLeve
 	return levels, schemas
 }
 
-// rebuild makes a snapshot of the configuration as it is now. It takes d.mu.
+// rebuild makes a classifier of the configuration as it is now. It takes d.mu.
 func (d *Dispatcher) rebuild() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

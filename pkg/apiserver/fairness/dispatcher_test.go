@@ -287,7 +287,7 @@ func TestLevelsLend(t *testing.T) {
 	})
 }
 
-// TestHeadersBesideConfiguration: requests tell where they belong while the next snapshot is made; the race detector
+// TestHeadersBesideConfiguration: requests tell where they belong while the next classifier is made; the race detector
 // watches.
 func TestHeadersBesideConfiguration(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,6 @@
 // into a flow and a priority level (classify.go), the level has a part of the server's seats and queues for what must
 // wait (level.go, package queueset), and levels lend each other what they do not need (package seats).
 //
-// What is configured is compiled into a snapshot that requests read without a lock, and made again when objects change.
-// Each server does all of this for itself.
+// What is configured is compiled into a classifier that requests read without a lock, and made again when objects
+// change. Each server does all of this for itself.
 package fairness

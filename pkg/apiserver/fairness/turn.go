@@ -63,8 +63,8 @@ func (d *Dispatcher) Take(ctx context.Context, c Class, user *request.User, info
 	l, s := c.schema.level, c.schema.stats
 	now := d.since()
 	l.mu.Lock()
-	verdict := l.set.Arrive(now, &t.Request)
-	switch verdict {
+	decision := l.set.Arrive(now, &t.Request)
+	switch decision {
 	case queueset.Run:
 		s.begin(t.Width)
 	case queueset.Wait:
@@ -77,7 +77,7 @@ func (d *Dispatcher) Take(ctx context.Context, c Class, user *request.User, info
 	}
 	l.mu.Unlock()
 	s.width.Observe(float64(w.width))
-	switch verdict {
+	switch decision {
 	case queueset.Run:
 		s.waited(true, 0)
 		d.begin(t)

@@ -110,7 +110,7 @@ func (s *Service) get(key string, build func() ([]byte, error)) (*document, erro
 		if d.gz, err = compress(raw); err != nil {
 			return nil, fmt.Errorf("compressing the OpenAPI document %s: %w", key, err)
 		}
-		s.keep(key, d)
+		s.cache(key, d)
 		return d, nil
 	})
 	if err != nil {
@@ -129,8 +129,8 @@ func (s *Service) lookup(key string) *document {
 	return d
 }
 
-// keep stores d and sees to it that it goes.
-func (s *Service) keep(key string, d *document) {
+// cache keeps d until no request has used it for cfg.Keep.
+func (s *Service) cache(key string, d *document) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kept[key] = d

@@ -41,8 +41,8 @@ type param struct {
 	inPath                  bool
 }
 
-// place is where a resource's paths stand.
-type place struct {
+// resourcePaths makes the operations on the paths of one resource.
+type resourcePaths struct {
 	gv         schema.GroupVersion
 	row        *resources.Row
 	dynamic    bool
@@ -66,7 +66,7 @@ func operations(gv schema.GroupVersion, routes []*catalog.Route, scheme *runtime
 	}
 	for _, rt := range routes {
 		r := rt.Row
-		p := place{gv: gv, row: r, dynamic: rt.Version.Dynamic(), base: "/" + groupPath(gv) + "/" + r.Resource,
+		p := resourcePaths{gv: gv, row: r, dynamic: rt.Version.Dynamic(), base: "/" + groupPath(gv) + "/" + r.Resource,
 			scheme: scheme}
 		watched := !r.NotStored && !p.dynamic
 		if r.Namespaced {
@@ -94,9 +94,9 @@ func operations(gv schema.GroupVersion, routes []*catalog.Route, scheme *runtime
 	return out
 }
 
-func (p *place) kind() schema.GroupVersionKind { return p.gv.WithKind(p.row.GVK.Kind) }
+func (p *resourcePaths) kind() schema.GroupVersionKind { return p.gv.WithKind(p.row.GVK.Kind) }
 
-func (p *place) op(path, method, verb, name, action string, extra ...param) operation {
+func (p *resourcePaths) op(path, method, verb, name, action string, extra ...param) operation {
 	return operation{
 		path: path, method: method, id: verb + camel(p.gv) + name, action: action, tag: tag(p.gv), kind: p.kind(),
 		answer: p.kind(), jsonOnly: p.dynamic,
@@ -104,7 +104,7 @@ func (p *place) op(path, method, verb, name, action string, extra ...param) oper
 	}
 }
 
-func (p *place) list(name string) operation {
+func (p *resourcePaths) list(name string) operation {
 	o := p.op(p.base, "get", "list", name, "list", listParams()...)
 	o.description = "list or watch objects of kind " + p.row.GVK.Kind
 	if p.dynamic {
@@ -115,7 +115,7 @@ func (p *place) list(name string) operation {
 }
 
 // watchList is a watch of a list by its old path.
-func (p *place) watchList(name string) operation {
+func (p *resourcePaths) watchList(name string) operation {
 	o := p.watching(p.base, name, "watchlist")
 	o.description = "watch individual changes to a list of " + p.row.GVK.Kind +
 		". deprecated: use the 'watch' parameter with a list operation instead."
@@ -123,7 +123,7 @@ func (p *place) watchList(name string) operation {
 }
 
 // watch is a watch of one object by its old path.
-func (p *place) watch() operation {
+func (p *resourcePaths) watch() operation {
 	o := p.watching(p.base+"/{name}", p.scope+p.row.GVK.Kind, "watch", nameParam(p.row.GVK.Kind))
 	o.description = "watch changes to an object of kind " + p.row.GVK.Kind +
 		". deprecated: use the 'watch' parameter with a list operation instead, " +
@@ -131,7 +131,7 @@ func (p *place) watch() operation {
 	return o
 }
 
-func (p *place) watching(path, name, action string, extra ...param) operation {
+func (p *resourcePaths) watching(path, name, action string, extra ...param) operation {
 	group := "/" + groupPath(p.gv)
 	o := p.op(group+"/watch"+strings.TrimPrefix(path, group), "get", "watch", name, action,
 		append(listParams(), extra...)...)
@@ -140,7 +140,7 @@ func (p *place) watching(path, name, action string, extra ...param) operation {
 }
 
 // main are the operations on the resource itself.
-func (p *place) main() []operation {
+func (p *resourcePaths) main() []operation {
 	kind := p.row.GVK.Kind
 	name := p.scope + kind
 	create := p.op(p.base, "post", "create", name, "post", writeParams()...)
@@ -183,7 +183,7 @@ func (p *place) main() []operation {
 }
 
 // sub are the operations on a subresource.
-func (p *place) sub(s *resources.Subresource) []operation {
+func (p *resourcePaths) sub(s *resources.Subresource) []operation {
 	parent := p.row.GVK.Kind
 	kind := p.kind()
 	if s.GVK != nil {
@@ -250,7 +250,7 @@ func (p *place) sub(s *resources.Subresource) []operation {
 }
 
 // options are the parameters of a query that a kind of options is.
-func (p *place) options(gvk schema.GroupVersionKind) []param {
+func (p *resourcePaths) options(gvk schema.GroupVersionKind) []param {
 	if obj, err := p.scheme.New(gvk); err == nil {
 		if o, ok := obj.(options); ok {
 			return queries(o)

@@ -55,11 +55,11 @@ type API struct {
 type resource struct {
 	*catalog.Route
 	api      *API
-	codec    registry.Codec            // of its items; nil if it has none: it is neither stored nor observed
-	full     *form                     // nil if there are no items
-	media    []string                  // of whole objects, as the codec has them
-	plain    map[string]*resources.Row // of the kinds that no store keeps, by subresource
-	metadata map[string]*form          // by version of meta.k8s.io
+	codec    registry.Codec             // of its items; nil if it has none: it is neither stored nor observed
+	full     *representation            // nil if there are no items
+	media    []string                   // of whole objects, as the codec has them
+	plain    map[string]*resources.Row  // of the kinds that no store keeps, by subresource
+	metadata map[string]*representation // by version of meta.k8s.io
 	tables   map[tableRows]*shared
 }
 
@@ -100,10 +100,10 @@ func (a *API) Handler(rt *catalog.Route) (catalog.Handler, error) {
 		res.codec = registry.NewCodec(rt.Row)
 	}
 	if res.codec != nil {
-		res.full = fullForm(rt, res.codec)
+		res.full = fullRepresentation(rt, res.codec)
 		res.media = res.full.codec.MediaTypes()
-		res.metadata = map[string]*form{"v1": metadataForm(res.codec, "v1"),
-			"v1beta1": metadataForm(res.codec, "v1beta1")}
+		res.metadata = map[string]*representation{"v1": metadataRepresentation(res.codec, "v1"),
+			"v1beta1": metadataRepresentation(res.codec, "v1beta1")}
 		res.tables = everyTableRows()
 	}
 	return res, nil

@@ -178,8 +178,8 @@ func serveConnect(x *exchange, c registry.Connecter) error {
 // removed reports whether the resource has gone since the request came.
 func (x *exchange) removed() bool { return x.res.Context().Err() != nil }
 
-// form chooses how to show items; nil is for tables.
-func (x *exchange) form(a accepted) *form {
+// representation chooses how to show items; nil is for tables.
+func (x *exchange) representation(a accepted) *representation {
 	switch a.as {
 	case "":
 		return x.res.full

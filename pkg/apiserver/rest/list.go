@@ -70,7 +70,7 @@ func writeItems(x *exchange, a accepted, items []*storage.Item, meta metav1.List
 	if a.as == "Table" {
 		return writeTable(x, a, http.StatusOK, items, meta)
 	}
-	return writeList(x, a, x.form(a), items, meta)
+	return writeList(x, a, x.representation(a), items, meta)
 }
 
 // streamCost is what writing a list piece by piece costs in memory of its own, in bytes: buffers, and those of a
@@ -93,8 +93,8 @@ func costOf(a accepted, items []*storage.Item) int {
 	return streamCost + factor*size
 }
 
-// writeList answers with items in form f.
-func writeList(x *exchange, a accepted, f *form, stored []*storage.Item, meta metav1.ListMeta) error {
+// writeList answers with items in representation f.
+func writeList(x *exchange, a accepted, f *representation, stored []*storage.Item, meta metav1.ListMeta) error {
 	items, err := f.ofAll(x.r.Context(), stored)
 	if err != nil {
 		return internal(err)
@@ -191,7 +191,7 @@ func giveBack(b *[]byte) {
 }
 
 // writeJSONList writes the list document.
-func writeJSONList(out io.Writer, f *form, items []*storage.Item, meta *metav1.ListMeta) error {
+func writeJSONList(out io.Writer, f *representation, items []*storage.Item, meta *metav1.ListMeta) error {
 	g := newGather(out)
 	defer g.close()
 	encoded, err := listMeta(f, meta)
@@ -216,7 +216,7 @@ func writeJSONList(out io.Writer, f *form, items []*storage.Item, meta *metav1.L
 }
 
 // listMeta is the metadata of a list as JSON. Lists of whole objects without a Go type say that they are at their end.
-func listMeta(f *form, meta *metav1.ListMeta) ([]byte, error) {
+func listMeta(f *representation, meta *metav1.ListMeta) ([]byte, error) {
 	if !f.dynamic || meta.Continue != "" {
 		return json.Marshal(meta)
 	}
@@ -227,7 +227,7 @@ func listMeta(f *form, meta *metav1.ListMeta) ([]byte, error) {
 }
 
 // writeProtobufList streams the list message: its metadata (field 1) and the items' stored messages (field 2).
-func writeProtobufList(x *exchange, f *form, items []*storage.Item, meta *metav1.ListMeta) error {
+func writeProtobufList(x *exchange, f *representation, items []*storage.Item, meta *metav1.ListMeta) error {
 	encoded, err := meta.Marshal()
 	if err != nil {
 		return apierrors.NewInternalError(err)

@@ -27,8 +27,8 @@ type choice struct {
 	// passes tells that an object which cannot be converted passes the filter: a watch hears of err with its event. A
 	// deletion must not take it.
 	passes bool
-	// form is what objects are chosen in, if they must be converted for that; else nil.
-	form *form
+	// repr is what objects are chosen in, if they must be converted for that; else nil.
+	repr *representation
 }
 
 // choose builds the request's choice. name, if not "", is the one object that a deprecated watch path asks for. Where
@@ -38,13 +38,13 @@ func (x *exchange) choose(opts *metav1.ListOptions, name string) (*choice, error
 	if err != nil || filter == nil || x.res.Version.Fields == nil || !beyondMetadata(opts.FieldSelector) {
 		return &choice{filter: filter}, err
 	}
-	ctx, c := x.r.Context(), &choice{form: x.res.full}
+	ctx, c := x.r.Context(), &choice{repr: x.res.full}
 	c.filter = func(i *storage.Item) bool {
 		if c.err != nil {
 			return c.passes // one answer of the webhook is enough to know that there is none for the request
 		}
 		var served *storage.Item
-		if served, c.err = c.form.of(ctx, i); c.err != nil {
+		if served, c.err = c.repr.of(ctx, i); c.err != nil {
 			return c.passes
 		}
 		return filter(served)
@@ -55,7 +55,7 @@ func (x *exchange) choose(opts *metav1.ListOptions, name string) (*choice, error
 // ready has everything that is there converted at once, if objects must be converted to be chosen. An error is kept for
 // the choice.
 func (x *exchange) ready(c *choice) {
-	if c.form == nil {
+	if c.repr == nil {
 		return
 	}
 	opts := storage.ListOptions{Match: storage.Latest, Limit: readyPage}
@@ -64,7 +64,7 @@ func (x *exchange) ready(c *choice) {
 		if err != nil {
 			return // the request meets it, too
 		}
-		_, c.err = c.form.ofAll(x.r.Context(), page.Items)
+		_, c.err = c.repr.ofAll(x.r.Context(), page.Items)
 		if page.Continue == "" {
 			return
 		}

@@ -6,8 +6,8 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// shared is what the watchers of one form see of an item. As long as there is more than one of them, it is made once
-// for all and kept with the item while its change is among the latest.
+// shared is what the watchers of one representation see of an item. As long as there is more than one of them, it is
+// made once for all and kept with the item while its change is among the latest.
 type shared struct {
 	form     storage.Form
 	watchers atomic.Int32

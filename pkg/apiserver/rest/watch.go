@@ -80,10 +80,10 @@ func newStream(x *exchange) (*stream, error) {
 	if opts.TimeoutSeconds != nil && *opts.TimeoutSeconds > 0 {
 		timeout = time.Duration(*opts.TimeoutSeconds) * time.Second
 	}
-	s := &stream{exchange: x, accepted: a, chosen: chosen, form: x.form(a), from: in, until: time.Now().Add(timeout),
-		flush: http.NewResponseController(x.w).Flush}
-	if s.form != nil {
-		s.shared = s.form.sharedIn(a.media)
+	s := &stream{exchange: x, accepted: a, chosen: chosen, repr: x.representation(a), from: in,
+		until: time.Now().Add(timeout), flush: http.NewResponseController(x.w).Flush}
+	if s.repr != nil {
+		s.shared = s.repr.sharedIn(a.media)
 		return s, nil
 	}
 	if s.table, err = newTable(x, a); err != nil {
@@ -175,9 +175,9 @@ var errGone = errors.New("the client has gone")
 type stream struct {
 	*exchange
 	accepted
-	form   *form   // nil: tables
-	table  *table  // nil: no tables
-	shared *shared // what it has in common with other watchers; nil: the stored items themselves
+	repr   *representation // nil: tables
+	table  *table          // nil: no tables
+	shared *shared         // what it has in common with other watchers; nil: the stored items themselves
 	flush  func() error
 	// from is where it begins. Only a client that allowed bookmarks gets them, also that of the initial events.
 	from   storage.WatchOptions
@@ -217,7 +217,7 @@ func (s *stream) send(events []storage.Event) error {
 // prepare has the objects of the events made at once, if a webhook makes them. It returns the events up to the first
 // whose object could not be made.
 func (s *stream) prepare(events []storage.Event) ([]storage.Event, error) {
-	f := s.form
+	f := s.repr
 	if f == nil && s.table.inVersion {
 		f = s.res.full
 	}
@@ -249,11 +249,11 @@ func (s *stream) add(g *gather, e *storage.Event) error {
 		if err != nil {
 			return err
 		}
-		if s.form == nil {
+		if s.repr == nil {
 			return s.addBookmarkTable(g, e, obj)
 		}
 		return s.addObject(g, storage.Bookmark, obj)
-	case s.form == nil:
+	case s.repr == nil:
 		row, err := s.table.eventRow(e)
 		if err != nil {
 			return err
@@ -261,7 +261,7 @@ func (s *stream) add(g *gather, e *storage.Event) error {
 		return s.addTable(g, e, row)
 	case s.shared != nil:
 		doc, err := s.shared.of(e, func(item *storage.Item) ([]byte, error) {
-			return s.form.appendDocument(s.r.Context(), nil, item, s.media)
+			return s.repr.appendDocument(s.r.Context(), nil, item, s.media)
 		})
 		if err != nil {
 			return err
@@ -269,9 +269,9 @@ func (s *stream) add(g *gather, e *storage.Event) error {
 		s.addDocument(g, e.Type, doc)
 		return nil
 	case s.media == typeProtobuf:
-		return addProtobufFrame(g, e.Type, s.form.codec.Messages(), e.Item)
+		return addProtobufFrame(g, e.Type, s.repr.codec.Messages(), e.Item)
 	}
-	b, err := s.form.codec.AppendJSON(appendJSONHead(*g.buf, e.Type), e.Item)
+	b, err := s.repr.codec.AppendJSON(appendJSONHead(*g.buf, e.Type), e.Item)
 	if err != nil {
 		return err
 	}
@@ -355,8 +355,8 @@ func (s *stream) addObject(g *gather, t storage.EventType, obj runtime.Object) e
 func (s *stream) bookmark(e *storage.Event) (runtime.Object, error) {
 	version := strconv.FormatInt(e.Item.Revision, 10)
 	var codec registry.Codec
-	if s.form != nil {
-		codec = s.form.codec
+	if s.repr != nil {
+		codec = s.repr.codec
 	} else {
 		codec = s.table.codec()
 	}

@@ -33,7 +33,7 @@ func internal(err error) error {
 
 // writeStored answers with one item in whatever form was agreed, tables included.
 func (x *exchange) writeStored(a accepted, code int, item *storage.Item) error {
-	f := x.form(a)
+	f := x.representation(a)
 	if f == nil {
 		list := metav1.ListMeta{}
 		if item.Revision != 0 { // not that of a dry run
@@ -88,7 +88,7 @@ func (x *exchange) writeObject(a accepted, code int, obj runtime.Object) error {
 	return x.API.writeObject(x.w, x.r, a, code, obj)
 }
 
-func (a *API) writeObject(w http.ResponseWriter, r *http.Request, form accepted, code int, obj runtime.Object) error {
+func (a *API) writeObject(w http.ResponseWriter, r *http.Request, as accepted, code int, obj runtime.Object) error {
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	if gvk.Empty() {
 		kinds, _, err := a.Scheme.ObjectKinds(obj)
@@ -103,7 +103,7 @@ func (a *API) writeObject(w http.ResponseWriter, r *http.Request, form accepted,
 			audit.Status(status)
 		}
 	}
-	if m, ok := obj.(registry.Message); ok && form.media == typeProtobuf {
+	if m, ok := obj.(registry.Message); ok && as.media == typeProtobuf {
 		b, err := registry.Envelop(registry.EnvelopeHead(gvk), m)
 		if err != nil {
 			return apierrors.NewInternalError(err)
@@ -114,7 +114,7 @@ func (a *API) writeObject(w http.ResponseWriter, r *http.Request, form accepted,
 	if err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("answer with %s: %w", gvk, err))
 	}
-	return writeJSONBody(w, r, form, code, b)
+	return writeJSONBody(w, r, as, code, b)
 }
 
 // writeJSON answers with one JSON document, as YAML or indented if that was agreed.
@@ -184,11 +184,11 @@ func (a *API) WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	if d := status.Details; d != nil && d.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
 	}
-	form, negotiateErr := negotiate(r, forPlain, allTypes())
+	as, negotiateErr := negotiate(r, forPlain, allTypes())
 	if negotiateErr != nil {
-		form = accepted{media: typeJSON, pretty: true} // as Kubernetes does for who takes nothing that it has
+		as = accepted{media: typeJSON, pretty: true} // as Kubernetes does for who takes nothing that it has
 	}
-	if err := a.writeObject(w, r, form, int(status.Code), status); err != nil {
+	if err := a.writeObject(w, r, as, int(status.Code), status); err != nil {
 		a.Log.Error("cannot answer", "path", r.URL.Path, "err", err)
 	}
 }

@@ -40,10 +40,10 @@ func (p mutator) Admit(ctx context.Context, a *admission.Attributes) error {
 		return err
 	}
 	m := &mutation{mutator: p, Request: p.Matcher.Request(a)}
-	if m.past, _ = a.Kept(mutatingName).(*match.Rounds); m.past == nil {
+	if m.past, _ = a.ReinvocationValue(mutatingName).(*match.Rounds); m.past == nil {
 		m.past = &match.Rounds{}
-		a.Keep(mutatingName, m.past)
-	} else if a.Repeated() && m.past.Left != nil && !apiequality.Semantic.DeepEqual(m.past.Left, a.Object) {
+		a.SetReinvocationValue(mutatingName, m.past)
+	} else if a.Reinvoked() && m.past.Left != nil && !apiequality.Semantic.DeepEqual(m.past.Left, a.Object) {
 		m.past.Outdate()
 	}
 	for i := range all {
@@ -54,7 +54,7 @@ func (p mutator) Admit(ctx context.Context, a *admission.Attributes) error {
 	if err := ctx.Err(); err != nil { // what was not looked at to its end may not pass
 		return err
 	}
-	if m.past.Wanted() && !a.Repeated() {
+	if m.past.Wanted() && !a.Reinvoked() {
 		m.past.Left = a.Object.DeepCopyObject() // the other plug-ins change it in place
 	}
 	return m.refuse()
@@ -120,7 +120,7 @@ func (m *mutation) policy(ctx context.Context, c *candidate) error {
 		}
 		for _, with := range params {
 			id := c.name + "/" + b.name + "/" + with.name
-			if m.A.Repeated() && !m.past.Again(id) {
+			if m.A.Reinvoked() && !m.past.Again(id) {
 				continue
 			}
 			if err := m.invoke(ctx, c, b.binding, target, with, id); err != nil {
@@ -152,7 +152,7 @@ func (m *mutation) invoke(ctx context.Context, c *candidate, b *binding, target 
 		m.metrics.mutated(c.name, b.name, time.Since(begun), err)
 		if changed {
 			m.past.Outdate()
-			m.A.Repeat()
+			m.A.Reinvoke()
 		}
 		var status apierrors.APIStatus
 		if errors.As(err, &status) {

@@ -32,13 +32,13 @@ func (p plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	case admission.Create:
 		return p.create(ctx, a, pod)
 	case admission.Update:
-		keep(pod, a.OldObject)
+		carryOver(pod, a.OldObject)
 	}
 	return nil
 }
 
-// keep carries over what the system filled in and a client that updates by its own copy leaves out.
-func keep(pod *corev1.Pod, old runtime.Object) {
+// carryOver keeps what admission filled in when a client updates the pod with a copy that lacks it.
+func carryOver(pod *corev1.Pod, old runtime.Object) {
 	was, ok := old.(*corev1.Pod)
 	if !ok || pod.Spec.PriorityClassName != was.Spec.PriorityClassName {
 		return

@@ -32,16 +32,16 @@ func (p mutator) Admit(ctx context.Context, a *admission.Attributes) error {
 	if err != nil || len(all) == 0 {
 		return err
 	}
-	past, _ := a.Kept(mutatingName).(*match.Rounds)
+	past, _ := a.ReinvocationValue(mutatingName).(*match.Rounds)
 	if past == nil {
 		past = &match.Rounds{}
-	} else if a.Repeated() && past.Left != nil && !apiequality.Semantic.DeepEqual(past.Left, a.Object) {
+	} else if a.Reinvoked() && past.Left != nil && !apiequality.Semantic.DeepEqual(past.Left, a.Object) {
 		past.Outdate()
 	}
 	r := &request{p.plugin, p.Matcher.Request(a)}
 	for i := range all {
 		c := &all[i]
-		if a.Repeated() && !past.Again(c.uid) {
+		if a.Reinvoked() && !past.Again(c.uid) {
 			continue
 		}
 		if called, err := r.concerns(ctx, c); err != nil {
@@ -55,14 +55,14 @@ func (p mutator) Admit(ctx context.Context, a *admission.Attributes) error {
 		}
 		if changed {
 			past.Outdate()
-			a.Repeat()
+			a.Reinvoke()
 		}
 		if c.ReinvocationPolicy != nil && *c.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy {
 			past.Call(c.uid)
 		}
-		a.Keep(mutatingName, past)
+		a.SetReinvocationValue(mutatingName, past)
 	}
-	if past.Wanted() && a.Object != nil && !a.Repeated() {
+	if past.Wanted() && a.Object != nil && !a.Reinvoked() {
 		past.Left = a.Object.DeepCopyObject() // the other plug-ins change it in place
 	}
 	return nil
@@ -89,8 +89,8 @@ func (p mutator) mutate(ctx context.Context, r *request, c *candidate) (changed 
 			changed, err = r.patch(ctx, c, v, said)
 		}
 	}
-	noteMutation(ctx, c, r.A.Repeated(), changed, said)
-	return changed, r.decide(ctx, c, begun, err, auditFailedOpen+turn(r.A.Repeated(), c.index))
+	noteMutation(ctx, c, r.A.Reinvoked(), changed, said)
+	return changed, r.decide(ctx, c, begun, err, auditFailedOpen+turn(r.A.Reinvoked(), c.index))
 }
 
 // patch applies a webhook's JSON patch to the object as it has seen it.

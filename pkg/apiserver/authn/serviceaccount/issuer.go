@@ -14,9 +14,8 @@ import (
 
 // Lifetimes of tokens.
 const (
-	// MinLifetime is the shortest a token may be asked for, DefaultLifetime what a request gets that does not say.
-	MinLifetime     = 10 * time.Minute
-	DefaultLifetime = time.Hour
+	// defaultLifetime is what a request gets that asks for no lifetime.
+	defaultLifetime = time.Hour
 	// warnLifetime is what the token volume of every pod asks for; such a token for the API server itself lives
 	// extended instead, for clients that read their token only once, and warns from warnLifetime on.
 	warnLifetime     = 3607 * time.Second
@@ -32,7 +31,7 @@ type Request struct {
 	Pod, Secret, Node *Ref
 	// Audiences are whom the token is for; empty: the API server.
 	Audiences []string
-	// Lifetime is what the client asked for; 0: DefaultLifetime.
+	// Lifetime is what the client asked for; 0: one hour.
 	Lifetime time.Duration
 }
 
@@ -83,7 +82,7 @@ func (i *Issuer) Issue(_ context.Context, req Request) (token string, expires ti
 	now := i.cfg.Now()
 	lifetime := req.Lifetime
 	if lifetime == 0 {
-		lifetime = DefaultLifetime
+		lifetime = defaultLifetime
 	}
 	if i.cfg.MaxLifetime > 0 && lifetime > i.cfg.MaxLifetime {
 		lifetime = i.cfg.MaxLifetime

@@ -18,12 +18,12 @@ type Config struct {
 	QueueLength int
 }
 
-// Verdict is what becomes of a request that arrives.
-type Verdict int
+// Decision is what becomes of a request that arrives.
+type Decision int
 
-// The verdicts. A request that was told to wait is started by a later call.
+// The decisions. A later call starts a request that has to wait.
 const (
-	Run Verdict = iota
+	Run Decision = iota
 	Wait
 	// QueueFull: too many wait in the queue that it belongs to.
 	QueueFull
@@ -62,7 +62,7 @@ func New(cfg Config, limit int, now time.Duration, start func(*Request)) *Set {
 }
 
 // Arrive takes a request in, or tells why not.
-func (s *Set) Arrive(now time.Duration, r *Request) Verdict {
+func (s *Set) Arrive(now time.Duration, r *Request) Decision {
 	s.advance(now)
 	r.Width = max(1, min(r.Width, s.limit))
 	r.Final = min(r.Final, max(1, s.limit))

@@ -34,8 +34,8 @@ const (
 	mostBytes = 10 << 10
 )
 
-// HTTP is the check of an endpoint that answers 200 while the component is healthy, as /healthz does.
-func HTTP(url string, config *tls.Config) func(context.Context) (string, error) {
+// httpProbe is the check of an endpoint that answers 200 while the component is healthy, as /healthz does.
+func httpProbe(url string, config *tls.Config) func(context.Context) (string, error) {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
 	return func(ctx context.Context) (string, error) {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -68,8 +68,8 @@ func local() *tls.Config { return &tls.Config{InsecureSkipVerify: true, MinVersi
 // usual ports, and the etcd servers, which config (nil: without TLS) connects to.
 func Defaults(etcd []string, config *tls.Config) []Component {
 	out := []Component{
-		{Name: "controller-manager", Healthy: HTTP("https://127.0.0.1:10257/healthz", local())},
-		{Name: "scheduler", Healthy: HTTP("https://127.0.0.1:10259/healthz", local())},
+		{Name: "controller-manager", Healthy: httpProbe("https://127.0.0.1:10257/healthz", local())},
+		{Name: "scheduler", Healthy: httpProbe("https://127.0.0.1:10259/healthz", local())},
 	}
 	for i, server := range etcd {
 		out = append(out, Component{Name: fmt.Sprintf("etcd-%d", i), Healthy: etcdHealth(server, config)})
@@ -79,7 +79,7 @@ func Defaults(etcd []string, config *tls.Config) []Component {
 
 // etcdHealth asks an etcd server's /health, whose message is "ok" as Kubernetes shows it.
 func etcdHealth(server string, config *tls.Config) func(context.Context) (string, error) {
-	check := HTTP(strings.TrimSuffix(server, "/")+"/health", config)
+	check := httpProbe(strings.TrimSuffix(server, "/")+"/health", config)
 	return func(ctx context.Context) (string, error) {
 		_, err := check(ctx)
 		return "ok", err

@@ -42,8 +42,8 @@ func TestHTTP(t *testing.T) {
 		w.Write([]byte(strings.TrimPrefix(r.URL.Path, "/")))
 	}))
 	defer server.Close()
-	a := Component{Name: "a", Healthy: HTTP(server.URL+"/ok", local())}
-	strict := Component{Name: "strict", Healthy: HTTP(server.URL+"/ok", &tls.Config{})}
+	a := Component{Name: "a", Healthy: httpProbe(server.URL+"/ok", local())}
+	strict := Component{Name: "strict", Healthy: httpProbe(server.URL+"/ok", &tls.Config{})}
 	etcd := Component{Name: "etcd-0", Healthy: etcdHealth(server.URL+"/", local())}
 	if got := listed(t, a, etcd); got[0] != "True ok" || got[1] != "True ok" {
 		t.Errorf("healthy: %q", got)

@@ -53,13 +53,13 @@ func Of(t testing.TB, resource string, objs ...runtime.Object) *registry.Generic
 	}
 	facts.Register(registry.Prefix(row), g.Codec().FactsOf)
 	for _, obj := range objs {
-		keep(t, g, obj.DeepCopyObject())
+		seed(t, g, obj.DeepCopyObject())
 	}
 	return g
 }
 
-// keep stores obj, defaulted.
-func keep(t testing.TB, g *registry.Generic, obj runtime.Object) {
+// seed stores obj, defaulted.
+func seed(t testing.TB, g *registry.Generic, obj runtime.Object) {
 	t.Helper()
 	m, err := meta.Accessor(obj)
 	if err != nil {

@@ -23,7 +23,7 @@ func (a *Allocator) BeforeCreate(ctx context.Context, obj runtime.Object, dryRun
 func (a *Allocator) BeforeUpdate(ctx context.Context, obj, old runtime.Object, dryRun bool) (func(committed bool),
 	error) {
 	svc, was := obj.(*corev1.Service), old.(*corev1.Service)
-	keep(svc, was)
+	carryOver(svc, was)
 	return a.before(ctx, svc, was, dryRun)
 }
 

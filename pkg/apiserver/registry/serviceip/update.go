@@ -11,8 +11,9 @@ func hasNodePorts(svc *corev1.Service) bool {
 	return svc.Spec.Type == corev1.ServiceTypeNodePort || svc.Spec.Type == corev1.ServiceTypeLoadBalancer
 }
 
-// keep hands the old service's addresses and ports on where the client's object leaves them out (a PUT of a manifest).
-func keep(svc, old *corev1.Service) {
+// carryOver keeps the old service's addresses and ports where the client's object leaves them out, as a PUT of a
+// manifest does.
+func carryOver(svc, old *corev1.Service) {
 	s, was := &svc.Spec, &old.Spec
 	if needsIP(old) && needsIP(svc) {
 		if s.ClusterIP == "" && len(s.ClusterIPs) == 0 {

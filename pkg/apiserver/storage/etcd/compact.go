@@ -11,16 +11,12 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// CompactInterval is how often history is compacted: a revision stays readable for one to two intervals. Kubernetes'
-// default.
-const CompactInterval = 5 * time.Minute
-
 // compactKey is the key, outside of all prefixes, whose version the API servers of one etcd use to agree on who
 // compacts. Its value is the revision to compact to next, in decimal. Kubernetes' own name.
 const compactKey = "compact_rev_key"
 
-// RunCompactor compacts etcd's history every interval until ctx ends. Of several API servers the first in each interval
-// does it.
+// RunCompactor compacts etcd's history every interval until ctx ends: a revision stays readable for one to two
+// intervals. Of several API servers, the first in each interval does it.
 func (s *Store) RunCompactor(ctx context.Context, interval time.Duration) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()

@@ -127,18 +127,18 @@ func (r *resource) at(revision int64) (*snapshot, error) {
 			s.tree.Delete(entry{key: ch.cur.Key})
 		}
 	}
-	r.keepLocked(s, time.Now())
+	r.retainLocked(s, time.Now())
 	return s, nil
 }
 
-// keep holds s for the pages to come of a list at s.
-func (r *resource) keep(s *snapshot, now time.Time) {
+// retain holds s for the pages to come of a list at s.
+func (r *resource) retain(s *snapshot, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.keepLocked(s, now)
+	r.retainLocked(s, now)
 }
 
-func (r *resource) keepLocked(s *snapshot, now time.Time) {
+func (r *resource) retainLocked(s *snapshot, now time.Time) {
 	s.until = now.Add(keepFor)
 	kept := r.kept[:0:0]
 	for _, old := range r.kept {
@@ -236,7 +236,7 @@ func (c *Cache) list(ctx context.Context, r *resource, start, prefix string, opt
 	}
 	l, err := r.page(s, start, prefix, revision, opts)
 	if err == nil && l.Continue != "" {
-		r.keep(s, time.Now())
+		r.retain(s, time.Now())
 	}
 	return l, err
 }

@@ -9,22 +9,22 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// keptForm is a form that is dear, as a webhook makes it: what it made of a stored item is kept with that
-// (storage.Item.AddVariant), for all gets, lists and watches, and whoever asks for several items has those that are
-// missing made at once. So clients pay once for an object, and while the webhook is out of reach they have what it made
-// before.
-type keptForm struct {
-	// make makes the form of all items, or of none.
+// cachedRepresentation is a representation that a webhook makes, which is expensive: what it made of a stored item is
+// kept with that (storage.Item.AddVariant), for all gets, lists and watches, and whoever asks for several items has
+// those that are missing made at once. So clients pay once for an object, and while the webhook is out of reach they
+// have what it made before.
+type cachedRepresentation struct {
+	// make makes the representation of all items, or of none.
 	make func(context.Context, []*storage.Item) ([]*storage.Item, error)
 	kept storage.Form
 	// calls lets those who ask for the same at the same time, as the watchers of a change do, share one call.
 	calls singleflight.Group
 }
 
-// has reports whether the form of an item is there.
-func (f *keptForm) has(stored *storage.Item) bool { return stored.Variant(&f.kept) != nil }
+// has reports whether the representation of an item is there.
+func (f *cachedRepresentation) has(stored *storage.Item) bool { return stored.Variant(&f.kept) != nil }
 
-func (f *keptForm) item(ctx context.Context, stored *storage.Item) (*storage.Item, error) {
+func (f *cachedRepresentation) item(ctx context.Context, stored *storage.Item) (*storage.Item, error) {
 	out, err := f.page(ctx, []*storage.Item{stored})
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (f *keptForm) item(ctx context.Context, stored *storage.Item) (*storage.Ite
 	return out[0], nil
 }
 
-func (f *keptForm) page(ctx context.Context, stored []*storage.Item) ([]*storage.Item, error) {
+func (f *cachedRepresentation) page(ctx context.Context, stored []*storage.Item) ([]*storage.Item, error) {
 	out := make([]*storage.Item, len(stored))
 	var missing []*storage.Item
 	var at []int
@@ -55,7 +55,8 @@ func (f *keptForm) page(ctx context.Context, stored []*storage.Item) ([]*storage
 }
 
 // ask makes what is missing, or waits for somebody who does. Who stops waiting does not stop the others.
-func (f *keptForm) ask(ctx context.Context, missing []*storage.Item) (map[*storage.Item]*storage.Item, error) {
+func (f *cachedRepresentation) ask(ctx context.Context,
+	missing []*storage.Item) (map[*storage.Item]*storage.Item, error) {
 	first, last := missing[0], missing[len(missing)-1]
 	flight := f.calls.DoChan(
 		fmt.Sprintf("%d from %s %d to %s %d", len(missing), first.Key, first.Revision, last.Key, last.Revision),
@@ -79,7 +80,8 @@ func (f *keptForm) ask(ctx context.Context, missing []*storage.Item) (map[*stora
 	}
 }
 
-func (f *keptForm) makeAndKeep(ctx context.Context, missing []*storage.Item) (map[*storage.Item]*storage.Item, error) {
+func (f *cachedRepresentation) makeAndKeep(ctx context.Context,
+	missing []*storage.Item) (map[*storage.Item]*storage.Item, error) {
 	made, err := f.make(ctx, missing)
 	if err != nil {
 		return nil, err

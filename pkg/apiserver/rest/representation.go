@@ -12,17 +12,17 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// form is one way to show stored items: as they are stored, in another version or as another kind (a view), or their
-// metadata only. All of them are items with a codec, so that lists, gets and watches have one path.
-type form struct {
+// representation is one way to show stored items: as they are stored, in another version or as another kind (a view),
+// or their metadata only. All of them are items with a codec, so that lists, gets and watches have one path.
+type representation struct {
 	codec registry.Codec
 	list  schema.GroupVersionKind
 	// item gives the item to encode for a stored one; nil: the stored one itself, with its shared encodings.
 	item func(context.Context, *storage.Item) (*storage.Item, error)
 	// page is item for many at once; nil: one by one.
 	page func(context.Context, []*storage.Item) ([]*storage.Item, error)
-	// kept is what item and page are of, if a webhook makes the form; else nil.
-	kept *keptForm
+	// kept is what item and page are of, if a webhook makes the representation; else nil.
+	kept *cachedRepresentation
 
 	dynamic      bool   // the objects have no Go type
 	protobufHead []byte // of a list
@@ -30,22 +30,22 @@ type form struct {
 	json, protobuf shared // what watchers see, where that is not what is stored
 }
 
-func newForm(codec registry.Codec, listKind string,
-	item func(context.Context, *storage.Item) (*storage.Item, error)) *form {
+func newRepresentation(codec registry.Codec, listKind string,
+	item func(context.Context, *storage.Item) (*storage.Item, error)) *representation {
 	gvk := codec.GVK().GroupVersion().WithKind(listKind)
-	return &form{codec: codec, list: gvk, item: item, protobufHead: registry.EnvelopeHead(gvk)}
+	return &representation{codec: codec, list: gvk, item: item, protobufHead: registry.EnvelopeHead(gvk)}
 }
 
-// of applies the form to a stored item.
-func (f *form) of(ctx context.Context, stored *storage.Item) (*storage.Item, error) {
+// of applies the representation to a stored item.
+func (f *representation) of(ctx context.Context, stored *storage.Item) (*storage.Item, error) {
 	if f.item == nil {
 		return stored, nil
 	}
 	return f.item(ctx, stored)
 }
 
-// ofAll applies the form to a page.
-func (f *form) ofAll(ctx context.Context, stored []*storage.Item) ([]*storage.Item, error) {
+// ofAll applies the representation to a page.
+func (f *representation) ofAll(ctx context.Context, stored []*storage.Item) ([]*storage.Item, error) {
 	if f.item == nil {
 		return stored, nil
 	}
@@ -62,8 +62,9 @@ func (f *form) ofAll(ctx context.Context, stored []*storage.Item) ([]*storage.It
 	return out, nil
 }
 
-// sharedIn is what the watchers of the form share in a media type; nil if they share the stored items themselves.
-func (f *form) sharedIn(media string) *shared {
+// sharedIn is what the watchers of the representation share in a media type; nil if they share the stored items
+// themselves.
+func (f *representation) sharedIn(media string) *shared {
 	switch {
 	case f.item == nil:
 		return nil
@@ -73,8 +74,9 @@ func (f *form) sharedIn(media string) *shared {
 	return &f.json
 }
 
-// appendDocument appends a stored item in the form and a media type.
-func (f *form) appendDocument(ctx context.Context, b []byte, stored *storage.Item, media string) ([]byte, error) {
+// appendDocument appends a stored item in the representation and a media type.
+func (f *representation) appendDocument(ctx context.Context, b []byte, stored *storage.Item,
+	media string) ([]byte, error) {
 	item, err := f.of(ctx, stored)
 	if err != nil {
 		return b, err
@@ -85,21 +87,21 @@ func (f *form) appendDocument(ctx context.Context, b []byte, stored *storage.Ite
 	return registry.AppendDocument(f.codec.Messages(), b, item)
 }
 
-// fullForm shows objects as clients of a route see them.
-func fullForm(rt *catalog.Route, stored registry.Codec) *form {
+// fullRepresentation shows objects as clients of a route see them.
+func fullRepresentation(rt *catalog.Route, stored registry.Codec) *representation {
 	list := rt.Row.List()
 	if rt.Version.FromHub == nil {
-		f := newForm(stored, list, nil)
+		f := newRepresentation(stored, list, nil)
 		f.dynamic = rt.Version.Dynamic()
 		return f
 	}
-	c := &convertedForm{rt: rt, stored: stored,
+	c := &convertedRepresentation{rt: rt, stored: stored,
 		served: registry.NewKindCodec(rt.GVK, rt.Version.New, rt.Version.Fields, nil)}
-	f := newForm(c.served, list, c.item)
+	f := newRepresentation(c.served, list, c.item)
 	f.dynamic = rt.Version.Dynamic()
 	switch {
 	case rt.Version.Remote:
-		f.kept = &keptForm{make: c.all}
+		f.kept = &cachedRepresentation{make: c.all}
 		f.item, f.page = f.kept.item, f.kept.page
 	case rt.Version.FromHubAll != nil:
 		f.page = c.all
@@ -107,13 +109,13 @@ func fullForm(rt *catalog.Route, stored registry.Codec) *form {
 	return f
 }
 
-// convertedForm shows objects in another version than the stored one.
-type convertedForm struct {
+// convertedRepresentation shows objects in another version than the stored one.
+type convertedRepresentation struct {
 	rt             *catalog.Route
 	stored, served registry.Codec
 }
 
-func (c *convertedForm) item(ctx context.Context, i *storage.Item) (*storage.Item, error) {
+func (c *convertedRepresentation) item(ctx context.Context, i *storage.Item) (*storage.Item, error) {
 	obj, err := c.stored.Decode(i.Value(), 0)
 	if err != nil {
 		return nil, err
@@ -124,7 +126,7 @@ func (c *convertedForm) item(ctx context.Context, i *storage.Item) (*storage.Ite
 	return servedItem(c.served, i, obj)
 }
 
-func (c *convertedForm) all(ctx context.Context, stored []*storage.Item) ([]*storage.Item, error) {
+func (c *convertedRepresentation) all(ctx context.Context, stored []*storage.Item) ([]*storage.Item, error) {
 	objs := make([]runtime.Object, len(stored))
 	var err error
 	for n, i := range stored {
@@ -149,7 +151,7 @@ func (c *convertedForm) all(ctx context.Context, stored []*storage.Item) ([]*sto
 }
 
 // failed adds what was to be converted to an error that is not made for clients.
-func (c *convertedForm) failed(what string, err error) error {
+func (c *convertedRepresentation) failed(what string, err error) error {
 	if isStatus(err) {
 		return err
 	}
@@ -164,10 +166,9 @@ func servedItem(served registry.Codec, i *storage.Item, obj runtime.Object) (*st
 	return storage.NewItem(i.Key, d.Value, i.Revision, *d.Facts), nil
 }
 
-// metadataForm shows PartialObjectMetadata of meta.k8s.io/version.
-func metadataForm(stored registry.Codec, version string) *form {
+// metadataRepresentation shows PartialObjectMetadata of meta.k8s.io/version.
+func metadataRepresentation(stored registry.Codec, version string) *representation {
 	codec := registry.NewMetadataCodec(version)
-	return newForm(codec, "PartialObjectMetadataList", func(_ context.Context, i *storage.Item) (*storage.Item, error) {
-		return codec.Item(stored, i)
-	})
+	return newRepresentation(codec, "PartialObjectMetadataList",
+		func(_ context.Context, i *storage.Item) (*storage.Item, error) { return codec.Item(stored, i) })
 }

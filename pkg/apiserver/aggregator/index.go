@@ -9,8 +9,8 @@ import (
 	"bonsai/api/apiregistration"
 )
 
-// Snapshot is all APIServices at one moment. It does not change.
-type Snapshot struct {
+// APIServices is all APIServices at one moment. It does not change.
+type ServiceIndex struct {
 	generation uint64
 	over       chan struct{} // closed when there is a newer one
 	services   []*Service    // by name
@@ -39,14 +39,14 @@ func (f *finding) same(as *finding) bool {
 		apiequality.Semantic.DeepEqual(f.resources, as.resources)
 }
 
-// Generation grows with every change: what was made of a snapshot is good as long as the generation is the same.
-func (s *Snapshot) Generation() uint64 { return s.generation }
+// Generation grows with every change: what was made from an index is valid as long as the generation is the same.
+func (s *ServiceIndex) Generation() uint64 { return s.generation }
 
 // Services are all of them, by name. The slice is shared.
-func (s *Snapshot) Services() []*Service { return s.services }
+func (s *ServiceIndex) Services() []*Service { return s.services }
 
 // Of returns the APIService of a group version that another server serves; nil if this one does, or nobody.
-func (s *Snapshot) Of(gv schema.GroupVersion) *Service {
+func (s *ServiceIndex) Of(gv schema.GroupVersion) *Service {
 	if s.remotes == 0 {
 		return nil
 	}
