@@ -77,6 +77,17 @@ func Has(s *certificatesv1.CertificateSigningRequestStatus, t certificatesv1.Req
 	return condition(s, t) != nil
 }
 
+// conditions returns the conditions of a type. Earlier versions of the API let in several of a type.
+func conditions(s *certificatesv1.CertificateSigningRequestStatus,
+	t certificatesv1.RequestConditionType) (found []certificatesv1.CertificateSigningRequestCondition) {
+	for _, c := range s.Conditions {
+		if c.Type == t {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
 func condition(s *certificatesv1.CertificateSigningRequestStatus,
 	t certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequestCondition {
 	for i := range s.Conditions {
@@ -119,15 +130,24 @@ func signingStrategy(now func() time.Time) resources.Typed[*signingRequest] {
 	s := signingRequestStrategy()
 	s.PrepareUpdate = func(obj, old *signingRequest) {
 		obj.Spec = *old.Spec.DeepCopy()
-		for i := range obj.Status.Conditions {
-			if was := condition(&old.Status, obj.Status.Conditions[i].Type); was != nil && decision(was.Type) {
-				obj.Status.Conditions[i] = *was
-			}
-		}
+		restoreDecisions(&obj.Status, &old.Status)
 		stamp(&obj.Status, &old.Status, now)
 	}
 	s.Resets = []string{"spec"}
 	return s
+}
+
+// restoreDecisions puts old's decisions where s has decisions of the same type: the first of a type for the first, the
+// second for the second. Decisions that old does not have stay, for the validation to refuse.
+func restoreDecisions(s, old *certificatesv1.CertificateSigningRequestStatus) {
+	seen := map[certificatesv1.RequestConditionType]int{}
+	for i := range s.Conditions {
+		t := s.Conditions[i].Type
+		if had := conditions(old, t); decision(t) && seen[t] < len(had) {
+			s.Conditions[i] = had[seen[t]]
+		}
+		seen[t]++
+	}
 }
 
 // decision reports whether conditions of this type are written by who approves requests, and not by who signs them.

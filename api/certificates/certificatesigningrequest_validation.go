@@ -11,6 +11,9 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -161,19 +164,49 @@ func validateChange(obj, old *signingRequest, approval bool) field.ErrorList {
 	}
 	for _, t := range []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved,
 		certificatesv1.CertificateDenied, certificatesv1.CertificateFailed} {
-		if Has(&old.Status, t) && !Has(s, t) {
+		if len(conditions(s, t)) < len(conditions(&old.Status, t)) {
 			errs = append(errs, field.Forbidden(path.Child("conditions"),
 				fmt.Sprintf("updates may not remove a condition of type %q", t)))
 		}
 	}
+	if approval {
+		return errs
+	}
+	return append(errs, validateDecisions(s, &old.Status, path.Child("conditions"))...)
+}
+
+// validateDecisions refuses new and changed decisions. A client cannot change one, as old's are put back before
+// (restoreDecisions). But the server then adds the times that a stored decision lacks, and Kubernetes refuses that.
+func validateDecisions(s, old *certificatesv1.CertificateSigningRequestStatus, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
 	for _, t := range []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved,
 		certificatesv1.CertificateDenied} {
-		if !approval && !Has(&old.Status, t) && Has(s, t) {
-			errs = append(errs, field.Forbidden(path.Child("conditions"),
-				fmt.Sprintf("updates may not add a condition of type %q", t)))
+		now, was := conditions(s, t), conditions(old, t)
+		switch {
+		case len(now) > len(was):
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("updates may not add a condition of type %q", t)))
+		case len(now) == len(was) && !apiequality.Semantic.DeepEqual(now, was):
+			errs = append(errs, field.Forbidden(path,
+				fmt.Sprintf("updates may not modify a condition of type %q\n%v", t, diff.Diff(shown(was), shown(now)))))
 		}
 	}
 	return errs
+}
+
+// shownCondition is a condition as messages show it: with the names of Go, and with empty fields.
+type shownCondition struct {
+	Type                               certificatesv1.RequestConditionType
+	Status                             corev1.ConditionStatus
+	Reason, Message                    string
+	LastUpdateTime, LastTransitionTime metav1.Time
+}
+
+func shown(all []certificatesv1.CertificateSigningRequestCondition) []shownCondition {
+	out := make([]shownCondition, len(all))
+	for i, c := range all {
+		out[i] = shownCondition(c)
+	}
+	return out
 }
 
 func validateConditions(all []certificatesv1.CertificateSigningRequestCondition, path *field.Path,
