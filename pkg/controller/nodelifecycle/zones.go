@@ -28,8 +28,8 @@ type Evictions struct {
 
 // perSecond is how many nodes per second are given up in a zone with so many ready and failed nodes. Few failures are
 // ordinary and go at Rate. Many at once look like a fault of the network or of the control plane: then a large zone
-// goes slowly and a small one waits, because its pods would not fit elsewhere. With no ready node at all the zone goes
-// at Rate again, if other zones work; survey stops everything if none does.
+// goes slowly and a small one waits. With no ready node at all the zone goes at Rate again, if other zones work; survey
+// stops everything if none does.
 func (e Evictions) perSecond(ready, failed int) float32 {
 	switch {
 	case ready == 0:

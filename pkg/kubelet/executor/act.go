@@ -14,7 +14,11 @@ import (
 // Act carries out one plan and returns when it is done or ctx ends. A failure of the pod as a whole ends it; failures
 // of single containers are collected, so that one container does not hold up the others. The order is the plan's: a
 // container is removed before its name is used again.
+//
+// The pod's worker calls it, once for each plan, without a lock. After an error what was done stays, and the next plan
+// goes on from there.
 func (e *Executor) Act(ctx context.Context, f lifecycle.Facts, p *Pod, plan lifecycle.Plan) error {
+	// The other fields are for the next plan: it is made from what is left after this.
 	if plan.KillPod {
 		if plan.NewSandbox {
 			e.cfg.Events.Pod(f.Pod, corev1.EventTypeNormal, "SandboxChanged",
@@ -39,6 +43,8 @@ func (e *Executor) Act(ctx context.Context, f lifecycle.Facts, p *Pod, plan life
 			errs, stays[x.Status.Name] = append(errs, err), true
 		}
 	}
+	// After kills, which free what others may be given; before starts, which may need the pod's larger limits. settle
+	// comes last, when no container has more than its new limit.
 	resized := e.grow(ctx, f, plan)
 	for _, c := range plan.Remove {
 		if err := e.cfg.Runtime.RemoveContainer(ctx, c.ID.ID); err != nil {

@@ -18,6 +18,9 @@ import (
 
 // hook runs one lifecycle handler and waits until it or ctx ends. It reads the pod's address from the runtime, because
 // it also runs at a pod's end, without the facts of a round.
+//
+// preStop hooks end with the grace period. A postStart hook has no limit, as in Kubernetes: the container counts as not
+// started until it ends.
 func (e *Executor) hook(ctx context.Context, pod *corev1.Pod, c *corev1.Container, id string,
 	h *corev1.LifecycleHandler) error {
 	switch {
@@ -35,6 +38,7 @@ func (e *Executor) hook(ctx context.Context, pod *corev1.Pod, c *corev1.Containe
 		if err != nil {
 			return err
 		}
+		// The first address only, as for probes.
 		ips := e.podIPs(pod, rt)
 		if len(ips) == 0 {
 			return errors.New("the pod has no address")

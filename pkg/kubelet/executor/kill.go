@@ -22,9 +22,12 @@ func podGrace(pod *corev1.Pod) time.Duration {
 
 // KillPod ends all containers within the grace period, then the sandboxes: the sandbox has the network that preStop
 // hooks and the last requests need. Containers that were made and are stuck are left alone; they do not run.
+//
+// A container that could not be ended keeps its sandbox: the next round tries both again.
 func (e *Executor) KillPod(ctx context.Context, pod *corev1.Pod, rt *runtime.PodStatus, grace time.Duration) error {
 	begun := time.Now()
 	var list []*runtime.Container
+	// Events come first, for all: hooks may take the whole grace period.
 	for i := range rt.Containers {
 		if c := &rt.Containers[i]; c.State != runtime.StateExited && !c.Stuck {
 			list = append(list, c)

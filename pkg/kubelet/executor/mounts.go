@@ -84,6 +84,7 @@ func (e *Executor) volumeMount(pod *corev1.Pod, p *Pod, c *corev1.Container, i i
 	if v.Image != nil {
 		x.Image, x.ImageSubPath = given.images[m.Name], sub
 	}
+	// A relative path is one from the root.
 	if !strings.HasPrefix(x.ContainerPath, "/") {
 		x.ContainerPath = "/" + x.ContainerPath
 	}

@@ -32,6 +32,8 @@ func (e *Executor) PrepareRunning(ctx context.Context, pod *corev1.Pod, p *Pod, 
 
 // prepare gives a pod what must exist before its sandbox: the cgroup that is the sandbox's parent, and the directory
 // that the runtime writes logs to.
+//
+// It is done again before each sandbox, and must give the same again.
 func (e *Executor) prepare(ctx context.Context, pod *corev1.Pod) error {
 	if err := e.cfg.Resources.Prepare(ctx, pod); err != nil {
 		return err
@@ -96,6 +98,9 @@ func (e *Executor) tellFailedMount(pod *corev1.Pod, p *Pod, err error) {
 // newSandbox makes a sandbox while the volumes are being mounted: both are slow, and neither needs the other. It always
 // waits for the mount, because p must not be touched after the step. If the mount fails, the sandbox stays, and the
 // next round mounts again.
+//
+// The order of the checks: network and runtime class first, because nothing is left behind if they fail; cgroup and
+// directories next, because the runtime needs them; then the slow part.
 func (e *Executor) newSandbox(ctx context.Context, f lifecycle.Facts, p *Pod, attempt uint32) error {
 	pod := f.Pod
 	if err := e.networkReady(ctx, pod); err != nil {
@@ -127,6 +132,7 @@ func (e *Executor) newSandbox(ctx context.Context, f lifecycle.Facts, p *Pod, at
 	}
 	begun := time.Now()
 	id, err := e.cfg.Runtime.RunSandbox(ctx, pod, handler, e.sandboxOptions(pod, f.Runtime, attempt))
+	// Before the result is looked at: the turn is for the runtime's work alone.
 	release()
 	made := time.Since(begun)
 	mountErr := <-mounted

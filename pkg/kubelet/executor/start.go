@@ -20,6 +20,8 @@ import (
 )
 
 // retryAfter is the pause before a container that could not be made is tried again.
+//
+// A wrong configuration seldom heals by itself, and each try costs requests; the worker still wakes for every change.
 const retryAfter = 10 * time.Second
 
 // startError is why a container was not started, as its status shows it. until is when to try again; zero: after

@@ -10,6 +10,8 @@ import (
 )
 
 // starts is what is remembered about the starts of one container: why it waits, and until when.
+//
+// It is lost with the kubelet: containers then start without the delays of before, and wait reasons are found again.
 type starts struct {
 	// hash identifies the definition that this is about. A corrected container begins with a clean sheet.
 	hash    string

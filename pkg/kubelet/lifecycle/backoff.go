@@ -9,12 +9,17 @@ import (
 
 // Delays between restarts of a crashing container: 10 s doubling to 5 min
 // (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#restart-policy).
+//
+// The executor keeps one BackOff for each container in memory: after a restart of the kubelet the next crash is free
+// again. The configuration may set a lower limit (KEP-4603).
 const (
 	backOffInitial = 10 * time.Second
 	backOffMax     = 5 * time.Minute
 )
 
 // BackOff is the restart history of one container.
+//
+// It is a value: its methods return a new history and change nothing.
 type BackOff struct {
 	// Delay is what the next crash will wait, zero before the first.
 	Delay time.Duration

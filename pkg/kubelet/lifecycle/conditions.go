@@ -14,6 +14,7 @@ import (
 
 // conditions returns the kubelet's own conditions of a pod. The other fields of st are set already: readiness is
 // computed from the statuses of containers that will be reported with it.
+
 func conditions(f Facts, r Report, st *corev1.PodStatus) []corev1.PodCondition {
 	ready := containersReady(f.Pod, st)
 	return append(append(append(restartingAll(f), disrupted(r)...), resizing(f)...),
@@ -38,6 +39,8 @@ func disrupted(r Report) []corev1.PodCondition {
 
 // sandboxCondition is PodReadyToStartContainers: the sandbox runs and has its addresses. On the host's network there
 // are none to wait for.
+//
+// It tells delays of the network and volumes from those of images and containers (KEP-3085).
 func sandboxCondition(f Facts) corev1.PodCondition {
 	c := corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse}
 	if s := f.Runtime.Sandbox(); s != nil && s.Ready && (s.HostNetwork || len(s.IPs) > 0) {
@@ -82,6 +85,8 @@ func anyBegun(st *corev1.PodStatus) bool {
 
 // containersReady is the condition ContainersReady: all regular containers and all sidecars are ready. Init containers
 // that have done their work do not count.
+//
+// The phase decides first: containers that have ended are never ready, whatever their last status said.
 func containersReady(pod *corev1.Pod, st *corev1.PodStatus) corev1.PodCondition {
 	c := corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionFalse}
 	if ended(&c, st.Phase) {
@@ -132,6 +137,8 @@ func ended(c *corev1.PodCondition, phase corev1.PodPhase) bool {
 }
 
 // podReady adds the pod's readiness gates to the readiness of its containers.
+//
+// The gates' conditions come from other writers, by the API (KEP-580). A missing condition counts as false.
 func podReady(pod *corev1.Pod, st *corev1.PodStatus, containers corev1.PodCondition) corev1.PodCondition {
 	c := corev1.PodCondition{Type: corev1.PodReady, Status: containers.Status, Reason: containers.Reason,
 		Message: containers.Message}
@@ -171,6 +178,8 @@ func condition(cs []corev1.PodCondition, t corev1.PodConditionType) *corev1.PodC
 // mergeConditions returns our conditions together with those that other writers set on the object. A condition whose
 // status did not change keeps its transition time. Conditions of a resize are the exception: once ours does not have
 // one, it is gone, since it describes only the present.
+//
+// An entry of another writer of the same type as ours is replaced: the kubelet owns these types.
 func mergeConditions(old, own []corev1.PodCondition, generation int64, now metav1.Time) []corev1.PodCondition {
 	out := make([]corev1.PodCondition, 0, len(own)+len(old))
 	for _, c := range own {

@@ -16,6 +16,8 @@ const (
 
 // Deadline is when the pod must have ended: activeDeadlineSeconds after its start time, with the status as last
 // reported. It is zero for a pod that may run for ever, has not started or has ended.
+//
+// It counts from the time that was reported, so a restart of the kubelet does not extend it.
 func Deadline(pod *corev1.Pod) time.Time {
 	if pod.Spec.ActiveDeadlineSeconds == nil || pod.Status.StartTime == nil ||
 		pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {

@@ -4,6 +4,10 @@
 //
 // The rules are those of https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/ and
 // https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/.
+//
+// The pod's worker calls Next, has the executor carry out the plan, and calls Next again with what the runtime reports
+// then. No plan is remembered: each round follows from the facts alone, so that a kubelet that restarts goes on where
+// it stopped.
 package lifecycle
 
 import (
@@ -25,6 +29,8 @@ type Probes struct {
 }
 
 // Facts is everything that the decisions are made from. Next and Status read it and change nothing in it.
+//
+// A round has one Facts, made by the pod's worker.
 type Facts struct {
 	Pod *corev1.Pod
 	// Runtime is what the runtime knows; never nil.
@@ -56,6 +62,8 @@ func Hash(c *corev1.Container) string {
 
 // restarts reports whether a container that ended with that exit code is to be started again. The first matching rule
 // decides; without one, the container's own restart policy, and without that the pod's.
+//
+// The rules are KEP-5307. An init container with restartPolicy Always is a sidecar, and always restarts.
 func restarts(pod *corev1.Pod, c *corev1.Container, exit int32) bool {
 	policy := string(pod.Spec.RestartPolicy)
 	if c.RestartPolicy != nil {

@@ -81,6 +81,15 @@ type Start struct {
 // Next computes the actions for a pod that is to run. The order of the questions matters: a pod that is ending needs no
 // sandbox, a pod without a sandbox has no containers to compare, and a restart of all containers makes any other plan
 // obsolete. If no container is left that runs or will run, the pod is killed, which ends its sandbox.
+//
+// The cases in order:
+//
+//   - The pod is ending: kill what runs.
+//   - It needs a sandbox: end the old life, begin a new one, both or neither (newLife).
+//   - A container's exit restarts all: RestartAll alone.
+//   - Init containers in order; a failure of one for good ends the pod.
+//   - Regular containers, once the init containers have done their work. If none is left the pod ends.
+//   - Resizes of containers that stay.
 func Next(f Facts) Plan {
 	if f.Terminating || f.Pod.DeletionTimestamp != nil {
 		return Plan{KillPod: f.Runtime.Running() || f.Runtime.SandboxReady()}
@@ -92,6 +101,7 @@ func Next(f Facts) Plan {
 		return Plan{RestartAll: true}
 	}
 	p := &planner{Facts: f, sandbox: f.Runtime.Sandbox().ID, plan: Plan{Wait: map[string]time.Time{}}}
+	// First, and whatever the others do: they are for looking at a pod that does not start.
 	p.ephemeral()
 	done, failed := p.initContainers()
 	if failed {
@@ -115,6 +125,8 @@ func Next(f Facts) Plan {
 
 // needSandbox reports whether the pod needs a new sandbox, and its attempt: there is none, it is not ready, its network
 // changed, it has no address, or more than one is ready at a time.
+//
+// Two ready sandboxes can be left by a kubelet that died while it made one.
 func needSandbox(f Facts) (bool, uint32) {
 	s := f.Runtime.Sandbox()
 	switch {
@@ -143,6 +155,8 @@ func newLife(f Facts, attempt uint32) Plan {
 
 // anyLeft reports whether a pod without a sandbox has a container left to run: one that never began, or one that is
 // restarted after its end. What the runtime has forgotten, after a reboot or with its state, is taken from the status.
+//
+// A restart of the machine must not run a finished Job's pod again: that is why the status is asked.
 func anyLeft(f Facts) bool {
 	begun, left := false, false
 	for i := range f.Pod.Spec.Containers {
@@ -213,6 +227,8 @@ func (p *planner) current(name string) *runtime.Container {
 
 // attempt is the restart count of the next container of that name. A container that was made and never ran is replaced
 // under its own count; what the runtime has forgotten continues from the status.
+//
+// It must never go back: the restart count is part of the container's name in the runtime and of the path of its log.
 func (p *planner) attempt(name string) int {
 	if s := p.Runtime.Container(name); s != nil {
 		if s.State == runtime.StateCreated && !s.Stuck {
@@ -233,6 +249,7 @@ func (p *planner) attempt(name string) int {
 
 // start adds a container to the plan unless its back-off holds it back; then the plan has the time to wake up.
 func (p *planner) start(c *corev1.Container, k runtime.Kind) {
+	// Wait and not Start: the worker wakes at the earliest of these times.
 	if until, ok := p.BackOff[c.Name]; ok && until.After(p.Now) {
 		p.plan.Wait[c.Name] = until
 		return
@@ -248,6 +265,8 @@ func (p *planner) kill(c *corev1.Container, s *runtime.Container, why killReason
 }
 
 // ephemeral starts ephemeral containers, each once: they are never restarted, and wait for nothing.
+//
+// They are KEP-277. One that ended stays in the status.
 func (p *planner) ephemeral() {
 	for i := range p.Pod.Spec.EphemeralContainers {
 		c := (*corev1.Container)(&p.Pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)
@@ -260,6 +279,9 @@ func (p *planner) ephemeral() {
 // initContainers starts the next init container if one is due. done: the regular containers may run; failed: the pod
 // has failed. Once a regular container was made, only sidecars are looked after: the others' work is done, even if the
 // runtime has forgotten them.
+//
+// Only one init container runs at a time. A sidecar (KEP-753) counts as done when it has started up, and is looked
+// after for the rest of the pod's life.
 func (p *planner) initContainers() (done, failed bool) {
 	begun := p.regularBegun()
 	for i := range p.Pod.Spec.InitContainers {
@@ -272,6 +294,7 @@ func (p *planner) initContainers() (done, failed bool) {
 			}
 			continue
 		}
+		// Also one that the runtime has removed since must not run again.
 		if begun {
 			continue
 		}
@@ -287,6 +310,7 @@ func (p *planner) initContainers() (done, failed bool) {
 			}
 			p.start(c, runtime.Init)
 			return false, false
+		// Its probes may still want it gone; the next round sees its exit.
 		case s.State == runtime.StateRunning:
 			if v, msg := p.unhealthy(c, s); v != 0 {
 				p.kill(c, s, v, msg)
@@ -313,6 +337,8 @@ func (p *planner) regularBegun() bool {
 }
 
 // sidecar keeps a restartable init container running and reports whether it has started up.
+//
+// It restarts whatever its exit code, because its policy is Always.
 func (p *planner) sidecar(c *corev1.Container, s *runtime.Container) bool {
 	switch {
 	case s == nil || s.State == runtime.StateExited || s.State == runtime.StateCreated:
@@ -349,6 +375,16 @@ func (p *planner) unhealthy(c *corev1.Container, s *runtime.Container) (killReas
 }
 
 // regular plans the regular containers and reports whether the pod has any left that runs or will run.
+//
+// By the state of the newest container of each name:
+//
+//   - none: start, unless the status says that it ended for good before the runtime forgot it
+//   - exited: start again if the policy says so
+//   - running: keep, or kill for a changed definition, a failed probe or a resize, and start again in the same plan
+//   - created: it never ran; start its successor
+//   - unknown: kill first, because it may run after all; then start again if the policy says so
+//
+// While something is killed the pod is kept: the next round sees how it ended.
 func (p *planner) regular() (keep bool) {
 	for i := range p.Pod.Spec.Containers {
 		c := &p.Pod.Spec.Containers[i]

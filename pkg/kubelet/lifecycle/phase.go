@@ -8,6 +8,11 @@ import (
 
 // podPhase computes the pod's phase from its container statuses. terminal is set when no container runs and none will.
 // A static pod is never over: its manifest wants it to run as long as it exists.
+//
+// The first case that fits decides. A failed init container fails the pod. A pod that was ended before its init
+// containers were done has failed. Pending init containers keep it Pending. An ended pod succeeded only if each
+// container exited with 0. Containers that never ran keep it Pending; otherwise it is Running as long as one runs or
+// will run again.
 func podPhase(pod *corev1.Pod, inits, regulars []corev1.ContainerStatus, terminal, static bool) corev1.PodPhase {
 	pendingInit, failedInit := countInits(pod, inits)
 	if failedInit > 0 {
@@ -26,6 +31,7 @@ func podPhase(pod *corev1.Pod, inits, regulars []corev1.ContainerStatus, termina
 			if s.State.Terminated.ExitCode == 0 {
 				succeeded++
 			}
+		// It waits for its restart, or for good: it has run, so the pod is not Pending.
 		case s.LastTerminationState.Terminated != nil:
 			stopped++
 		default:
@@ -76,6 +82,8 @@ func stoppedPhase(pod *corev1.Pod, regulars []corev1.ContainerStatus, succeeded 
 
 // countInits counts the init containers whose work is not done, and those that failed for good: neither their own
 // restart policy and rules nor the pod's policy starts them again.
+//
+// A sidecar is pending until it has started up, or has ended once.
 func countInits(pod *corev1.Pod, inits []corev1.ContainerStatus) (pending, failed int) {
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]

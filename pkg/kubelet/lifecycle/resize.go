@@ -18,6 +18,9 @@ type Update struct {
 
 // behind reports whether a container runs with other resources than the pod has for it. A container that does not run
 // gets them when it starts.
+//
+// Resizing in place is KEP-1287. Actuated is what the cgroups were last given; the runtime's report is not compared
+// here, because it rounds.
 func behind(f Facts, c *corev1.Container) bool {
 	has, ok := f.Resize.Actuated[c.Name]
 	s := f.Runtime.Container(c.Name)
@@ -44,6 +47,8 @@ func resizable(pod *corev1.Pod) []*corev1.Container {
 
 // restartsForResize reports whether a running container must restart to get its new resources: the resize policy of one
 // of the resources that change says so.
+//
+// It restarts once for all resources, even if only one of them has the policy RestartContainer.
 func restartsForResize(f Facts, c *corev1.Container) bool {
 	if !behind(f, c) {
 		return false
@@ -101,6 +106,8 @@ const (
 
 // running returns the resources of a running container, limited to what its spec names: what it was last given, or what
 // the runtime reports if that is different. Limits that it only inherits from the pod are left out.
+//
+// Clients compare the status with the spec to see whether a resize is done, hence the care about rounding (show).
 func running(f Facts, c *corev1.Container, s *runtime.Container) corev1.ResourceRequirements {
 	has := *c.Resources.DeepCopy()
 	if given, ok := f.Resize.Actuated[c.Name]; ok {

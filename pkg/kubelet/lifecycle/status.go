@@ -40,12 +40,16 @@ type Report struct {
 // Status computes the status to report. The pod's present status, as last reported, gives the start time, the
 // transition times, the conditions of other writers, and the facts about containers that the runtime has forgotten. A
 // phase that is final never changes again: controllers have counted the pod.
+//
+// Fields that other writers own are carried over, or they would be lost.
 func Status(f Facts, r Report) corev1.PodStatus {
 	old := &f.Pod.Status
 	st := corev1.PodStatus{ObservedGeneration: f.Pod.Generation, QOSClass: old.QOSClass, StartTime: old.StartTime,
 		NominatedNodeName: old.NominatedNodeName, ResourceClaimStatuses: old.ResourceClaimStatuses,
 		ExtendedResourceClaimStatus: old.ExtendedResourceClaimStatus,
 		Reason:                      r.Reason, Message: r.Message}
+	// When the kubelet first saw the pod, before images and volumes: deadlines count from it. Whole seconds, as the API
+	// stores.
 	if st.StartTime == nil {
 		st.StartTime = &metav1.Time{Time: f.Now.Truncate(time.Second)}
 	}
@@ -61,6 +65,7 @@ func Status(f Facts, r Report) corev1.PodStatus {
 	switch {
 	case old.Phase == corev1.PodFailed || old.Phase == corev1.PodSucceeded:
 		st.Phase, st.Reason, st.Message = old.Phase, old.Reason, old.Message
+	// Not before the last container has ended: whoever sees Failed may reuse what the pod held.
 	case r.Failed && !f.Runtime.Running():
 		st.Phase = corev1.PodFailed
 	default:
@@ -171,6 +176,10 @@ func statuses(f Facts, r Report, specs []corev1.Container, old []corev1.Containe
 }
 
 // one returns the status of one container: what the runtime reports, else what was reported before, else that it waits.
+//
+// The states of a container: running, exited, created (it waits), and unknown, which is taken for lost if it ran at the
+// last report. A container that will be started again and has a reason to wait shows that reason, and its end moves to
+// the last termination.
 func one(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStatus, k runtime.Kind,
 	initDone bool) corev1.ContainerStatus {
 	cs := f.Runtime.Container(c.Name)
@@ -259,6 +268,8 @@ func comesBack(f Facts, c *corev1.Container, cs *runtime.Container, k runtime.Ki
 
 // forgotten returns the status of a container that the runtime does not know: it was never made, or it was removed. A
 // container that ran at the last report has ended since, with an unknown exit code.
+//
+// While the pod ends it keeps its last status, and one that ran is lost; otherwise it waits for its start.
 func forgotten(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStatus, k runtime.Kind,
 	initDone bool) corev1.ContainerStatus {
 	started := false
@@ -302,6 +313,7 @@ func lost(pod *corev1.Pod, old *corev1.ContainerStatus) *corev1.ContainerStateTe
 	return end
 }
 
+// waiting is the reason without a better one.
 func waiting(_ *corev1.Container, k runtime.Kind, initDone bool) *corev1.ContainerStateWaiting {
 	if k != runtime.Ephemeral && !initDone {
 		return &corev1.ContainerStateWaiting{Reason: "PodInitializing"}

@@ -4,6 +4,11 @@
 //
 // A pod is assumed by Assume; then either Add confirms it (its watch event came), Forget takes it back (binding
 // failed), or Expire drops it when the event never came.
+//
+// Who calls: handlers of watch events add and remove nodes and pods; the scheduling goroutine assumes pods and
+// refreshes its Snapshot before each decision; the goroutines of bindings report how a binding ended. An assumed pod
+// makes the next decision see the room as taken, long before the watch shows the binding: without it two pods would get
+// the same room.
 package cache
 
 import (
@@ -71,6 +76,7 @@ func (c *Cache) node(name string) *node {
 	return n
 }
 
+// It makes every kept verdict on this node stale: they name the generation that they are of.
 func (c *Cache) touch(n *node) {
 	c.generation++
 	n.info.Generation = c.generation
@@ -87,11 +93,14 @@ func (c *Cache) mark(n *node) {
 }
 
 // SetNode adds or replaces a node.
+//
+// Pods that were seen before their node are on it already.
 func (c *Cache) SetNode(obj *corev1.Node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.node(obj.Name)
 	c.removeImages(n)
+	// The last slot that became free is used first.
 	if n.slot < 0 {
 		if last := len(c.free) - 1; last >= 0 {
 			n.slot, c.free = c.free[last], c.free[:last]
@@ -133,6 +142,9 @@ func (c *Cache) Touch(name string) {
 }
 
 // RemoveNode forgets a node; pods still on it are kept until they go.
+//
+// The watch may show the node's deletion before that of its pods. Their later Remove finds the entry, and drops it with
+// the last of them.
 func (c *Cache) RemoveNode(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,6 +192,8 @@ func (c *Cache) removeImages(n *node) {
 }
 
 // Assume counts pod on node before it is bound.
+//
+// The scheduling goroutine calls it between two decisions. An error means that the pod got a node by another way.
 func (c *Cache) Assume(p *model.PodInfo, nodeName string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,6 +228,8 @@ func (c *Cache) Bound(p *model.PodInfo, now time.Time) {
 }
 
 // Forget takes back Assume; a pod that was confirmed meanwhile stays.
+//
+// The watch may have been faster than the answer of the binding: what it shows is true.
 func (c *Cache) Forget(p *model.PodInfo) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,6 +239,9 @@ func (c *Cache) Forget(p *model.PodInfo) {
 }
 
 // Expire drops the assumed pods whose event never came.
+//
+// It looks at every pod; the scheduling goroutine calls it once a minute at most. Without it a lost event would block
+// the room of a pod for ever.
 func (c *Cache) Expire(now time.Time) {
 	if c.ttl == 0 {
 		return
@@ -237,6 +256,8 @@ func (c *Cache) Expire(now time.Time) {
 }
 
 // Add counts a pod on its spec.nodeName, confirms an assumed one, or replaces what was known of it.
+//
+// A pod that turns up on another node than it was assumed on was bound by somebody else, who wins.
 func (c *Cache) Add(p *model.PodInfo) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -302,6 +323,9 @@ func (c *Cache) Counts() Counts {
 }
 
 // Refresh makes s equal to the cache. It costs as much as nodes changed since the last Refresh; always pass the same s.
+//
+// Only the scheduling goroutine calls it, and owns s. Each changed node is copied under the lock, and the decision that
+// follows reads s without one.
 func (c *Cache) Refresh(s *model.Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,9 @@
 // Package preemption makes room for a pod that fits nowhere, by evicting pods of lower priority from the node where
 // that hurts least. The pod is then nominated to that node and scheduled again once the victims are gone.
+//
+// The rules are those of https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/#preemption.
+// The search runs in the scheduling goroutine, because it needs the snapshot and the plug-ins' state; only the
+// evictions, which are requests, run beside it.
 package preemption
 
 import (
@@ -55,6 +59,8 @@ type Metrics interface {
 
 // Plugin is the DefaultPreemption plug-in. Victims are evicted in the background. Until all evictions have been
 // requested, PreEnqueue holds the preemptor back.
+//
+// mu guards evicting alone: the queue asks PreEnqueue under its own lock, and the goroutines of evictions change it.
 type Plugin struct {
 	API       API
 	Budgets   Budgets
@@ -103,6 +109,10 @@ const timeout = 15 * time.Second
 
 // PostFilter nominates a node and begins to evict the victims there. A pod that may not preempt now keeps its
 // nomination: the victims it waits for may still be ending, and the room they leave is its own.
+//
+// The scheduling goroutine calls it after a pod fit nowhere. The scheduler sets the nomination before its next
+// decision, so that no pod of lower priority takes the room of the victims. The pod is held back before the evictions
+// begin, so that it cannot come back and choose more victims.
 func (p *Plugin) PostFilter(
 	ctx context.Context, h framework.Handle, state *framework.CycleState, pod *model.PodInfo, d *framework.Diagnosis,
 ) (string, *framework.Status) {
@@ -118,6 +128,7 @@ func (p *Plugin) PostFilter(
 	if len(candidates) == 0 {
 		return "", framework.NewStatus(framework.Unschedulable, "preemption: "+refusals.Message())
 	}
+	// Extenders may know victims that the plug-ins do not see, or spare some.
 	if h.Spares(pod) {
 		if candidates, st = search.spare(ctx, pod, candidates); !st.IsSuccess() {
 			return "", st
@@ -125,6 +136,7 @@ func (p *Plugin) PostFilter(
 	}
 	best := pick(candidates)
 	p.Metrics.Victims(len(best.victims))
+	// From here on nothing fails in this goroutine.
 	p.displace(ctx, pod, best.node)
 	p.hold(pod.Pod.UID, true)
 	h.Go(func() {
@@ -157,6 +169,7 @@ func (p *Plugin) PreEnqueue(pod *model.PodInfo) *framework.Status {
 // EventsToRegister returns no events: PostFilter releases a pod that is held back once its victims have been evicted.
 func (p *Plugin) EventsToRegister() []clusterevent.Interest { return nil }
 
+// It must be set before the pod can return to the queue, and taken back before the queue is asked to look again.
 func (p *Plugin) hold(pod types.UID, hold bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -219,6 +232,8 @@ func (p *Plugin) start(n int) int {
 	return rand.IntN(n)
 }
 
+// The bound keeps a search short in a large cluster: the filters run once or twice for each pod of lower priority on a
+// node.
 func (p *Plugin) enough(nodes int) int {
 	least, percent := p.MinNodes, p.Percent
 	if least == 0 && percent == 0 {
@@ -227,7 +242,9 @@ func (p *Plugin) enough(nodes int) int {
 	return max(nodes*percent/100, least)
 }
 
-// evict removes the victims.
+// evict removes the victims, at most eight at a time, all within timeout. One that still waits for Permit is only
+// refused: it has no kubelet yet. One that is being deleted is left alone. The first error stops the others, and the
+// preemptor is tried again, which chooses among what is left.
 func (p search) evict(ctx context.Context, pod *model.PodInfo, c *candidate) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

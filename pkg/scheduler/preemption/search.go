@@ -15,6 +15,10 @@ type search struct {
 
 // candidates tries the nodes whose refusal could be resolved, and returns those where victims were found. refusals says
 // why the others are no candidates. st is an error's.
+//
+// A node is no candidate if its refusal cannot be resolved by evictions (a selector, a taint), or if it has no pod of
+// lower priority (Lowest). The walk begins anywhere, so that not the same nodes lose their pods every time, and ends
+// when enough candidates are found.
 func (p search) candidates(
 	state *framework.CycleState, pod *model.PodInfo, d *framework.Diagnosis,
 ) (found []*candidate, refusals *framework.Diagnosis, st *framework.Status) {
@@ -36,6 +40,7 @@ func (p search) candidates(
 	if len(possible) == 0 {
 		return nil, refusals, nil
 	}
+	// Only now: many pods get no further, and PreFilter and the budgets cost something.
 	budgets := p.Budgets.Budgets()
 	state, kept, st := p.prepare(state, pod, d, budgets)
 	if !st.IsSuccess() {
@@ -61,6 +66,9 @@ func (p search) candidates(
 }
 
 // prepare returns the state for filters, and what is kept of earlier pods if each node alone decides, else nil.
+//
+// Where each node alone decides, the findings of an earlier pod of the same class and priority hold as long as the node
+// is unchanged: a Deployment that preempts with hundreds of pods looks at each node once.
 func (p search) prepare(
 	state *framework.CycleState, pod *model.PodInfo, d *framework.Diagnosis, budgets []*policyv1.PodDisruptionBudget,
 ) (*framework.CycleState, *tries, *framework.Status) {

@@ -11,6 +11,8 @@ import (
 
 // memory keeps what try found, for the next pods of the same class and priority. It belongs to the scheduling
 // goroutine.
+//
+// At most maxKinds kinds are kept, each with one finding per slot; when a fifth comes all are dropped.
 type memory struct {
 	kinds   map[kind]*tries
 	budgets []*policyv1.PodDisruptionBudget
@@ -57,6 +59,9 @@ func sameBudget(a, b *policyv1.PodDisruptionBudget) bool {
 }
 
 // get returns what is known of a node to which these pods are nominated, or what find finds.
+//
+// The version covers every change of the node and its pods, also those that no filter reads: a victim's start time
+// counts.
 func (t *tries) get(n *model.NodeInfo, nominated []*model.PodInfo,
 	find func() (*candidate, *framework.Status)) (*candidate, *framework.Status) {
 	if t == nil || n.Version == 0 {

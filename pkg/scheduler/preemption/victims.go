@@ -25,6 +25,8 @@ type candidate struct {
 // try finds the fewest victims on a node: all pods of lower priority are taken away, and if the pod fits then, one
 // after the other is put back, those that a budget protects first, then by importance. nil with a status if the pod
 // does not fit. nominated are the pods that wait for room on the node, which must be left to them.
+//
+// It works on copies of the state and of the node; nothing of it is seen outside.
 func (p search) try(
 	state *framework.CycleState, pod *model.PodInfo, on *model.NodeInfo, nominated []*model.PodInfo,
 	budgets []*policyv1.PodDisruptionBudget,
@@ -34,6 +36,7 @@ func (p search) try(
 	for _, other := range lower {
 		p.profile.RemovePod(st, pod, other, node)
 	}
+	// Even without all of them the pod does not fit.
 	if s := p.fits(st, pod, node, nominated); !s.IsSuccess() {
 		return nil, s
 	}
@@ -57,6 +60,8 @@ func (p search) try(
 		}
 		return victims
 	}
+	// Protected pods have the first chance to stay. A budget is a wish here, as Kubernetes documents: preemption breaks
+	// it if nothing else helps, and counts how often.
 	c.violations = reprieve(protected)
 	reprieve(free)
 	if len(c.victims) == 0 {
@@ -67,6 +72,9 @@ func (p search) try(
 }
 
 // fits runs the filters, also as if the pods that wait for room on the node were there.
+//
+// Both must hold. With the waiting pods there may be too little room; without them, affinity to one of them would be
+// fulfilled by a pod that may never come.
 func (p search) fits(
 	state *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo, nominated []*model.PodInfo,
 ) *framework.Status {
@@ -134,6 +142,9 @@ func split(pods []*model.PodInfo, budgets []*policyv1.PodDisruptionBudget) (prot
 
 // pick returns the candidate that hurts least: fewest broken budgets, then the least important first victim, then the
 // smallest sum of priorities, then the fewest victims, then the latest start of the most important victims.
+//
+// These are upstream's criteria of the default preemption, in their order. The first of equals wins, which is as good
+// as random, because the walk began anywhere.
 func pick(list []*candidate) *candidate {
 	return slices.MinFunc(list, func(a, b *candidate) int {
 		return cmp.Or(

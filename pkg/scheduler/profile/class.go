@@ -5,7 +5,8 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// declare records what the plug-in's results depend on.
+// declare records what the plug-in's results depend on, from the strictest to the loosest: NodeLocal on fields of the
+// pod and the node alone, Tracking also on pods elsewhere in a way it can follow, and the rest on anything (slow).
 func (p *Profile) declare(pl framework.Plugin) {
 	if local, ok := pl.(framework.NodeLocal); ok {
 		p.reads = append(p.reads, model.KeyOf(local.Reads))
@@ -23,6 +24,8 @@ func (p *Profile) declare(pl framework.Plugin) {
 
 // Class returns a key of everything in the pod that the NodeLocal plug-ins read. These plug-ins give pods of one class
 // the same verdicts and scores on every node. It returns false if a slow plug-in or an extender concerns the pod.
+//
+// The decider keeps verdicts by class: a thousand pods of one Deployment cost one evaluation of each changed node.
 func (p *Profile) Class(pod *model.PodInfo) (string, bool) {
 	for _, pl := range p.slow {
 		if s, ok := pl.(framework.Selective); !ok || s.Concerns(pod) {

@@ -25,6 +25,9 @@ func (p *Profile) extended(pod *model.PodInfo) []framework.Extender {
 
 // RunExtenders lets the extenders choose among the nodes that the plug-ins let pass, one after the other. The refused
 // nodes are handed to reject. An extender that cannot be asked and may be ignored lets all pass.
+//
+// Each extender costs a request in the scheduling goroutine, for every pod that it concerns. They go one after the
+// other, because each sees only what the one before it left.
 func (p *Profile) RunExtenders(
 	ctx context.Context, pod *model.PodInfo, nodes []*model.NodeInfo, reject func(*model.NodeInfo, *framework.Status),
 ) ([]*model.NodeInfo, error) {

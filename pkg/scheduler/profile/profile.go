@@ -17,6 +17,8 @@ type Weighted struct {
 }
 
 // Profile holds the plug-ins of one scheduler name, each list in the order of the calls.
+//
+// It is fixed after New, except for waiting and background: all goroutines read it without a lock.
 type Profile struct {
 	SchedulerName string
 	Sort          framework.QueueSort
@@ -131,6 +133,9 @@ func (p *Profile) Filtering(name string) bool {
 
 // Helps reports whether e may help a pod that the plug-ins named in failed turned down. An empty failed means that any
 // event may help.
+//
+// The queue calls it under its lock, for each event of a pod's flight. The answer true costs a try, the answer false
+// may cost a pod its chance; so whatever is not declared counts as helping.
 func (p *Profile) Helps(pod *model.PodInfo, failed map[string]bool, e clusterevent.Event) bool {
 	if len(failed) == 0 {
 		return true

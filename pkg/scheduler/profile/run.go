@@ -10,7 +10,7 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// RunPreEnqueue returns the first refusal.
+// RunPreEnqueue returns the first refusal. The queue calls it under its lock: plug-ins must be quick here.
 func (p *Profile) RunPreEnqueue(pod *model.PodInfo) *framework.Status {
 	for _, pl := range p.preEnqueues {
 		if s := pl.PreEnqueue(pod); !s.IsSuccess() {
@@ -29,6 +29,9 @@ func (p *Profile) RunPreFilter(state *framework.CycleState, pod *model.PodInfo, 
 }
 
 // RunPreFilters does what RunPreFilter does, for some of the plug-ins.
+//
+// Skip takes a plug-in out of Filter for this pod. A set of names limits the decision to these nodes, which is how a
+// pod of a DaemonSet costs one node.
 func RunPreFilters(list []framework.PreFilter, state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot) (
 	names map[string]bool, restricted []string, status *framework.Status,
 ) {
@@ -72,6 +75,9 @@ func intersect(a, b map[string]bool) map[string]bool {
 }
 
 // RunFilter returns the first refusal of pod by node.
+//
+// The order is that of the configuration; later plug-ins are not asked, so the reason in the pod's condition is the
+// first.
 func (p *Profile) RunFilter(state *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) *framework.Status {
 	for _, pl := range p.Filters {
 		if state.SkipsFilter(pl.Name()) {
@@ -123,6 +129,8 @@ func (p *Profile) RunPostFilter(
 
 // RunScores rates the nodes: the weighted sum of all plug-ins' normalized scores and the extenders', in the order of
 // nodes.
+//
+// Each plug-in's scores are normalized before its weight counts. Skip in PreScore takes a plug-in out for this pod.
 func (p *Profile) RunScores(
 	ctx context.Context, state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot, nodes []*model.NodeInfo,
 ) ([]int64, *framework.Status) {
@@ -139,6 +147,7 @@ func (p *Profile) RunScores(
 		if state.SkipsScore(pl.Name()) {
 			continue
 		}
+		// scores is used again by each plug-in: the loop overwrites all of it.
 		for i, n := range nodes {
 			scores[i] = pl.Score.Score(state, pod, n)
 		}
@@ -156,6 +165,8 @@ func (p *Profile) RunScores(
 }
 
 // RunReserve reserves; on a refusal the caller runs Unreserve.
+//
+// It runs in the scheduling goroutine, before the next decision, which has to see what was reserved.
 func (p *Profile) RunReserve(
 	ctx context.Context, state *framework.CycleState, pod *model.PodInfo, node string,
 ) *framework.Status {
@@ -175,6 +186,8 @@ func (p *Profile) RunUnreserve(ctx context.Context, state *framework.CycleState,
 }
 
 // RunPreBind runs until the first failure.
+//
+// It and what follows run in the goroutine of the pod's binding.
 func (p *Profile) RunPreBind(
 	ctx context.Context, state *framework.CycleState, pod *model.PodInfo, node string,
 ) *framework.Status {

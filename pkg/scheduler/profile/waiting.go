@@ -21,6 +21,8 @@ type waiting struct {
 func newWaiting() *waiting { return &waiting{pods: map[types.UID]*WaitingPod{}} }
 
 // WaitingPod is a pod between Permit and binding.
+//
+// done has room for the one result that counts; a later one is dropped.
 type WaitingPod struct {
 	Pod  *model.PodInfo
 	mu   sync.Mutex
@@ -52,6 +54,9 @@ func (w *WaitingPod) finish(s *framework.Status) {
 
 // RunPermit asks for consent. Status Wait means that WaitOnPermit must be called before binding; it is nil if every
 // plug-in allowed at once.
+//
+// The scheduling goroutine calls it; a pod that has to wait is registered here, so that Allow finds it even before
+// WaitOnPermit is called. The shortest of the plug-ins' timeouts holds.
 func (p *Profile) RunPermit(
 	ctx context.Context, state *framework.CycleState, pod *model.PodInfo, node string,
 ) (*framework.Status, time.Duration) {
@@ -79,6 +84,8 @@ func (p *Profile) RunPermit(
 }
 
 // WaitOnPermit blocks until the waiting pod is allowed (nil) or refused, timeout passes, or ctx ends.
+//
+// The goroutine of the pod's binding calls it. It ends the registration, whatever the result.
 func (p *Profile) WaitOnPermit(ctx context.Context, pod *model.PodInfo, timeout time.Duration) *framework.Status {
 	w := p.WaitingPod(pod.Pod.UID)
 	if w == nil {

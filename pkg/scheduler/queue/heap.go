@@ -1,7 +1,7 @@
 package queue
 
-// heap is a binary heap of items. An item is in one heap at most and knows its place there, so that taking it out needs
-// no search.
+// heap is a binary heap of items: the least one, by less, is on top. An item is in one heap at most and knows its place
+// there, so that taking it out needs no search: O(log n). The mutex of the queue guards it.
 type heap struct {
 	less  func(a, b *item) bool
 	items []*item
@@ -57,6 +57,7 @@ func (h *heap) swap(i, j int) {
 	h.items[i].at, h.items[j].at = i, j
 }
 
+// up and down move the item at i to its place; down reports whether it moved.
 func (h *heap) up(i int) {
 	for i > 0 {
 		parent := (i - 1) / 2

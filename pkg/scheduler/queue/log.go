@@ -12,7 +12,8 @@ const trimAbove = 256
 // a second, two events each, six seconds stay.
 const maxLog = 1 << 16
 
-// eventLog remembers the events that happened while pods are in flight, at growing positions.
+// eventLog remembers the events that happened while pods are in flight, at growing positions. A flight notes the
+// position at which it begins, so that all flights share one list. The mutex of the queue guards it.
 type eventLog struct {
 	first  int
 	events []clusterevent.Event
@@ -32,6 +33,7 @@ func (l *eventLog) add(e clusterevent.Event) {
 // forgot reports whether an event at or after position from is remembered no more.
 func (l *eventLog) forgot(from int) bool { return from < l.first }
 
+// clear forgets everything. Positions go on: a flight that begins later must not take an old position for its own.
 func (l *eventLog) clear() {
 	l.first = l.end()
 	l.events = nil

@@ -14,6 +14,10 @@
 //
 // The caller of Moved does not wait until thousands of pods have been examined: Moved only notes the change. Pop
 // examines and moves pods before it chooses one, a portion at a time, so that the lock is never held for long.
+//
+// Who calls: handlers of watch events call Add, Update, Delete and Moved; the scheduling goroutine alone calls Pop; it
+// and the goroutines of bindings call Requeue and Done. Upstream documents the same queues and events in KEP-4247
+// (queueing hints) and KEP-5142 (early retries out of the back-off when nothing is active).
 package queue
 
 import (
@@ -138,6 +142,9 @@ func New(cfg Config) *Queue {
 }
 
 // Add takes in a pod that is new to the queue; a known one is updated.
+//
+// The handler of pods calls it for a pod without a node whose profile exists. A PreEnqueue plug-in may hold it back at
+// once.
 func (q *Queue) Add(p *model.PodInfo) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -152,7 +159,7 @@ func (q *Queue) Add(p *model.PodInfo) {
 }
 
 // activate puts it into the active queue as of the given time, or with the gated pods if PreEnqueue holds it back.
-// event says why.
+// event says why. q.mu is held, and the caller has taken the pod out of its former heap.
 func (q *Queue) activate(it *item, at time.Time, event string) {
 	if s := q.cfg.Profile(it.PodInfo).RunPreEnqueue(it.PodInfo); !s.IsSuccess() {
 		it.Gated = s.Plugin
@@ -187,6 +194,7 @@ func (q *Queue) take(it *item) {
 	q.watches.remove(it)
 }
 
+// signal wakes Pop. It never blocks: one waking is enough for any number of reasons.
 func (q *Queue) signal() {
 	select {
 	case q.wake <- struct{}{}:
@@ -195,6 +203,9 @@ func (q *Queue) signal() {
 }
 
 // find returns a pod that is not in flight, in the place where it belongs: if an event has helped it, it is moved now.
+//
+// Events are only noted when they happen, so a pod may still be where the last event found it. Callers that judge a pod
+// by its place settle it first.
 func (q *Queue) find(uid types.UID) *item {
 	it := q.items[uid]
 	if it == nil {
@@ -208,6 +219,9 @@ func (q *Queue) find(uid types.UID) *item {
 }
 
 // Update replaces a waiting pod. e says what of it changed, with Action 0 for nothing that a plug-in reads.
+//
+// A pod in flight is not touched: the decision goes on with the old state, and Requeue takes the new one. The change is
+// in the log, so that it counts for that pod too.
 func (q *Queue) Update(p *model.PodInfo, e clusterevent.Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -228,6 +242,7 @@ func (q *Queue) update(p *model.PodInfo, e clusterevent.Event) {
 	}
 	it.PodInfo = p
 	switch {
+	// In active or back-off the pod is tried anyway; only its place may have changed, by its priority.
 	case it.in != q.unschedulable && it.in != q.gated:
 		it.in.fix(it)
 	case e.Action == 0:
@@ -241,6 +256,8 @@ func (q *Queue) update(p *model.PodInfo, e clusterevent.Event) {
 }
 
 // revive moves a pod that may be schedulable since the given time to where its back-off allows. event says why.
+//
+// A gated pod does not wait out a back-off: the gate was all that it waited for.
 func (q *Queue) revive(it *item, at time.Time, event string) {
 	if it.Gated == "" && it.until.After(at) {
 		if it.err {
@@ -282,6 +299,9 @@ func (q *Queue) Ungate(uid types.UID) {
 }
 
 // Delete drops a pod.
+//
+// The handler of pods calls it when a pod is gone, is being deleted or has a node. A flight cannot be stopped; its
+// result is dropped when it lands.
 func (q *Queue) Delete(uid types.UID) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -295,6 +315,9 @@ func (q *Queue) Delete(uid types.UID) {
 }
 
 // Pop waits for the next pod to try; false says that ctx ended. The pod is in flight until Done or Requeue.
+//
+// The timer is for times that no event announces: the end of a back-off, and of the time in unschedulable. Everything
+// else wakes it.
 func (q *Queue) Pop(ctx context.Context) (*framework.QueuedPod, bool) {
 	var timer *time.Timer
 	defer func() {
@@ -336,6 +359,7 @@ func (q *Queue) next() (it *item, wait time.Duration, again bool) {
 	if !q.settle(now) {
 		return nil, 0, true
 	}
+	// The back-off queue is not waited for: settle would have moved a pod of it into active.
 	if q.active.len() == 0 {
 		sooner := func(at time.Time) {
 			if d := max(at.Sub(now), time.Millisecond); wait == 0 || d < wait {
@@ -361,6 +385,10 @@ func (q *Queue) next() (it *item, wait time.Duration, again bool) {
 
 // settle asks for the pods that wait for an event and moves those that one helped, then those whose time has come,
 // then, when nothing is active, those in back-off. It returns false when that was enough work for once.
+//
+// The order is the pods' chance: first those that an event helped, at the time of that event; then times. Back-off pods
+// come early only if nothing is active, so that an idle scheduler wastes no time on waiting (KEP-5142). Pods that
+// failed for an error wait in erring, out of reach of that.
 func (q *Queue) settle(now time.Time) bool {
 	for work := 0; work < portion; work++ {
 		it, asked, done := q.watches.work()
@@ -391,7 +419,8 @@ func (q *Queue) settle(now time.Time) bool {
 	return false
 }
 
-// due returns a pod whose time has come, nil if there is none.
+// due returns a pod whose time has come, nil if there is none. What is due in unschedulable is tried without any event:
+// the last resort if an event was missed.
 func (q *Queue) due(now time.Time) *item {
 	for _, h := range []*heap{q.backoff, q.erring} {
 		if it := h.peek(); it != nil && !it.until.After(now) {
@@ -412,6 +441,8 @@ func (q *Queue) Done(uid types.UID) {
 }
 
 // land forgets the flight and the events that only it could still need.
+//
+// The first of the remaining flights is the oldest, because flights are listed as they began.
 func (q *Queue) land(uid types.UID) {
 	f := q.flights[uid]
 	if f == nil {
@@ -429,6 +460,9 @@ func (q *Queue) land(uid types.UID) {
 // Requeue takes a popped pod back after a failure: failed names the plug-ins that turned it down, d says why. retry
 // means that it failed for an error and not for the state of the cluster; such a pod is tried again after its back-off.
 // false says that the pod was deleted meanwhile and is forgotten.
+//
+// Everything is decided under the lock: whether an event in the log helps, and where the pod goes. Otherwise an event
+// in between would be in neither the log of the flight nor the watches of the queue, and the pod would miss it.
 func (q *Queue) Requeue(p *framework.QueuedPod, failed map[string]bool, d *framework.Diagnosis, retry bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -445,6 +479,7 @@ func (q *Queue) Requeue(p *framework.QueuedPod, failed map[string]bool, d *frame
 	now := q.cfg.Now()
 	retry = retry || f.again
 	it.Failed, it.Diagnosis, it.failed = failed, d, now
+	// The back-off runs from now, also for a pod that an event has helped already: it still waits out its time.
 	it.until = now.Add(q.backoffOf(it.Attempts))
 	if begun := it.until.Truncate(window); !retry && begun.Before(it.until) {
 		it.until = begun.Add(window)
@@ -479,6 +514,7 @@ func about(e clusterevent.Event, uid types.UID) bool {
 	return false
 }
 
+// backoffOf doubles with each attempt: 1, 2, 4, 8, 10 s with the defaults.
 func (q *Queue) backoffOf(attempts int) time.Duration {
 	d := q.cfg.InitialBackoff
 	for i := 1; i < attempts && d < q.cfg.MaxBackoff; i++ {
@@ -488,6 +524,9 @@ func (q *Queue) backoffOf(attempts int) time.Duration {
 }
 
 // Moved reports an event that may help pods that failed.
+//
+// It costs one comparison for each interest of a plug-in, whatever the number of pods. Handlers of watch events call it
+// for every change of the cluster, so it must be quick.
 func (q *Queue) Moved(e clusterevent.Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

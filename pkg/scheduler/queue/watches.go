@@ -11,6 +11,8 @@ import (
 // answers to it, not with the number of pods: pods from which an Interest reads the same values form a group, and are
 // asked about together. An event is only noted at first. work asks the groups one by one and hands out the pods of the
 // groups that it helps: the same pods that Profile.Helps would name if it were asked about each pod at the event.
+//
+// The mutex of the queue guards them. Work that is left over is not lost: behind and woken hold it until Pop goes on.
 type watches struct {
 	byInterest map[*clusterevent.Interest]*watch
 	// always are the pods that every event may help.
@@ -71,6 +73,9 @@ type membership struct {
 }
 
 // add begins to watch for it. Events up to now are not for it.
+//
+// A plug-in that declares no interests is one that any event may help, and so is a failure that no plug-in is blamed
+// for.
 func (w *watches) add(p *profile.Profile, it *item) {
 	for name := range it.Failed {
 		interests, ok := p.Interests[name]
@@ -87,6 +92,7 @@ func (w *watches) add(p *profile.Profile, it *item) {
 	}
 }
 
+// A group that was helped is on its way out; the pod begins a new one, because the event was before its time.
 func (w *watches) addAlways(it *item) {
 	if w.always == nil || w.always.helped {
 		w.always = &group{}
@@ -105,6 +111,7 @@ func (w *watches) group(interest *clusterevent.Interest, key string) *group {
 		w.byInterest[interest] = in
 	}
 	g := in.groups[key]
+	// Events before now must not help a pod that comes now: the group is brought up to date first.
 	if g != nil {
 		w.ask(g)
 	}
@@ -143,6 +150,9 @@ func (w *watches) remove(it *item) {
 }
 
 // moved notes an event. It costs as much as there are interests.
+//
+// The list of an interest is bounded by maxEvents: beyond it the events are dropped, and every group that was behind
+// counts as helped. That tries some pods in vain and misses none.
 func (w *watches) moved(e clusterevent.Event, now time.Time) {
 	if w.always != nil && len(w.always.members) > 0 {
 		w.help(w.always, now, e.Label)
@@ -181,6 +191,8 @@ func (w *watches) help(g *group, at time.Time, event string) {
 }
 
 // ask asks a group about the events that it was not asked about, until one helps, and returns their number.
+//
+// One member answers for all: a group is made of pods from which the Interest reads the same values (Key).
 func (w *watches) ask(g *group) (asked int) {
 	if g.watch == nil || g.helped || len(g.members) == 0 {
 		return 0

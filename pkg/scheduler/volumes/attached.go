@@ -10,6 +10,9 @@ import (
 
 // Attached calls yield with each volume that a CSI driver gives a pod, by a unique name: the volume's or,
 // before there is a volume, the claim's. Drivers that no node limits are left out.
+//
+// A claim without a volume counts by its class's provisioner, as if its volume were attached already: two pods must not
+// both get the last place on a node. Volumes that several pods share have one name, and count once.
 func (v *Volumes) Attached(pod *model.PodInfo, yield func(driver, volume string)) {
 	if len(pod.Claims) == 0 {
 		return
@@ -44,6 +47,8 @@ func (v *Volumes) attachmentLocked(c *corev1.PersistentVolumeClaim) (driver, vol
 
 // AttachedTo calls yield with each volume that is attached to a node, whichever pod wanted it, by the names of
 // Attached. Drivers that no node limits are left out.
+//
+// Pods alone are not enough: a volume stays attached for a while after its pod is gone, and other programs attach too.
 func (v *Volumes) AttachedTo(node string, yield func(driver, volume string)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -121,6 +126,8 @@ func attachmentOf(a *storagev1.VolumeAttachment) attachment {
 // Counted changes whenever an attached volume turns out to be another than it was counted as, and whenever a claim
 // turns out to be of another driver than it was counted for, as one of a class without a provisioner does when it is
 // bound: how many volumes the nodes of its pods have is another number then.
+//
+// Whoever keeps numbers of volumes by node compares it, and counts again after a change.
 func (v *Volumes) Counted() int64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -26,6 +26,10 @@ type API interface {
 
 // Reserve chooses for the claims of a pod what they get on a node, and takes it: no other pod gets it until Release.
 // Reasons refuse the node.
+//
+// The scheduling goroutine calls it once a node is chosen. Needs are looked at again under the lock, because volumes
+// may have changed since the filters ran. From then on the chosen volumes are assumed: later pods of the same class do
+// not see them as free.
 func (v *Volumes) Reserve(pod *model.PodInfo, node *corev1.Node) (*Choice, *framework.Status) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -63,6 +67,8 @@ func (v *Volumes) Reserve(pod *model.PodInfo, node *corev1.Node) (*Choice, *fram
 }
 
 // Release gives back what Reserve took, as far as it is not written yet.
+//
+// It compares pointers: an object that the watch has replaced meanwhile is not ours to take back.
 func (v *Volumes) Release(choice *Choice) {
 	if choice.Empty() {
 		return
@@ -83,8 +89,8 @@ func (v *Volumes) Release(choice *Choice) {
 	}
 }
 
-// Bind writes a choice and waits until its claims are bound, for so long at most. Without any patience it is written
-// all the same: the next try may find it bound.
+// Bind writes a choice and waits until its claims are bound, for patience at most. The goroutine of the pod's binding
+// calls it, without a lock. With patience 0 the choice is written all the same: the next try may find it bound.
 func (v *Volumes) Bind(ctx context.Context, choice *Choice, node *corev1.Node, patience time.Duration) error {
 	if err := v.write(ctx, choice, node.Name); err != nil {
 		return err
@@ -107,6 +113,8 @@ func (v *Volumes) Bind(ctx context.Context, choice *Choice, node *corev1.Node, p
 // writeTimeout bounds the writes of one choice: others wait for their turn.
 const writeTimeout = time.Minute
 
+// At most writers of them run at once, so that many pods with volumes do not crowd out other requests. What the server
+// answers is taken in at once (see…Locked), without waiting for the watch.
 func (v *Volumes) write(ctx context.Context, choice *Choice, node string) error {
 	select {
 	case v.writes <- struct{}{}:
@@ -145,7 +153,8 @@ func (v *Volumes) write(ctx context.Context, choice *Choice, node string) error 
 	return nil
 }
 
-// await waits until done says so, which is asked whenever the claim, or a volume that names it, changes.
+// await waits until done reports true or an error. It asks at the beginning and after each change of the claim or of a
+// volume that names it. All who wait for one claim share a channel, which the change closes.
 func (v *Volumes) await(ctx context.Context, c *corev1.PersistentVolumeClaim, done func() (bool, error)) error {
 	key := claimKey(c.Namespace, c.Name)
 	for {

@@ -29,6 +29,8 @@ const (
 )
 
 // Needs is what the claims of a pod ask of its node. It stays as it was when they were looked at.
+//
+// It is made once for a pod and asked for every node (On), in the scheduling goroutine.
 type Needs struct {
 	v *Volumes
 	// Bound are the volumes that claims are bound to, affinity is where they can be used; lost means that one of them
@@ -77,6 +79,8 @@ func refuse(format string, args ...any) *framework.Status {
 	return framework.NewStatus(framework.UnschedulableAndUnresolvable, fmt.Sprintf(format, args...))
 }
 
+// Three sorts of claims: bound ones restrict the nodes; those whose class waits for the first consumer get their volume
+// with the node (unbound); any other claim is bound without a node, so the pod waits for that.
 func (v *Volumes) needsLocked(pod *model.PodInfo) (*Needs, *framework.Status) {
 	n := &Needs{v: v}
 	immediate := false
@@ -110,6 +114,8 @@ func (v *Volumes) needsLocked(pod *model.PodInfo) (*Needs, *framework.Status) {
 	if immediate {
 		return nil, refuse(reasonUnboundImmediate)
 	}
+	// The smallest claim chooses first and takes the smallest volume that fits, which leaves the large ones to the
+	// others.
 	slices.SortStableFunc(n.unbound, func(a, b want) int {
 		x, y := size(a.claim), size(b.claim)
 		return cmp.Or(cmp.Compare(x, y), cmp.Compare(a.claim.Name, b.claim.Name))
@@ -154,6 +160,7 @@ func (n *Needs) On(node *corev1.Node) (*Choice, []string) {
 	return n.onLocked(node)
 }
 
+// taken keeps two claims of one pod from getting the same volume.
 func (n *Needs) onLocked(node *corev1.Node) (*Choice, []string) {
 	if n.lost {
 		return nil, []string{reasonNoVolume}
@@ -189,6 +196,9 @@ func usableOn(pv *corev1.PersistentVolume, node *corev1.Node) bool {
 }
 
 // chooseLocked adds to choice what one claim gets on a node, or returns why it gets nothing there.
+//
+// The order is: a node that was selected before holds; then a volume that names the claim; then the best free volume;
+// last a volume that the provisioner makes, if the class allows it there and the driver has room.
 func (v *Volumes) chooseLocked(w want, node *corev1.Node, choice *Choice, taken map[string]bool) string {
 	c := w.claim
 	if selected, is := c.Annotations[volumebinding.SelectedNode]; is { // a volume is being made for that node
@@ -256,6 +266,9 @@ func allowed(terms []corev1.TopologySelectorTerm, node *corev1.Node) bool {
 }
 
 // roomLocked reports whether a driver that says how much room it has has enough for the claim where the node is.
+//
+// Only a driver whose CSIDriver has storageCapacity reports room (KEP-1472). One capacity object must hold the whole
+// claim.
 func (v *Volumes) roomLocked(w want, node *corev1.Node) bool {
 	d := v.drivers[w.class.Provisioner]
 	if d == nil || d.Spec.StorageCapacity == nil || !*d.Spec.StorageCapacity {
@@ -277,6 +290,9 @@ func (v *Volumes) roomLocked(w want, node *corev1.Node) bool {
 }
 
 // Key writes down everything that the needs of a pod, and what they get on a node, depend on besides the node.
+//
+// Two pods with equal keys get the same answer on the same node. The epoch of a class stands for all its free volumes,
+// capacities and topologies, which would make the key as long as the cluster.
 func (v *Volumes) Key(pod *model.PodInfo, k *model.Key) {
 	if len(pod.Claims) == 0 {
 		k.Num(0)

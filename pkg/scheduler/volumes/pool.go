@@ -6,6 +6,8 @@ import (
 
 // pool are the free volumes of a class. Those that only nodes of certain host names can use, as local ones, are found
 // by these.
+//
+// With local volumes a class has one per disk of each node; a walk over all of them for each node would be quadratic.
 type pool struct {
 	byHost map[string]map[string]*corev1.PersistentVolume
 	others map[string]*corev1.PersistentVolume

@@ -18,6 +18,9 @@ import (
 )
 
 // Volumes is safe for concurrent use; make it with New.
+//
+// Who calls: handlers of watch events the …Changed methods, the scheduling goroutine the questions and Reserve, the
+// goroutines of bindings Bind and Release. Methods whose name ends in Locked need mu.
 type Volumes struct {
 	api API
 	// writes bounds the writes under way.
@@ -49,6 +52,8 @@ type Volumes struct {
 }
 
 // held is an object as the API server shows it, and as it will be once what was decided is written.
+//
+// What the API server shows replaces what was assumed as soon as it is newer: it knows better.
 type held[T any] struct {
 	seen    T
 	assumed T
@@ -82,6 +87,8 @@ func claimKey(namespace, name string) string { return namespace + "/" + name }
 func (v *Volumes) bumpLocked(class string) { v.epochs[class]++ }
 
 // older compares resource versions, which are numbers.
+//
+// The API server promises that much (KEP-5504). Versions have no leading zeros, so a shorter one is smaller.
 func older(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a < b }
 
 // ClaimChanged takes in an added or changed claim (c), or a deleted one (c is nil).
@@ -97,6 +104,7 @@ func (v *Volumes) ClaimChanged(old, c *corev1.PersistentVolumeClaim) {
 	v.seeClaimLocked(c)
 }
 
+// The same version again (a new list) keeps what was assumed; any other drops it.
 func (v *Volumes) seeClaimLocked(c *corev1.PersistentVolumeClaim) {
 	key := claimKey(c.Namespace, c.Name)
 	h, known := v.claims[key]
