@@ -32,23 +32,25 @@ func TestStoredDecisions(t *testing.T) {
 		return []string{"status.conditions: Forbidden: updates may not modify a condition of type \"" + kind + "\"\n" +
 			diff}
 	}
-	const stamped = `@@ -4,7 +4,7 @@
-   "Status": "True",
-   "Reason": "r",
-   "Message": "",
--  "LastUpdateTime": null,
--  "LastTransitionTime": null
-+  "LastUpdateTime": "2026-02-01T00:00:00Z",
-+  "LastTransitionTime": "2026-02-01T00:00:00Z"
+	stamped := func(kind string) string {
+		return `@@ -3,7 +3,7 @@
+   "type": "` + kind + `",
+   "status": "True",
+   "reason": "r",
+-  "lastUpdateTime": null,
+-  "lastTransitionTime": null
++  "lastUpdateTime": "2026-02-01T00:00:00Z",
++  "lastTransitionTime": "2026-02-01T00:00:00Z"
   }
  ]
 `
-	const moved = `@@ -5,6 +5,6 @@
-   "Reason": "r",
-   "Message": "",
-   "LastUpdateTime": "2026-01-01T00:00:00Z",
--  "LastTransitionTime": null
-+  "LastTransitionTime": "2026-02-01T00:00:00Z"
+	}
+	const moved = `@@ -4,6 +4,6 @@
+   "status": "True",
+   "reason": "r",
+   "lastUpdateTime": "2026-01-01T00:00:00Z",
+-  "lastTransitionTime": null
++  "lastTransitionTime": "2026-02-01T00:00:00Z"
   }
  ]
 `
@@ -59,13 +61,13 @@ func TestStoredDecisions(t *testing.T) {
 		reasons          string   // what /status stores
 	}{
 		"without times": {stored: conditions{made(approved, "r", none, none)},
-			sent: conditions{made(approved, "r", none, none)}, signing: modify("Approved", stamped)},
+			sent: conditions{made(approved, "r", none, none)}, signing: modify("Approved", stamped("Approved"))},
 		"without times, times sent": {stored: conditions{made(approved, "r", none, none)}, sent: conditions{timed},
-			signing: modify("Approved", stamped)},
+			signing: modify("Approved", stamped("Approved"))},
 		"without a transition": {stored: conditions{made(approved, "r", old, none)},
 			sent: conditions{made(approved, "r", old, none)}, signing: modify("Approved", moved)},
 		"denied without times": {stored: conditions{made(denied, "r", none, none)},
-			sent: conditions{made(denied, "r", none, none)}, signing: modify("Denied", stamped)},
+			sent: conditions{made(denied, "r", none, none)}, signing: modify("Denied", stamped("Denied"))},
 		"failed without times": {stored: conditions{made(failed, "r", none, none)},
 			sent: conditions{made(failed, "r", none, none)}, reasons: "r"},
 		"another sent":        {stored: conditions{timed}, sent: conditions{sent}, reasons: "r"},

@@ -12,7 +12,6 @@ import (
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -176,7 +175,8 @@ func validateChange(obj, old *signingRequest, approval bool) field.ErrorList {
 }
 
 // validateDecisions refuses new and changed decisions. A client cannot change one, as old's are put back before
-// (restoreDecisions). But the server then adds the times that a stored decision lacks, and Kubernetes refuses that.
+// (restoreDecisions). But the server then adds the times that a stored decision lacks, and Kubernetes refuses that. Its
+// message shows the difference by the names of Go; ours by those of the API.
 func validateDecisions(s, old *certificatesv1.CertificateSigningRequestStatus, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, t := range []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved,
@@ -187,26 +187,10 @@ func validateDecisions(s, old *certificatesv1.CertificateSigningRequestStatus, p
 			errs = append(errs, field.Forbidden(path, fmt.Sprintf("updates may not add a condition of type %q", t)))
 		case len(now) == len(was) && !apiequality.Semantic.DeepEqual(now, was):
 			errs = append(errs, field.Forbidden(path,
-				fmt.Sprintf("updates may not modify a condition of type %q\n%v", t, diff.Diff(shown(was), shown(now)))))
+				fmt.Sprintf("updates may not modify a condition of type %q\n%v", t, diff.Diff(was, now))))
 		}
 	}
 	return errs
-}
-
-// shownCondition is a condition as messages show it: with the names of Go, and with empty fields.
-type shownCondition struct {
-	Type                               certificatesv1.RequestConditionType
-	Status                             corev1.ConditionStatus
-	Reason, Message                    string
-	LastUpdateTime, LastTransitionTime metav1.Time
-}
-
-func shown(all []certificatesv1.CertificateSigningRequestCondition) []shownCondition {
-	out := make([]shownCondition, len(all))
-	for i, c := range all {
-		out[i] = shownCondition(c)
-	}
-	return out
 }
 
 func validateConditions(all []certificatesv1.CertificateSigningRequestCondition, path *field.Path,

@@ -51,7 +51,7 @@ func TestQuotaScopes(t *testing.T) {
 			"[" + at + `.scopeName: Invalid value: "Nope": unsupported scope, ` + at +
 				".values: Required value: must be at least one value when `operator` is 'In' or 'NotIn' for scope selector]"},
 		"cpu of nothing": {selector("cpu", is("BestEffort", "Exists")),
-			at + `: Invalid value: {"MatchExpressions":[{"ScopeName":"BestEffort","Operator":"Exists","Values":null}]}: unsupported scope applied to resource`},
+			at + `: Invalid value: {"matchExpressions":[{"scopeName":"BestEffort","operator":"Exists"}]}: unsupported scope applied to resource`},
 		"both ways in selector": {selector("pods", is("BestEffort", "Exists"), is("NotBestEffort", "Exists")),
 			at + ": Invalid value: null: conflicting scopes"},
 		"selected without value": {selector("pods", is("Terminating", "DoesNotExist")),
