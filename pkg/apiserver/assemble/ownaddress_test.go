@@ -16,13 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
+
+	"bonsai/pkg/apiserver/egress/egresstest"
 )
 
 // TestProxyToOwnAddress: services/proxy leads to an address of the server's machine only if that is a node, by its
 // name.
 func TestProxyToOwnAddress(t *testing.T) {
 	t.Parallel()
-	own := anOwnAddress(t)
+	own := egresstest.OwnAddress(t)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", netip.AddrPortFrom(own, 0).String())
 	if err != nil {
 		t.Fatal(err)
@@ -89,24 +91,4 @@ func TestProxyToOwnAddress(t *testing.T) {
 	if got, err := ask(); err != nil || got != "reached" {
 		t.Errorf("the machine is a node: %q, %v", got, err)
 	}
-}
-
-// anOwnAddress is an address of this machine that is not its loopback's.
-func anOwnAddress(t *testing.T) netip.Addr {
-	all, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, a := range all {
-		n, ok := a.(*net.IPNet)
-		if !ok {
-			continue
-		}
-		if ip, ok := netip.AddrFromSlice(n.IP); ok && ip.Unmap().Is4() && !ip.Unmap().IsLoopback() &&
-			!ip.Unmap().IsLinkLocalUnicast() {
-			return ip.Unmap()
-		}
-	}
-	t.Skip("SKIPPED: this machine has no address but its loopback's")
-	return netip.Addr{}
 }

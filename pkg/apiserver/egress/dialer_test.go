@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/netip"
 	"testing"
+
+	"bonsai/pkg/apiserver/egress/egresstest"
 )
 
 // TestAllow: nothing goes to the machine itself, by whatever address it has, unless it is known to be a node.
@@ -27,7 +29,7 @@ func TestAllow(t *testing.T) {
 	if err := (Dialer{}).Allow(t.Context(), netip.MustParseAddr("192.0.2.77")); err != nil {
 		t.Errorf("another machine: %v", err)
 	}
-	own := ownAddress(t)
+	own := egresstest.OwnAddress(t)
 	for name, c := range map[string]struct {
 		d    Dialer
 		want bool
@@ -49,24 +51,4 @@ func TestAllow(t *testing.T) {
 		}
 		l.Close()
 	}
-}
-
-// ownAddress is an address of this machine that is not its loopback's.
-func ownAddress(t *testing.T) netip.Addr {
-	all, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, a := range all {
-		n, ok := a.(*net.IPNet)
-		if !ok {
-			continue
-		}
-		if ip, ok := netip.AddrFromSlice(n.IP); ok && ip.Unmap().Is4() && !ip.Unmap().IsLoopback() &&
-			!ip.Unmap().IsLinkLocalUnicast() {
-			return ip.Unmap()
-		}
-	}
-	t.Skip("this machine has no address but its loopback's")
-	return netip.Addr{}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/apiserver/egress/egresstest"
 )
 
 // TestNetworks: nothing goes to addresses that the machine has in other network namespaces, and nothing at all where
@@ -34,7 +36,7 @@ func TestNetworks(t *testing.T) {
 	if err := host.Allow(t.Context(), netip.MustParseAddr("192.0.2.45")); err != nil {
 		t.Errorf("another machine: %v", err)
 	}
-	if own := ownAddress(t); host.Allow(t.Context(), own) == nil {
+	if own := egresstest.OwnAddress(t); host.Allow(t.Context(), own) == nil {
 		t.Errorf("the server's own address %s is allowed", own)
 	}
 	missing := []string{file, t.TempDir() + "/none"}

@@ -7,21 +7,15 @@ import (
 	"fmt"
 
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"bonsai/api/networking"
 	"bonsai/pkg/apiserver/admission"
 )
 
-// Classes lists the IngressClasses; the registry.Store of them is one.
-type Classes interface {
-	List(ctx context.Context, ns, labelSelector string) ([]runtime.Object, error)
-}
+type plugin struct{ classes admission.Classes }
 
-type plugin struct{ classes Classes }
-
-// New returns the plug-in.
-func New(classes Classes) admission.Plugin {
+// New returns the plug-in for the IngressClasses that classes lists.
+func New(classes admission.Classes) admission.Plugin {
 	return admission.Plugin{Name: "DefaultIngressClass", Mutator: plugin{classes}}
 }
 
@@ -35,12 +29,10 @@ func (p plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	if _, annotated := i.Annotations[networking.ClassAnnotation]; annotated {
 		return nil
 	}
-	list, err := p.classes.List(ctx, "", "")
+	class, err := admission.DefaultClass(ctx, p.classes, networkingv1.AnnotationIsDefaultIngressClass)
 	if err != nil {
 		return fmt.Errorf("listing ingress classes: %w", err)
 	}
-	if class, ok := admission.NewestDefault(list, networkingv1.AnnotationIsDefaultIngressClass); ok {
-		i.Spec.IngressClassName = &class
-	}
+	i.Spec.IngressClassName = class
 	return nil
 }

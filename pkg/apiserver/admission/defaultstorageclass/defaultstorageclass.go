@@ -7,21 +7,15 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"bonsai/api/storage"
 	"bonsai/pkg/apiserver/admission"
 )
 
-// Classes lists the StorageClasses; the registry.Store of them is one.
-type Classes interface {
-	List(ctx context.Context, ns, labelSelector string) ([]runtime.Object, error)
-}
+type plugin struct{ classes admission.Classes }
 
-type plugin struct{ classes Classes }
-
-// New returns the plug-in.
-func New(classes Classes) admission.Plugin {
+// New returns the plug-in for the StorageClasses that classes lists.
+func New(classes admission.Classes) admission.Plugin {
 	return admission.Plugin{Name: "DefaultStorageClass", Mutator: plugin{classes}}
 }
 
@@ -35,12 +29,10 @@ func (p plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	if _, annotated := claim.Annotations[corev1.BetaStorageClassAnnotation]; annotated {
 		return nil
 	}
-	list, err := p.classes.List(ctx, "", "")
+	class, err := admission.DefaultClass(ctx, p.classes, storage.DefaultAnnotation, storage.BetaDefaultAnnotation)
 	if err != nil {
 		return fmt.Errorf("listing storage classes: %w", err)
 	}
-	if class, ok := admission.NewestDefault(list, storage.DefaultAnnotation, storage.BetaDefaultAnnotation); ok {
-		claim.Spec.StorageClassName = &class
-	}
+	claim.Spec.StorageClassName = class
 	return nil
 }
