@@ -19,6 +19,9 @@ import (
 )
 
 // Apply implements registry.FieldManager.
+//
+// Both engines may change live and the configuration, so callers pass objects of their own. A conflict is a Status
+// error with code 409 and the reason Conflict, whose causes name the managers and fields.
 func (m *Manager) Apply(
 	ctx context.Context, row *resources.Row, by registry.Writer, live runtime.Object,
 	config *unstructured.Unstructured, force bool,
@@ -46,12 +49,16 @@ func (m *Manager) applyByLibrary(
 
 // applyFast is the fast path of Apply. doc.go lists the applies that it serves; it returns errNeedsLibrary for others,
 // and for every apply with an error in it. It changes live only after nothing more can fail.
+//
+// The checks come in the order of their cost: those on the request, those on the live object's entries, then the plan,
+// then the entries again with the plan's result.
 func (m *Manager) applyFast(
 	w writeTarget, by registry.Writer, live runtime.Object, config *unstructured.Unstructured,
 ) (runtime.Object, error) {
 	if w.gvk() != w.row.StoredGVK() || w.gvk() != config.GroupVersionKind() {
 		return nil, errNeedsLibrary
 	}
+	// The edits of a plan need settable Go values. Decoded JSON in maps has none.
 	if dynamic(w.row) || tracksLastApplied(by, config) {
 		return nil, errNeedsLibrary
 	}
@@ -83,13 +90,15 @@ func (m *Manager) applyFast(
 		edit()
 	}
 	access.SetManagedFields(entries)
+	// Only a change can make a default necessary; the stored object already has them.
 	if len(plan.touched) > 0 {
 		converter{row: w.row}.Default(live)
 	}
 	return live, nil
 }
 
-// applyNew makes a new object of a configuration.
+// applyNew makes a new object of a configuration. The configuration is the whole object, so one decoding makes it. The
+// walk is still needed for the field set, and for everything in it that the library would refuse.
 func (m *Manager) applyNew(
 	w writeTarget, by registry.Writer, t *typeNode, config *unstructured.Unstructured,
 ) (runtime.Object, error) {
@@ -119,6 +128,9 @@ func (m *Manager) applyNew(
 }
 
 // tracksLastApplied reports whether the library has to keep the annotation of kubectl's client-side apply up to date.
+//
+// kubectl sends this manager's name for server-side apply. The library then rewrites the annotation from the
+// configuration, so that a user can go back to client-side apply without surprises.
 func tracksLastApplied(by registry.Writer, obj metav1.Object) bool {
 	return by.Name == "kubectl" && obj.GetAnnotations()[corev1.LastAppliedConfigAnnotation] != ""
 }
@@ -128,6 +140,7 @@ func tracksLastApplied(by registry.Writer, obj metav1.Object) bool {
 func (m *Manager) applyEntries(
 	self metav1.ManagedFieldsEntry, entries []metav1.ManagedFieldsEntry, plan *applyPlan,
 ) ([]metav1.ManagedFieldsEntry, error) {
+	// The position of self in entries.
 	at := -1
 	for i := range entries {
 		if sameWriter(&entries[i], &self) {
@@ -160,6 +173,9 @@ func (m *Manager) applyEntries(
 
 // checkConflict returns errNeedsLibrary if another manager's entry has a path that changes: that is a conflict, or what
 // force takes away.
+//
+// If the value of another manager's field stays the same, the field gets a second owner, which is no conflict. Only
+// touched paths matter for that reason.
 func (m *Manager) checkConflict(e *metav1.ManagedFieldsEntry, touched []fieldpath.Path) error {
 	if len(touched) == 0 {
 		return nil
@@ -175,6 +191,8 @@ func (m *Manager) checkConflict(e *metav1.ManagedFieldsEntry, touched []fieldpat
 }
 
 // reapply returns self with the fields of a plan. before is what the manager applied last.
+//
+// Equal bytes are the common case: a controller that applies the same configuration again. It needs no set.
 func (m *Manager) reapply(
 	self metav1.ManagedFieldsEntry, before *metav1.ManagedFieldsEntry, plan *applyPlan,
 ) (metav1.ManagedFieldsEntry, error) {
@@ -196,13 +214,16 @@ func (m *Manager) reapply(
 	if err != nil {
 		return self, err
 	}
+	// This is the only place that can detect a removal. The plan has changed nothing yet, so the library can start
+	// over.
 	if !was.Difference(is).Empty() {
 		return self, errNeedsLibrary // fields that are no longer applied may have to be removed
 	}
 	return self, nil
 }
 
-// hasAny reports whether a set has a path or anything below it.
+// hasAny reports whether a set has a path or anything below it. An owner of spec.template.labels conflicts with a
+// change of spec.template as a whole, so a path also counts by what is below it.
 func hasAny(set *fieldpath.Set, path fieldpath.Path) bool {
 	if set.Has(path) {
 		return true

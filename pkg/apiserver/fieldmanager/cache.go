@@ -6,6 +6,10 @@ import (
 )
 
 // cache holds values that are made on first use and dropped after a time without use.
+//
+// It has no bound in count: its keys are kinds in use, so their number is bounded by what the server serves. A client
+// cannot make up keys. Timers start with an entry and end when none is left, so that a Manager needs no goroutine, and
+// nobody has to close it.
 type cache[K comparable, V any] struct {
 	keep time.Duration
 
@@ -15,6 +19,7 @@ type cache[K comparable, V any] struct {
 }
 
 type cacheEntry[V any] struct {
+	// once makes others wait without the cache's lock, so compiling one kind does not block writes of other kinds.
 	once  sync.Once
 	value V
 	err   error
@@ -52,6 +57,7 @@ func (c *cache[K, V]) sweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for key, e := range c.entries {
+		// A caller may still hold an entry that is deleted here. It finishes with it; the next one makes another.
 		if !e.used {
 			delete(c.entries, key)
 		}

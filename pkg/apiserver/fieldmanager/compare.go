@@ -7,7 +7,8 @@ import (
 )
 
 // difference is what a write changed, as field sets: the fields that are new or have another value, and those that are
-// gone. If a part is new or gone, so is all that it contains.
+// gone. If a part is new or gone, so is all that it contains. Insert is called for the part itself and, through walk,
+// for each part below it, because others may own parts of a value that is gone.
 type difference struct{ changed, removed *fieldpath.Set }
 
 // compare returns how now differs from was. Both are values of t, a kind's type.
@@ -36,6 +37,9 @@ func (c *comparison) part(t *typeNode, element fieldpath.PathElement, _ []byte, 
 	return err
 }
 
+// The order of the cases matters. A part that appears or disappears is in the set by its own path, and so are its
+// parts. A part in both is in the set only if it has no parts of its own: otherwise a change of one field would give
+// the writer the whole struct.
 func (c *comparison) value(t *typeNode, was, now reflect.Value) error {
 	was, now = deref(was), deref(now)
 	some, err := t.walk(was, now, c)

@@ -10,6 +10,9 @@ import (
 
 // compileType compiles the type of a kind in one version. It returns nil if the schema does not fit the objects, or has
 // types that the fast path cannot compare. The library then serves all writes of the kind.
+//
+// The cache keeps nil like any result, so a kind that does not compile costs one attempt per period. Errors are kept as
+// well: they come from the schema, and trying again would not help.
 func (m *Manager) compileType(w writeTarget) (*typeNode, error) {
 	if dynamic(w.row) {
 		return m.compileDynamic(w), nil
@@ -25,9 +28,12 @@ func (m *Manager) compileType(w writeTarget) (*typeNode, error) {
 	}
 	out, err := newCompiler(types, w).compile(t, ref, nil)
 	if err != nil {
+		// Not an error: the library gives the same answers, only slower.
 		m.log.Debug("managed fields are compared by the library", "kind", w.gvk(), "err", err)
 		return nil, nil
 	}
+	// A new object is compared with the zero struct, not with nothing: fields that JSON never omits are then not new by
+	// themselves.
 	out.zero = reflect.Zero(t)
 	return out, nil
 }
@@ -39,15 +45,22 @@ type compiler struct {
 	schema *schema.Schema
 	// unowned are the paths of fields that no manager owns; none is longer than two elements.
 	unowned *fieldpath.Set
-	made    map[typeKey]*typeNode
+	// made also ends the recursion of types that contain themselves: a node is in it before the types below it are
+	// compiled.
+	made map[typeKey]*typeNode
 }
 
 // typeKey identifies a node that types below it may refer to: a Go type under a name and relationship of the schema.
+// The relationship belongs to the key because a reference may override it: the same named type can be atomic in one
+// field and granular in another.
 type typeKey struct {
 	reflect.Type
 	name, relationship string
 }
 
+// Both kinds of unowned fields are treated alike although they have different reasons: nobody may own the stripped
+// fields, and a writer through this subresource cannot change the reset ones. The subresource is therefore part of the
+// cache's key (targetKey).
 func newCompiler(types *schema.Schema, w writeTarget) *compiler {
 	unowned := pathSet(append(strippedFields(), resetFields(w.row, w.subresource)...))
 	return &compiler{schema: types, unowned: unowned, made: map[typeKey]*typeNode{}}
@@ -79,6 +92,7 @@ type member struct {
 func (c *compiler) structure(out *typeNode, m *schema.Map, members []member, path fieldpath.Path) error {
 	out.shape = structure
 	for _, f := range members {
+		// The library's path elements point to their names.
 		name := f.name
 		element := fieldpath.PathElement{FieldName: &name}
 		at := append(path.Copy(), element)
@@ -88,12 +102,15 @@ func (c *compiler) structure(out *typeNode, m *schema.Map, members []member, pat
 		}
 		field, ok := m.FindField(name)
 		if !ok {
+			// Go types and schemas are generated from the same source, so this is rare. What such a field means is for
+			// the library to decide.
 			return fmt.Errorf("%s has no schema", at)
 		}
 		below, err := c.compile(f.typ, field.Type, at)
 		if err != nil {
 			return err
 		}
+		// The spelling in JSON is made once here, and not in every write.
 		encoded, err := appendName(nil, element)
 		if err != nil {
 			return fmt.Errorf("%s has a name that JSON must escape", at)
@@ -105,6 +122,8 @@ func (c *compiler) structure(out *typeNode, m *schema.Map, members []member, pat
 
 // elements compiles the type of a map's values or a list's elements.
 func (c *compiler) elements(out *typeNode, t reflect.Type, ref schema.TypeRef, path fieldpath.Path) (err error) {
+	// All elements share one node, whatever their path. "*" appears only in errors, and keeps the path longer than
+	// those of unowned fields.
 	any := "*"
 	out.element, err = c.compile(t, ref, append(path.Copy(), fieldpath.PathElement{FieldName: &any}))
 	return err
@@ -125,6 +144,7 @@ func (c *compiler) keyed(
 		if !ok {
 			return fmt.Errorf("%s has no key %s", path, name)
 		}
+		// A key without a schema has no default: field is then the zero value.
 		field, _ := element.Map.FindField(name)
 		out.keys = append(out.keys, keyField{name, a, field.Default})
 	}

@@ -14,6 +14,9 @@ import (
 )
 
 // compileDynamic compiles the type of objects without a Go type. It returns nil for versions without a usable schema.
+//
+// It compiles from the published OpenAPI form of the version, as the library's converter does, and not from the
+// structural schema: both engines must split values at the same places.
 func (m *Manager) compileDynamic(w writeTarget) *typeNode {
 	for _, v := range w.row.ServedVersions() {
 		if v.Name != w.version || v.Schema == nil {
@@ -28,6 +31,7 @@ func (m *Manager) compileDynamic(w writeTarget) *typeNode {
 		if err != nil {
 			return nil
 		}
+		// The reference is "#/components/schemas/<name>", and schemaconv names types by the last part.
 		name := ref.Ref.GetURL().Fragment
 		name = name[strings.LastIndexByte(name, '/')+1:]
 		out, err := newCompiler(types, w).dynamicType(schema.TypeRef{NamedType: &name}, nil)
@@ -68,9 +72,12 @@ func (c *compiler) dynamicParts(out *typeNode, atom schema.Atom, path fieldpath.
 	case atom.Scalar != nil && m != nil && len(m.Fields) == 0 && (l == nil || l.ElementRelationship == schema.Atomic):
 		out.shape = deduced // x-kubernetes-int-or-string, whose schema allows any value
 		return c.elements(out, nil, m.ElementType, path)
+	// The shape depends on the value, so the library decides.
 	case atom.Scalar != nil || m != nil && l != nil:
 		return fmt.Errorf("%s may be of several types", path)
 	case m != nil && m.ElementType != (schema.TypeRef{}):
+		// Both at once comes from x-kubernetes-preserve-unknown-fields beside properties: one node would need the rules
+		// of a structure and of a map.
 		if len(m.Fields) > 0 {
 			return fmt.Errorf("%s has fields with and without a schema", path)
 		}
@@ -90,7 +97,8 @@ func (c *compiler) dynamicParts(out *typeNode, atom schema.Atom, path fieldpath.
 	return c.elements(out, nil, l.ElementType, path)
 }
 
-// keyAccessor reads a field of a map that stands for a struct. Every such map can have every field.
+// keyAccessor reads a field of a map that stands for a struct. Every such map can have every field. A missing field is
+// simply missing in the map: dynamic values know no omitempty.
 func keyAccessor(name string) (accessor, bool) { return accessor{key: reflect.ValueOf(name)}, true }
 
 // dynamicMembers are the fields that a schema names.

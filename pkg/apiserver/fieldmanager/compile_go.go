@@ -10,6 +10,9 @@ import (
 )
 
 // goType returns the node of values of a Go type.
+//
+// The Go type and the schema must agree at every step. Where they do not, the schema is right and the Go walk would
+// split values at the wrong places, so the kind goes to the library.
 func (c *compiler) goType(t reflect.Type, ref schema.TypeRef, path fieldpath.Path) (*typeNode, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -20,6 +23,8 @@ func (c *compiler) goType(t reflect.Type, ref schema.TypeRef, path fieldpath.Pat
 	}
 	if value.TypeReflectEntryOf(t).CanConvertToUnstructured() {
 		if splits(atom) && !isScalar(t) {
+			// A type with a MarshalJSON of its own may have any fields in its JSON, which a walk of the Go struct
+			// cannot see.
 			return nil, fmt.Errorf("%s is a %s, which makes its own JSON", path, t)
 		}
 		return &typeNode{customJSON: true}, nil
@@ -37,6 +42,7 @@ func (c *compiler) goType(t reflect.Type, ref schema.TypeRef, path fieldpath.Pat
 		}
 		c.made[key] = out
 	}
+	// The struct, list or map is one value. Its parts need no nodes, since equal compares it as a whole.
 	if !splits(atom) {
 		out.customJSON = t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 // base64
 		return out, nil
@@ -45,6 +51,8 @@ func (c *compiler) goType(t reflect.Type, ref schema.TypeRef, path fieldpath.Pat
 }
 
 // goParts compiles the parts of a Go type that splits.
+//
+// Atomic lists, maps and structs do not come here (splits).
 func (c *compiler) goParts(out *typeNode, t reflect.Type, atom schema.Atom, path fieldpath.Path) error {
 	switch {
 	case t.Kind() == reflect.Struct && atom.Map != nil:
@@ -61,6 +69,8 @@ func (c *compiler) goParts(out *typeNode, t reflect.Type, atom schema.Atom, path
 	return fmt.Errorf("%s is a %s, which does not fit its schema", path, t)
 }
 
+// Sets of Go types have strings only; dynamic types also have sets of integers. The elements of a keyed list must be
+// structs, because accessors read the keys.
 func (c *compiler) goList(out *typeNode, t reflect.Type, l *schema.List, path fieldpath.Path) error {
 	if len(l.Keys) == 0 {
 		if t.Elem().Kind() != reflect.String {
@@ -78,7 +88,8 @@ func (c *compiler) goList(out *typeNode, t reflect.Type, l *schema.List, path fi
 	}, path)
 }
 
-// goMembers are the fields of a struct as its JSON has them.
+// goMembers are the fields of a struct as its JSON has them. The order is that of the JSON names. The library keeps the
+// type of a field private, so it is read from the zero struct.
 func goMembers(t reflect.Type) []member {
 	entries := value.TypeReflectEntryOf(t).OrderedFields()
 	out := make([]member, 0, len(entries))

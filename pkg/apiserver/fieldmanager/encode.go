@@ -28,6 +28,7 @@ func (e *encoder) encode(t *typeNode, was, now reflect.Value) (*metav1.FieldsV1,
 // part implements visitor. The cases are those of comparison.value.
 func (e *encoder) part(t *typeNode, element fieldpath.PathElement, name []byte, was, now reflect.Value) (err error) {
 	was, now = deref(was), deref(now)
+	// The new object lacks something that even the empty object has.
 	if !now.IsValid() {
 		return errNeedsLibrary
 	}
@@ -37,6 +38,7 @@ func (e *encoder) part(t *typeNode, element fieldpath.PathElement, name []byte, 
 		}
 	}
 	isNew := !was.IsValid()
+	// A part that is new is in the set by its own path, in addition to what is below it.
 	m := e.begin(name, isNew)
 	some, err := t.walk(was, now, e)
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 // fieldsV1 is the only format of field sets.
 const fieldsV1 = "FieldsV1"
 
-// writeTarget identifies what a write goes to: a kind in one version, through one subresource ("" for the resource).
+// writeTarget identifies what a write goes to: a kind in one version, through one subresource ("" for the resource). It
+// is the unit of compilation: the version decides the schema, and the subresource decides which fields nobody owns.
 type writeTarget struct {
 	row                  *resources.Row
 	version, subresource string
@@ -43,6 +44,7 @@ func (w writeTarget) apiVersion() string { return w.gvk().GroupVersion().String(
 func (w writeTarget) newEntry(
 	by registry.Writer, operation metav1.ManagedFieldsOperationType,
 ) metav1.ManagedFieldsEntry {
+	// JSON keeps whole seconds in UTC, so nothing finer may decide the order of entries (compareEntries).
 	at := metav1.NewTime(by.At.UTC())
 	return metav1.ManagedFieldsEntry{
 		Manager: cmp.Or(by.Name, "unknown"), Operation: operation, APIVersion: w.apiVersion(),
@@ -68,11 +70,15 @@ func (w writeTarget) uniform(entries []metav1.ManagedFieldsEntry) bool {
 }
 
 // sameWriter reports whether two entries, both in the same version, belong to the same writer.
+//
+// The three together identify an entry, as the API documents for managedFields: a manager that both applies and updates
+// has two entries, and one that writes the status has another.
 func sameWriter(a, b *metav1.ManagedFieldsEntry) bool {
 	return a.Manager == b.Manager && a.Operation == b.Operation && a.Subresource == b.Subresource
 }
 
-// sameEntry reports whether a client sent an entry back unchanged.
+// sameEntry reports whether a client sent an entry back unchanged. Clients that read, change and write an object send
+// the entries back as they were. Anything else is an attempt to reset or edit them.
 func sameEntry(a, b metav1.ManagedFieldsEntry) bool {
 	return sameWriter(&a, &b) && a.APIVersion == b.APIVersion && a.FieldsType == b.FieldsType &&
 		a.Time.Equal(b.Time) && bytes.Equal(raw(a.FieldsV1), raw(b.FieldsV1))
@@ -87,6 +93,9 @@ func raw(f *metav1.FieldsV1) []byte {
 }
 
 // compareEntries is the library's order of entries: appliers first, then by time.
+//
+// Times are compared by the second, which is what JSON keeps. The other fields only make the order total, so that equal
+// inputs give equal bytes.
 func compareEntries(a, b metav1.ManagedFieldsEntry) int {
 	seconds := func(t *metav1.Time) int64 {
 		if t == nil {

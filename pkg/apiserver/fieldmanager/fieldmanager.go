@@ -20,7 +20,9 @@ import (
 var errNeedsLibrary = errors.New("the write needs the library")
 
 // keepUnused is how long compiled schemas and field sets stay in memory after their last use. It outlasts the periods
-// of controllers and of the kubelet's status updates, so that kinds in use are compiled once.
+// of controllers and of the kubelet's status updates, so that kinds in use are compiled once. The CPU cost of compiling
+// is what matters here, not staleness: a schema never changes under its row, because a changed CustomResourceDefinition
+// gets a new row.
 const keepUnused = 10 * time.Minute
 
 // Config configures a Manager.
@@ -32,6 +34,10 @@ type Config struct {
 }
 
 // Manager maintains the managedFields of all kinds. It is safe for concurrent use.
+//
+// A process has one Manager. Requests call it on their own goroutines, before admission and again for every attempt of
+// a write that storage repeats. No lock is held meanwhile: the caches lock themselves for single map operations, and
+// everything else belongs to the call.
 type Manager struct {
 	log      *slog.Logger
 	schemas  *schemas
@@ -67,6 +73,7 @@ func (m *Manager) Update(
 		return fmt.Errorf("managed fields: %w", err)
 	}
 	w := writeTarget{row, by.Version, by.Subresource}
+	// The fast path changes obj only as its last step, so the library can start with the same objects.
 	err = m.updateFast(ctx, w, by, live, obj)
 	if errors.Is(err, errNeedsLibrary) {
 		err = m.updateByLibrary(ctx, w, by, live, obj)
@@ -74,12 +81,15 @@ func (m *Manager) Update(
 	if err != nil {
 		m.log.Error("managed fields cannot be kept",
 			"kind", row.GVK, "name", access.GetName(), "namespace", access.GetNamespace(), "err", err)
+		// Stale entries would be worse than none: they would name owners of values that this write replaced. Without
+		// entries the object behaves like one from before field management, and the next apply starts again.
 		access.SetManagedFields(nil)
 	}
 	return nil
 }
 
-// updateByLibrary lets the library compare the objects.
+// updateByLibrary lets the library compare the objects. The library needs the kind in both objects: it takes the
+// version to convert from there, and stored Go objects do not have one.
 func (m *Manager) updateByLibrary(
 	ctx context.Context, w writeTarget, by registry.Writer, live, obj runtime.Object,
 ) error {
@@ -93,7 +103,8 @@ func (m *Manager) updateByLibrary(
 	return err
 }
 
-// orEmpty returns live with its kind set, or an empty object of the row's stored kind if live is nil.
+// orEmpty returns live with its kind set, or an empty object of the row's stored kind if live is nil. The library has
+// no notion of an object that does not exist: it compares a create with an empty object.
 func orEmpty(live runtime.Object, row *resources.Row) runtime.Object {
 	if live == nil {
 		live = row.New()

@@ -11,11 +11,15 @@ import (
 )
 
 // maxElements bounds the lists that the fast path compares. It searches them element by element, which is faster than
-// an index for short lists, and quadratic for long ones.
+// an index for short lists, and quadratic for long ones. The search for duplicates alone takes 2,016 comparisons of
+// strings for 64 elements.
 const maxElements = 64
 
 // elementKeys returns one string per element of a list, which identifies the element. It returns errNeedsLibrary for
 // lists that are long, have duplicates, or have elements without a key.
+//
+// Stored objects may have duplicates: validation only warns about two environment variables of one name. The library
+// has rules for them.
 func (t *typeNode) elementKeys(list reflect.Value) ([]string, error) {
 	n := length(list)
 	if n == 0 {
@@ -63,6 +67,8 @@ func (t *typeNode) keyValues(room []any, element reflect.Value) []any {
 
 // configKeyValues returns the values of the keys of an element of a configuration. It returns errNeedsLibrary if they
 // are of another type, or if the element has none of them.
+//
+// An explicit null is not a missing key, and goes to the library.
 func (t *typeNode) configKeyValues(config any) ([]any, error) {
 	if t.shape == setList {
 		if _, ok := config.(string); !ok {
@@ -94,7 +100,8 @@ func (t *typeNode) configKeyValues(config any) ([]any, error) {
 }
 
 // joinKey returns the key values of an element as one string. It returns "" if there are none, or if one is neither a
-// string nor an integer.
+// string nor an integer. The string is only compared with others of the same list and never leaves this package.
+// Strings are quoted, and set elements have a prefix, so that "1" and 1 differ and no value can imitate two keys.
 func (t *typeNode) joinKey(values []any) string {
 	if t.shape == setList {
 		switch v := values[0].(type) {
@@ -156,6 +163,8 @@ func (t *typeNode) keyElement(values []any) fieldpath.PathElement {
 	}
 	fields := make(value.FieldList, 0, len(values))
 	for i, key := range values {
+		// A missing key without a default is left out of the path element, as in the library. The element is then known
+		// by its other keys.
 		if key != nil {
 			fields = append(fields, value.Field{Name: t.keys[i].name, Value: value.NewValueInterface(key)})
 		}

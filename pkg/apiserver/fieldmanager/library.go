@@ -15,6 +15,9 @@ import (
 )
 
 // library returns upstream's field manager for one write. live must not be nil. Conversions end with ctx.
+//
+// The library's manager is made for each write, because the subresource, the version and the context are fixed in it.
+// It is a small chain of structs; what costs time is its type converter, which is cached.
 func (m *Manager) library(
 	ctx context.Context, w writeTarget, live runtime.Object,
 ) (*managedfields.FieldManager, error) {
@@ -22,12 +25,14 @@ func (m *Manager) library(
 	if err != nil {
 		return nil, err
 	}
+	// The library compares objects in the version of each entry, so every version needs the filter.
 	reset := map[fieldpath.APIVersion]fieldpath.Filter{}
 	if paths := resetFields(w.row, w.subresource); len(paths) > 0 {
 		for _, gvk := range kinds(w.row) {
 			reset[fieldpath.APIVersion(gvk.GroupVersion().String())] = fieldpath.NewExcludeSetFilter(pathSet(paths))
 		}
 	}
+	// The variant for custom resources tolerates fields that the schema does not have.
 	newManager := managedfields.NewDefaultFieldManager
 	if dynamic(w.row) {
 		newManager = managedfields.NewDefaultCRDFieldManager
@@ -39,6 +44,7 @@ func (m *Manager) library(
 
 // converter is a row in the form that the library needs: it makes, defaults and converts objects of the row's versions.
 type converter struct {
+	// ctx is a field because the library's interfaces take none, and a conversion may call a webhook.
 	ctx context.Context
 	row *resources.Row
 }
@@ -75,6 +81,8 @@ func (c converter) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
 }
 
 // Default implements runtime.ObjectDefaulter.
+//
+// The library calls it on the result of an apply, which may have added parts that lack their defaults.
 func (c converter) Default(obj runtime.Object) {
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	if v := c.version(gvk.GroupVersion()); v != nil && v.Default != nil {
@@ -87,6 +95,10 @@ func (c converter) Default(obj runtime.Object) {
 
 // ConvertToVersion implements runtime.ObjectConvertor, through the stored version. It returns in itself if that has the
 // version and the row's Go type.
+//
+// The hub functions may change their argument, and in may be the live object of the request, so both get a copy. A
+// conversion is the costly part of this engine: for a custom resource it can be a webhook call (memo.go bounds their
+// number).
 func (c converter) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
 	to, ok := target.(schema.GroupVersion)
 	if !ok {
@@ -116,7 +128,9 @@ func (c converter) ConvertToVersion(in runtime.Object, target runtime.GroupVersi
 	return v.FromHub(c.ctx, obj.DeepCopyObject())
 }
 
-// typed decodes an unstructured object into the row's Go type. Rows without a Go type keep it as it is.
+// typed decodes an unstructured object into the row's Go type. Rows without a Go type keep it as it is. The results of
+// the library's merges are unstructured. Unknown fields need no check here: the library has checked the configuration
+// against the schema.
 func (c converter) typed(in runtime.Object, gvk schema.GroupVersionKind) (runtime.Object, error) {
 	u, ok := in.(*unstructured.Unstructured)
 	if !ok || dynamic(c.row) {

@@ -14,6 +14,9 @@ import (
 // memo converts the live object of one request once for each version. The library converts it again for every manager,
 // which takes minutes for an object with many of them. Sharing the results is safe because the library does not change
 // them: it changes only what it merges, which memo converts each time.
+//
+// A version is converted once, however many managers the object has. One request uses a memo, on one goroutine, so it
+// has no lock and is garbage after the request.
 type memo struct {
 	converter
 	types managedfields.TypeConverter
@@ -52,6 +55,8 @@ func (m *memo) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner
 	}
 	out, err := m.converter.ConvertToVersion(in, target)
 	made[to] = conversion{out, err}
+	// A converted object may be converted on to a third version, and that result is shared as well. Objects that the
+	// library makes by merging are not in the map, and are converted every time.
 	if err == nil && m.versions[out] == nil {
 		m.versions[out] = map[schema.GroupVersion]conversion{}
 	}
@@ -60,6 +65,9 @@ func (m *memo) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner
 
 // ObjectToTyped implements managedfields.TypeConverter. It leaves out managedFields, which nobody owns and which may be
 // most of the object.
+//
+// The typed value refers to the object's memory. TypedToObject therefore finds the way back without a conversion, as
+// long as the library hands the same pointer in.
 func (m *memo) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
 	out, err := m.types.ObjectToTyped(withoutFields(obj), opts...)
 	if _, ofLive := m.versions[obj]; ofLive && err == nil {
@@ -77,6 +85,9 @@ func (m *memo) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
 }
 
 // withoutFields returns obj without managedFields: obj itself if it has none, else a shallow copy.
+//
+// A shallow copy is enough, since only metadata is replaced. The live object itself must keep its entries: the library
+// reads them from it.
 func withoutFields(obj runtime.Object) runtime.Object {
 	access, err := meta.Accessor(obj)
 	if err != nil || access.GetManagedFields() == nil {

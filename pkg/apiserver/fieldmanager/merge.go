@@ -20,6 +20,10 @@ import (
 // Merge returns live with config merged in. kind is the row's in one of its versions, or one of its subresources'. The
 // result changes no manager's fields. Merge refuses a config that touches an atomic list, map or struct: the client
 // cannot know what the config would remove from it.
+//
+// Mutating admission policies call it (KEP-3962) for each ApplyConfiguration, on the goroutine of the request. It needs
+// no fast path, because few writes meet such a policy. The words of the errors are upstream's, since policy authors see
+// them.
 func (m *Manager) Merge(
 	row *resources.Row, kind schema.GroupVersionKind, live runtime.Object, config map[string]any,
 ) (map[string]any, error) {
@@ -87,6 +91,7 @@ func (w *atomicWalk) visit(ref smd.TypeRef, v value.Value, path fieldpath.Path) 
 	}
 	switch {
 	case v.IsMap() && atom.Map != nil:
+		// An atomic value is found once, as a whole. What is below it does not matter.
 		if atom.Map.ElementRelationship == smd.Atomic {
 			w.found = append(w.found, path.String())
 			return

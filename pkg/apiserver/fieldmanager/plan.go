@@ -13,11 +13,17 @@ import (
 //
 // The plan is a walk of its own, not a visitor: it walks decoded JSON beside Go values, in the configuration's order of
 // list elements, and must find every part of the configuration that the library would treat specially.
+//
+// The plan treats the configuration as the library does when nothing conflicts: it sets the values that differ, adds
+// the ones that are missing, and removes nothing. Removal needs the former configuration, which only the entries know,
+// so applyEntries refuses plans that would need it.
 type applyPlan struct {
 	setWriter
 	// touched are the paths of all values that the configuration changes or adds, without what is below a new one.
+	// checkConflict compares them with the entries of other managers.
 	touched []fieldpath.Path
-	// edits change the live object, in this order. They cannot fail.
+	// edits change the live object, in this order. They cannot fail. The order matters for values of maps and new list
+	// elements: their own edits change a copy, and a later edit puts the copy in place.
 	edits []func()
 	path  fieldpath.Path // of the value that is planned
 }
@@ -35,6 +41,8 @@ type setting struct {
 // planApply plans the apply of a configuration of t, a kind's type, to live, a settable struct or the zero Value for a
 // new object.
 func (t *typeNode) planApply(config map[string]any, live reflect.Value) (*applyPlan, error) {
+	// 2 KiB hold the field set of a typical configuration, and paths are rarely deeper than 16, so neither buffer grows
+	// in most applies.
 	p := &applyPlan{setWriter: setWriter{out: make([]byte, 0, 2<<10)}, path: make(fieldpath.Path, 0, 16)}
 	p.reset()
 	if err := p.structure(t, config, live); err != nil {
@@ -65,6 +73,9 @@ func (p *applyPlan) part(t *typeNode, element fieldpath.PathElement, name []byte
 }
 
 // value plans a value, and reports whether its own path is in the set if there is nothing below it.
+//
+// A slot that is missing or null needs care, because "absent", null and empty have different effects on ownership. The
+// plan handles values that are not empty, and structs, and leaves the others to the library.
 func (p *applyPlan) value(t *typeNode, s setting) (owned bool, err error) {
 	if t.shape == atomic {
 		return true, p.atomic(t, s)
@@ -74,6 +85,8 @@ func (p *applyPlan) value(t *typeNode, s setting) (owned bool, err error) {
 		if s.want == nil || t.shape != structure && length(reflect.ValueOf(s.want)) == 0 {
 			return false, errNeedsLibrary // null and empty are different, except in a struct
 		}
+		// The struct is part of its parent and exists already, so only its fields are set. It still counts as touched,
+		// since its JSON appears.
 		if slot.Kind() == reflect.Struct {
 			p.touch()
 		} else {
@@ -104,6 +117,7 @@ func (p *applyPlan) value(t *typeNode, s setting) (owned bool, err error) {
 }
 
 func (p *applyPlan) structure(t *typeNode, want map[string]any, slot reflect.Value) error {
+	// Every field of the configuration must be found in t; the sum below shows whether one is missing.
 	known := 0
 	for i := range t.fields {
 		f := &t.fields[i]
@@ -137,6 +151,10 @@ func (p *applyPlan) structure(t *typeNode, want map[string]any, slot reflect.Val
 }
 
 // unowned plans a field that no manager owns. A configuration may still set it.
+//
+// Typical are apiVersion, kind, metadata.name and metadata.namespace, which every configuration has and which are the
+// same in the live object. Another value gets an edit like any other field, and the registry judges the result: a
+// resourceVersion becomes a precondition, a different uid a conflict.
 func (p *applyPlan) unowned(entry *value.FieldCacheEntry, want any, slot reflect.Value) error {
 	if entry.JsonName == "managedFields" {
 		return errNeedsLibrary
@@ -161,6 +179,9 @@ func (p *applyPlan) unowned(entry *value.FieldCacheEntry, want any, slot reflect
 }
 
 // granularMap plans the values of a map by their keys, which is the order of the set.
+//
+// Go does not let code set a map's value in place. The plan edits a copy of the value, and one more edit puts the copy
+// into the map. Values with parts go to the library.
 func (p *applyPlan) granularMap(t *typeNode, want map[string]any, live reflect.Value) error {
 	keys := make([]string, 0, len(want))
 	for key := range want {
@@ -201,11 +222,15 @@ type configElement struct {
 
 // list plans the elements of a list. Existing elements keep their positions, so the configuration must have them in the
 // same order, and new ones after them: then they can be appended. Any other order needs the library's merge.
+//
+// The set needs the elements in the order of their path elements, and the list keeps the order of the configuration, so
+// the two orders are kept apart: added has the new elements as the configuration orders them.
 func (p *applyPlan) list(t *typeNode, want []any, live reflect.Value) error {
 	elements, added, err := p.matchElements(t, want, live)
 	if err != nil {
 		return err
 	}
+	// The configuration's order is in added and in the live list. From here on only the set's order matters.
 	slices.SortFunc(elements, func(a, b configElement) int { return a.element.Compare(b.element) })
 	for i := range elements {
 		e := &elements[i]
@@ -220,6 +245,9 @@ func (p *applyPlan) list(t *typeNode, want []any, live reflect.Value) error {
 }
 
 // matchElements finds the elements of a configuration in the live list by their keys, and makes those that it lacks.
+//
+// At most maxElements elements are compared, each with all keys before it. Elements without a key and duplicates are
+// errors, which the library words.
 func (p *applyPlan) matchElements(
 	t *typeNode, want []any, live reflect.Value,
 ) (elements []configElement, added []reflect.Value, err error) {
@@ -244,10 +272,13 @@ func (p *applyPlan) matchElements(
 		at := indexOf(has, keys[i], i)
 		switch {
 		case at >= 0:
+			// An existing element after a new one, or two existing elements the other way round: the library would move
+			// elements.
 			if at <= last || len(added) > 0 {
 				return nil, nil, errNeedsLibrary // another order
 			}
 			last, e.value = at, live.Index(at)
+		// Without a live list the parent is new, and one edit adds it with all of its elements.
 		case live.IsValid():
 			slot := reflect.New(live.Type().Elem()).Elem()
 			p.path = append(p.path, e.element)
@@ -269,6 +300,7 @@ func (p *applyPlan) touch() { p.touched = append(p.touched, p.path.Copy()) }
 // put plans to set a slot. It decodes the value now, because edits cannot fail.
 func (p *applyPlan) put(want any, slot reflect.Value) error {
 	p.touch()
+	// A value that does not fit the type ends the plan here, while the live object is still as it was.
 	v := reflect.New(slot.Type())
 	if err := decodeInto(v, want); err != nil {
 		return err

@@ -9,6 +9,9 @@ import (
 )
 
 // atomic plans a value that has no parts. It is set if its JSON differs from that of the slot.
+//
+// Strings, integers and null are planned for every type. Other values are planned only if the type does not make its
+// own JSON and if no list in them needs the library's validation.
 func (p *applyPlan) atomic(t *typeNode, s setting) error {
 	switch want := s.want.(type) {
 	case string, int64, nil:
@@ -32,6 +35,10 @@ func (p *applyPlan) atomic(t *typeNode, s setting) error {
 
 // isPlain reports whether a part of an atomic value has no list that the library would validate: one with duplicates,
 // or with elements that may need keys.
+//
+// The library validates lists inside atomic values too, by their own schemas, which typeNode does not have. Lists of
+// distinct scalars are valid under every list type, so no schema is needed for them. The search is quadratic, and
+// maxElements bounds it.
 func isPlain(part any) bool {
 	switch part := part.(type) {
 	case map[string]any:
@@ -56,6 +63,9 @@ func isPlain(part any) bool {
 }
 
 // hasJSON reports whether the JSON of v, an atomic value of t, is want.
+//
+// The cases before the conversion are those that need none. They decide nearly all values of a configuration; the
+// conversion allocates.
 func (t *typeNode) hasJSON(v reflect.Value, want any) bool {
 	v = deref(v)
 	if isNull(v) {
@@ -79,6 +89,9 @@ func (t *typeNode) hasJSON(v reflect.Value, want any) bool {
 
 // decodeInto sets what v points to. It returns errNeedsLibrary for values that do not fit the type, and for fields that
 // the type does not have.
+//
+// The decoder is strict, so an unknown field below an atomic value also ends the fast path. The library words the
+// error.
 func decodeInto(v reflect.Value, want any) error {
 	t := v.Type().Elem()
 	for t.Kind() == reflect.Pointer {

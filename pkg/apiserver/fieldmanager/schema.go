@@ -18,9 +18,12 @@ import (
 )
 
 // schemas builds schemas from the definitions of the published OpenAPI documents, for one kind at a time: a process
-// uses few of all kinds.
+// uses few of all kinds. The definitions are the published ones, so that clients such as kubectl, which read the same
+// documents, agree with the server about list types and keys.
 type schemas struct {
-	scheme     *runtime.Scheme
+	scheme *runtime.Scheme
+	// The key is weak, so that the cache does not keep the row of a deleted CustomResourceDefinition alive. All
+	// versions of a row share one converter, because the library converts between them.
 	converters *cache[weak.Pointer[resources.Row], managedfields.TypeConverter]
 }
 
@@ -29,7 +32,8 @@ func newSchemas(scheme *runtime.Scheme, keep time.Duration) *schemas {
 	return &schemas{scheme: scheme, converters: converters}
 }
 
-// kinds returns the row's stored kind, then its kinds in other versions.
+// kinds returns the row's stored kind, then its kinds in other versions. The stored version comes first because rows
+// need not serve it, and the library converts through it.
 func kinds(row *resources.Row) []schema.GroupVersionKind {
 	out := []schema.GroupVersionKind{row.StoredGVK()}
 	for _, v := range row.ServedVersions() {
@@ -60,7 +64,8 @@ func pointers(defs map[string]spec.Schema) map[string]*spec.Schema {
 	return out
 }
 
-// dynamic reports whether a row's objects have no Go type, as those of CustomResourceDefinitions.
+// dynamic reports whether a row's objects have no Go type, as those of CustomResourceDefinitions. It makes an object to
+// find out, which is cheap, and needs no second record of the fact in the row.
 func dynamic(row *resources.Row) bool {
 	_, ok := row.New().(runtime.Unstructured)
 	return ok
@@ -86,6 +91,10 @@ func (s *schemas) converter(row *resources.Row) (managedfields.TypeConverter, er
 
 // dynamicConverter returns the converter of objects without a Go type. If a version has no usable schema, the library
 // deduces types from the objects, and all lists are atomic.
+//
+// One bad version is enough to deduce all, because entries of different versions must be comparable. With deduced types
+// a list is one value with one owner: an apply then replaces it as a whole, as upstream does for schemas that it cannot
+// use.
 func (s *schemas) dynamicConverter(row *resources.Row) managedfields.TypeConverter {
 	b := openapi.NewBuilder(s.scheme, openapi.V3)
 	for _, v := range row.ServedVersions() {

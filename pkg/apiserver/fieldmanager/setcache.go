@@ -23,6 +23,9 @@ const (
 //
 // It approximates least recently used by two generations. A set that is used moves to the young one. When that is full,
 // or after a time, it becomes the old one, and the previous old one is dropped.
+//
+// The bounds together limit it to 2 generations × 128 sets × 8 KiB of JSON × 10, which is about 20 MiB, however many
+// objects exist. Pods of one ReplicaSet, for example, share their sets.
 type setCache struct {
 	keep time.Duration
 
@@ -36,6 +39,8 @@ func newSetCache(keep time.Duration) *setCache {
 }
 
 // of returns the fields of an entry, an empty set if it has none.
+//
+// Two goroutines may parse the same set at the same time. Both results are equal, and the later one stays.
 func (s *setCache) of(e *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	raw := raw(e.FieldsV1)
 	if len(raw) == 0 {
@@ -78,6 +83,8 @@ func (s *setCache) cached(raw []byte) *fieldpath.Set {
 }
 
 func (s *setCache) add(raw []byte, set *fieldpath.Set) {
+	// A large set is parsed for each write instead. One object with a huge list would otherwise displace the sets of
+	// many small ones in memory.
 	if len(raw) > maxSetBytes {
 		return
 	}
@@ -98,7 +105,8 @@ func (s *setCache) put(raw string, set *fieldpath.Set) {
 	}
 }
 
-// turn makes the young generation the old one. The caller holds the lock.
+// turn makes the young generation the old one. The caller holds the lock. The old map is not changed afterwards; a used
+// set is also put into the young one.
 func (s *setCache) turn() { s.old, s.young = s.young, map[string]*fieldpath.Set{} }
 
 // sweep ages both generations. It runs again as long as there are any sets.

@@ -11,6 +11,9 @@ import (
 //
 // A member is {} if its path is in the set, has a "." if paths below it are in the set as well, and is left out if
 // neither is. Members must come in the order of their path elements.
+//
+// The form is that of structured-merge-diff's set serialization. Entries compare by bytes (sameEntry, reapply), so
+// every byte has to be as the library writes it, including the order.
 type setWriter struct {
 	out []byte
 	// name is the buffer of nameOf.
@@ -40,6 +43,9 @@ func (w *setWriter) fields() *metav1.FieldsV1 {
 type mark struct{ start, body, below int }
 
 // begin begins a member. self: if there is anything below its path, its path is in the set as well.
+//
+// begin writes optimistically, because whether a member stays is known only after all that is below it. end takes it
+// back by truncating the buffer, so no tree is built.
 func (w *setWriter) begin(name []byte, self bool) mark {
 	m := mark{start: len(w.out)}
 	if w.out[m.start-1] != '{' {
@@ -57,6 +63,7 @@ func (w *setWriter) begin(name []byte, self bool) mark {
 
 // end completes a member. owned: its path is in the set, whether there is anything below it or not.
 func (w *setWriter) end(m mark, owned bool) {
+	// Nothing was written below the path.
 	if len(w.out) == m.below {
 		if !owned {
 			w.out = w.out[:m.start]
@@ -75,6 +82,9 @@ func (w *setWriter) nameOf(element fieldpath.PathElement) (name []byte, err erro
 
 // appendName appends the name of a member as JSON, with the colon. It returns errNeedsLibrary for names that JSON
 // escapes with more than a backslash before quotes.
+//
+// Control characters, backslashes, <, >, & and everything outside ASCII are spelled as the library's JSON encoder
+// decides. Such names are rare, so the encoder is not imitated here.
 func appendName(out []byte, element fieldpath.PathElement) ([]byte, error) {
 	var name string
 	if out = append(out, '"'); element.FieldName != nil {

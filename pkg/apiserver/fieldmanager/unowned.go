@@ -9,6 +9,9 @@ import (
 )
 
 // strippedFields are the fields that no manager owns: they identify the object, or only the server sets them.
+//
+// They are those that upstream's library strips. An owner of metadata.name could never give it up, and one of
+// resourceVersion would change with every write, so each write would change its writer's entry.
 func strippedFields() []string {
 	return []string{
 		"apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.creationTimestamp", "metadata.selfLink",
@@ -20,6 +23,9 @@ func strippedFields() []string {
 // resetFields are the paths that a write through a subresource ("" for the resource) leaves unchanged, whatever the
 // client sends, so that the writer does not come to own them. The strategy names them. By default, they are the status
 // for the resource if it has a status subresource, and the spec for the status subresource.
+//
+// Upstream calls them reset fields. Without them, a client that sends the whole object to the status subresource would
+// own the spec that it read, and block the next apply of the spec with a conflict.
 func resetFields(row *resources.Row, subresource string) []string {
 	s, hasStatus := &row.Strategy, false
 	for i := range row.Subresources {

@@ -13,10 +13,14 @@ import (
 	"bonsai/pkg/apiserver/registry"
 )
 
-// maxUpdaters is how many entries with the operation Update an object has before the library merges the oldest.
+// maxUpdaters is how many entries with the operation Update an object has before the library merges the oldest. The
+// number is upstream's. It bounds the entries of objects that many short-lived clients write, each under a name of its
+// own. Entries of appliers are never merged.
 const maxUpdaters = 10
 
 // updateFast is the fast path of Update. doc.go lists the writes that it serves; it returns errNeedsLibrary for others.
+//
+// It changes nothing but managedFields of obj, and that last, when nothing can fail any more.
 func (m *Manager) updateFast(
 	ctx context.Context, w writeTarget, by registry.Writer, live, obj runtime.Object,
 ) error {
@@ -33,9 +37,12 @@ func (m *Manager) updateFast(
 		entries = was.GetManagedFields()
 	}
 	sent := now.GetManagedFields()
+	// Through a subresource, the library ignores the entries that a client sends.
 	if sent != nil && by.Subresource == "" && !slices.EqualFunc(sent, entries, sameEntry) {
 		return errNeedsLibrary // the client resets the entries, or they are invalid
 	}
+	// Upstream decides the same: without entries the earlier owners are unknown, and giving all fields to this writer
+	// would be wrong.
 	if live != nil && len(entries) == 0 {
 		// The object predates field management, or a client reset its entries. The next apply brings them back.
 		now.SetManagedFields(nil)
@@ -63,7 +70,8 @@ func (m *Manager) updateFast(
 	return nil
 }
 
-// create gives all fields of a new object to its writer.
+// create gives all fields of a new object to its writer. There are no entries to change, so the encoder writes the JSON
+// of the only set directly (encode.go).
 func (m *Manager) create(w writeTarget, by registry.Writer, obj metav1.Object, p pair) error {
 	e := m.encoders.Get().(*encoder)
 	defer m.encoders.Put(e)
@@ -81,6 +89,9 @@ func (m *Manager) create(w writeTarget, by registry.Writer, obj metav1.Object, p
 }
 
 // typeOf returns the compiled type of w, or errNeedsLibrary if its schema has none.
+//
+// Types are cached by row, version and subresource. Compiling happens on the goroutine of the first writer; others of
+// the same kind wait for it.
 func (m *Manager) typeOf(w writeTarget) (*typeNode, error) {
 	t, err := m.types.get(w.key(), func() (*typeNode, error) { return m.compileType(w) })
 	if err == nil && t == nil {
@@ -106,7 +117,8 @@ func (m *Manager) pairOf(ctx context.Context, w writeTarget, live, obj runtime.O
 	}
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		p.now = reflect.ValueOf(u.Object)
-		// With metadata in the empty object, metadata itself is not new: nobody owns it.
+		// With metadata in the empty object, metadata itself is not new: nobody owns it. The Go types reach the same by
+		// their zero value, where metadata is a struct that JSON does not omit.
 		p.was = reflect.ValueOf(map[string]any{"metadata": map[string]any{}})
 		if live, ok := live.(*unstructured.Unstructured); ok {
 			p.was = reflect.ValueOf(live.Object)
@@ -125,6 +137,9 @@ func (m *Manager) pairOf(ctx context.Context, w writeTarget, live, obj runtime.O
 }
 
 // convert returns both objects in the version of w. live may be nil.
+//
+// Fields are compared in the version that the client wrote, because entries name that version. Conversions may call a
+// webhook, so ctx ends them.
 func (w writeTarget) convert(
 	ctx context.Context, live, obj runtime.Object,
 ) (liveInVersion, objInVersion runtime.Object, err error) {
@@ -144,6 +159,11 @@ func (w writeTarget) convert(
 
 // assign takes what changed from all managers and gives it to self, the entry of the writer. Entries that do not change
 // keep their bytes. Entries that lose all their fields are dropped.
+//
+// Three things happen to each entry of another writer: it loses what self changed, since a value has the owner who set
+// it last; it loses what no longer exists; and if nothing is left it goes. Sharing an unchanged value is possible only
+// by apply, so updates never add co-owners. The entry of self keeps what it had and gains what changed. An update that
+// changes nothing changes no entry, not even its time: otherwise every idle reconcile would be a write.
 func (m *Manager) assign(
 	self metav1.ManagedFieldsEntry, entries []metav1.ManagedFieldsEntry, diff difference,
 ) ([]metav1.ManagedFieldsEntry, error) {
@@ -158,6 +178,7 @@ func (m *Manager) assign(
 		if err != nil {
 			return nil, err
 		}
+		// If nothing is new, and things are only gone, self is treated like the others: its time does not move.
 		if sameWriter(&e, &self) && !diff.changed.Empty() {
 			self.FieldsV1 = e.FieldsV1
 			if !diff.changed.Difference(has).Empty() || !diff.removed.Intersection(has).Empty() {
@@ -185,6 +206,7 @@ func (m *Manager) assign(
 		}
 		out = append(out, self)
 	}
+	// The work above is lost then. That happens only when a new manager comes beyond the bound.
 	if countUpdaters(out) > maxUpdaters {
 		return nil, errNeedsLibrary
 	}

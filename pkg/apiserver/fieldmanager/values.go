@@ -6,7 +6,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// deref follows pointers and interfaces. A nil pointer is returned as it is: it is null, not absent.
+// deref follows pointers and interfaces. A nil pointer is returned as it is: it is null, not absent. A zero Value,
+// which stands for absence, passes through as well.
 func deref(v reflect.Value) reflect.Value {
 	for (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && !v.IsNil() {
 		v = v.Elem()
@@ -33,6 +34,10 @@ func length(v reflect.Value) int {
 
 // equal reports whether two values have the same JSON. The cheap comparisons come first: the library's conversion of
 // both values is what the fast path exists to avoid.
+//
+// The order is by cost: scalars by their Go value, composed values by DeepEqual, and only what is then still different
+// by JSON. If the types differ (dynamic values only), the JSON decides. A value that cannot be converted counts as
+// changed, which is the safe answer: its writer owns it.
 func equal(a, b reflect.Value) bool {
 	if a.Kind() == b.Kind() {
 		switch {
@@ -65,6 +70,7 @@ func forDeepEqual(v reflect.Value) any {
 }
 
 // addressOf returns a pointer to v, or to a copy of it. The library finds the methods of pointers only by a pointer.
+// The value of a Go map, for example, has no address.
 func addressOf(v reflect.Value) any {
 	if v.CanAddr() {
 		return v.Addr().Interface()

@@ -14,6 +14,9 @@ import (
 // In was and now a zero reflect.Value stands for a part that JSON omits, and a nil pointer, map or slice for null. name
 // is the element as a set's JSON spells it, with the colon. It is nil for the parts of maps and lists, whose names only
 // some visitors need.
+//
+// There are two visitors, comparison and encoder. For a new object both must find the same fields: encode is a faster
+// compare.
 type visitor interface {
 	part(t *typeNode, element fieldpath.PathElement, name []byte, was, now reflect.Value) error
 }
@@ -23,6 +26,8 @@ type visitor interface {
 //
 // A struct with fields that no manager owns always has parts. Otherwise a write that changes only such fields, as a new
 // resourceVersion does, would own the struct itself.
+//
+// A walk recurses as deep as the object's JSON, which the API server bounds when it reads a body.
 func (t *typeNode) walk(was, now reflect.Value, v visitor) (some bool, err error) {
 	shape, err := t.shapeOf(was, now)
 	if err != nil {
@@ -55,6 +60,8 @@ func (t *typeNode) walkFields(was, now reflect.Value, v visitor) (some bool, err
 	return some, nil
 }
 
+// With an old value the order is Go's random one. That is enough for comparison, which inserts into a set. The encoder
+// walks only new maps, which are sorted.
 func (t *typeNode) walkMap(was, now reflect.Value, v visitor) (some bool, err error) {
 	if length(was) == 0 {
 		for _, key := range sortedKeys(now) {
@@ -89,6 +96,9 @@ func (t *typeNode) walkMap(was, now reflect.Value, v visitor) (some bool, err er
 
 // walkList visits the elements of two lists, except those that are equal in both: to make their path elements would
 // cost more than to compare them.
+//
+// Elements are matched by their keys and not by their positions, so moving an element changes nobody's fields. The
+// order of a list belongs to no manager.
 func (t *typeNode) walkList(was, now reflect.Value, v visitor) (some bool, err error) {
 	before, err := t.elementKeys(was)
 	if err != nil {
