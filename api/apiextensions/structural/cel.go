@@ -6,6 +6,9 @@ import (
 )
 
 // celSchema is a Schema as CEL's library wants it. It is the same memory: a conversion costs nothing.
+//
+// CEL's library asks for these methods while it declares the types of variables, estimates the cost of rules, and
+// correlates list items between an old and a new object. Answers must be cheap: it asks again for every object.
 type celSchema Schema
 
 var _ common.Schema = (*celSchema)(nil)
@@ -16,16 +19,19 @@ func (s *Schema) CEL() common.Schema { return (*celSchema)(s) }
 // Type is the OpenAPI type, "" for any.
 func (s *celSchema) Type() string { return s.kind }
 
-// Format is the OpenAPI format, if it is one that values of the type can have.
+// Format is the OpenAPI format, if it is one that values of the type can have. The compiled form has no others
+// (knownFormat).
 func (s *celSchema) Format() string { return s.bounds().format }
 
-// Items is the schema of a list's items; nil for none.
+// Items is the schema of a list's items; nil for none. A nil *Schema in the interface would not be equal to nil, and
+// the library checks for nil (orNil).
 func (s *celSchema) Items() common.Schema { return orNil(s.items) }
 
 // Properties are the schemas of an object's fields.
 func (s *celSchema) Properties() map[string]common.Schema { return s.properties }
 
-// AdditionalProperties is what a map holds; nil for what is no map.
+// AdditionalProperties is what a map holds; nil for what is no map. additionalProperties: true gives a map whose values
+// have no schema (values.Schema).
 func (s *celSchema) AdditionalProperties() common.SchemaOrBool {
 	if !s.additionalAllowed {
 		return nil
@@ -86,6 +92,10 @@ func (s *celSchema) XValidations() []common.ValidationRule { return s.celRules }
 
 // WithTypeAndObjectMeta returns s with the fields that rules can read in every object: apiVersion, kind, and the names
 // in metadata.
+//
+// Upstream documents that these fields are always accessible at the root and in embedded resources, even if the schema
+// does not mention them. s itself must not change, because other goroutines read it, so the result is a copy unless s
+// already has the fields.
 func (s *celSchema) WithTypeAndObjectMeta() common.Schema {
 	text := &celSchema{kind: "string"}
 	meta, ok := s.properties["metadata"].(*celSchema)
@@ -118,7 +128,7 @@ func (r rule) Message() string           { return r.r.Message }
 func (r rule) MessageExpression() string { return r.r.MessageExpression }
 func (r rule) FieldPath() string         { return r.r.FieldPath }
 
-// bounds returns the limits, never nil.
+// bounds returns the limits, never nil. Most nodes have no limits, so the empty value is made only when somebody asks.
 func (s *celSchema) bounds() *limits {
 	if s.limits == nil {
 		return &limits{}

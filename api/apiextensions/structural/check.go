@@ -14,6 +14,10 @@ type props = apiextensionsv1.JSONSchemaProps
 // Check returns why a schema cannot be that of custom resources. A schema must use only supported keywords, and be
 // structural and complete, and its defaults must be valid. For every default that is otherwise valid, Check asks rules
 // whether the schema's CEL rules accept it.
+//
+// The API server calls it (by rules.Check) when a CustomResourceDefinition is created or updated, on the goroutine of
+// the request. The order limits the work: a schema that fails one step is not compiled, and rules see only values of
+// the right types.
 func Check(p *props, path *field.Path, rules ruleCheck) field.ErrorList {
 	errs := CheckStructural(p, path)
 	if p.Nullable {
@@ -27,6 +31,9 @@ func Check(p *props, path *field.Path, rules ruleCheck) field.ErrorList {
 
 // CheckStructural returns why a schema is not structural. If it has keywords without a compiled form, only these are
 // reported.
+//
+// NonStructural (approval.go) calls it as well, for the condition NonStructuralSchema of stored definitions. Keywords
+// without a compiled form stop it, because the checks that follow would judge a schema that is only partly known.
 func CheckStructural(p *props, path *field.Path) field.ErrorList {
 	errs := checkSupported(p, path)
 	if !isConvertible(p) {
@@ -36,7 +43,8 @@ func CheckStructural(p *props, path *field.Path) field.ErrorList {
 	return append(errs, checkComplete(p, p, path, path)...)
 }
 
-// Walk calls visit with p and all schemas below it, and their paths, in a fixed order.
+// Walk calls visit with p and all schemas below it, and their paths, in a fixed order. Properties go by name, so that
+// errors are the same in every run.
 func Walk(p *props, path *field.Path, visit func(p *props, path *field.Path)) {
 	visit(p, path)
 	each(p, path, func(p *props, path *field.Path) { Walk(p, path, visit) })
@@ -51,6 +59,7 @@ func each(p *props, path *field.Path, visit func(p *props, path *field.Path)) {
 // level says what a schema describes. Schemas in allOf, anyOf, oneOf and not have no level: they only restrict values.
 type level int
 
+// Only the words of errors and the rules for the root differ between levels.
 const (
 	rootLevel  level = iota // the object
 	fieldLevel              // a field of an object, or a value of a map
@@ -60,6 +69,7 @@ const (
 // eachStructural visits the schemas below p that describe the parts of a value.
 func eachStructural(p *props, path *field.Path, visit func(p *props, path *field.Path, as level)) {
 	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
+		// A copy: map values have no address.
 		below := p.Properties[name]
 		visit(&below, path.Child("properties").Key(name), fieldLevel)
 	}
@@ -86,7 +96,8 @@ func eachNested(p *props, path *field.Path, visit func(p *props, path *field.Pat
 	}
 }
 
-// isConvertible reports whether a schema has only keywords that the compiled form has.
+// isConvertible reports whether a schema has only keywords that the compiled form has. It looks at the whole tree
+// before any other check does, and checkSupported has reported the keywords that it finds.
 func isConvertible(p *props) bool {
 	ok := len(unsupported(p)) == 0 && (p.Items == nil || len(p.Items.JSONSchemas) == 0)
 	each(p, nil, func(p *props, _ *field.Path) { ok = ok && isConvertible(p) })

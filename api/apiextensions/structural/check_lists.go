@@ -7,6 +7,9 @@ import (
 )
 
 // checkListType checks x-kubernetes-list-type and x-kubernetes-list-map-keys.
+//
+// The list type tells server-side apply how to merge (KEP-555): "atomic" replaces the list as a whole, "set" merges
+// values, "map" merges items with the same keys. Without items there is no schema to check the type against.
 func checkListType(p *props, path *field.Path) field.ErrorList {
 	listType := deref(p.XListType)
 	errs := checkListKeywords(p, path)
@@ -28,6 +31,9 @@ func checkListType(p *props, path *field.Path) field.ErrorList {
 }
 
 // checkListKeywords checks that both keywords fit the type and each other.
+//
+// The second rule is independent of the first: keys without a list type, or with another type than map, are an error of
+// their own.
 func checkListKeywords(p *props, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	at, listType := path.Child("x-kubernetes-list-type"), deref(p.XListType)
@@ -57,6 +63,9 @@ func checkHasMapKeys(p *props, path *field.Path) field.ErrorList {
 }
 
 // checkSetItems checks the items of a set. They are compared as a whole, so composed items must be atomic.
+//
+// An item that is itself a list or a map could otherwise be merged part by part, while its identity in the set is its
+// whole value. null is no value that a set can contain.
 func checkSetItems(items *props, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if items.Nullable {
@@ -78,6 +87,9 @@ func checkSetItems(items *props, path *field.Path) field.ErrorList {
 }
 
 // checkMapKeys checks the keys that identify the items of a list with x-kubernetes-list-type=map.
+//
+// Keys must be scalars that every item has: they become part of a field path in managedFields (k:{"port":80}), and
+// server-side apply finds an item by them alone. The errors are in upstream's order.
 func checkMapKeys(p *props, path *field.Path) field.ErrorList {
 	items, at := p.Items.Schema, path.Child("items")
 	errs := checkHasMapKeys(p, path)
@@ -113,6 +125,8 @@ func checkMapKeys(p *props, path *field.Path) field.ErrorList {
 }
 
 // checkKeyPresent checks that every item has a key, by itself or by a default.
+//
+// A default serves as well as a requirement, because the server sets defaults before it looks for duplicates.
 func checkKeyPresent(items *props, key string, path *field.Path) field.ErrorList {
 	property, ok := items.Properties[key]
 	if !ok {

@@ -9,6 +9,9 @@ import (
 
 // structuralKeywords are the keywords that a nested schema must not have, because only the schema that it restricts may
 // describe a value. They are in the order of their errors.
+//
+// If allOf or anyOf could set a type or a default, the type of a field would depend on which alternative a value
+// matches. Pruning and defaulting would then have to validate first.
 var structuralKeywords = [...]struct {
 	name, must string
 	in         func(p *props) bool
@@ -30,6 +33,9 @@ var structuralKeywords = [...]struct {
 
 // checkNested returns the keywords that a nested schema must not have. typed: it may have a type. typedBelow: the first
 // two schemas of its anyOf may.
+//
+// The exception for types is the pattern that upstream's documentation allows beside x-kubernetes-int-or-string
+// (choosesIntOrString). Pointers identify the two schemas, because equal schemas elsewhere are not excepted.
 func checkNested(p *props, path *field.Path, typed, typedBelow bool) field.ErrorList {
 	var errs field.ErrorList
 	for _, keyword := range structuralKeywords {
@@ -54,6 +60,10 @@ func checkNested(p *props, path *field.Path, typed, typedBelow bool) field.Error
 
 // checkComplete checks that p describes every property and item that the schemas nested in v restrict. v is p itself or
 // a schema that restricts p.
+//
+// A property that only anyOf mentions would be validated and then pruned, because pruning looks at p alone. vPath and
+// pPath are the places of v and p, since an error names both: the place where the property is missing, and the place
+// that needs it.
 func checkComplete(v, p *props, vPath, pPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	eachNested(v, vPath, func(nested *props, path *field.Path) {
@@ -62,7 +72,8 @@ func checkComplete(v, p *props, vPath, pPath *field.Path) field.ErrorList {
 	return errs
 }
 
-// checkMentioned checks that p describes every property and item that v restricts.
+// checkMentioned checks that p describes every property and item that v restricts. v and p descend together. There is
+// no case for additionalProperties, because v must not have it (structuralKeywords).
 func checkMentioned(v, p *props, vPath, pPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	missing := func(pPath, vPath *field.Path) {

@@ -16,6 +16,9 @@ var structuralChecks = [...]levelCheck{
 }
 
 // checkStructural returns why p and what is below it are not structural: one schema must give each value its type.
+//
+// Parts come before nested schemas, so that errors have upstream's order. Nested schemas have no level: checkAllNested
+// has rules of its own for them.
 func checkStructural(p *props, path *field.Path, as level) field.ErrorList {
 	var errs field.ErrorList
 	for _, check := range structuralChecks {
@@ -30,6 +33,7 @@ func checkStructural(p *props, path *field.Path, as level) field.ErrorList {
 // preserves reports whether p keeps fields that it does not know.
 func preserves(p *props) bool { return p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields }
 
+// The root is always an object, since a Kubernetes object is one.
 func checkHasType(p *props, path *field.Path, as level) field.ErrorList {
 	at := path.Child("type")
 	if as == rootLevel {
@@ -59,6 +63,7 @@ func checkHasItems(p *props, path *field.Path, _ level) field.ErrorList {
 	return field.ErrorList{field.Required(path.Child("items"), "must be specified")}
 }
 
+// The root has fixed fields, apiVersion, kind and metadata, which a map would describe with the schema of its values.
 func checkRootIsNoMap(p *props, path *field.Path, as level) field.ErrorList {
 	if as != rootLevel || p.AdditionalProperties == nil {
 		return nil
@@ -66,6 +71,8 @@ func checkRootIsNoMap(p *props, path *field.Path, as level) field.ErrorList {
 	return field.ErrorList{field.Forbidden(path.Child("additionalProperties"), "must not be used at the root")}
 }
 
+// Without properties and without preserving unknown fields, pruning would leave only apiVersion, kind and metadata of
+// the resource.
 func checkEmbedded(p *props, path *field.Path, _ level) field.ErrorList {
 	if !p.XEmbeddedResource {
 		return nil
@@ -82,6 +89,7 @@ func checkEmbedded(p *props, path *field.Path, _ level) field.ErrorList {
 	return errs
 }
 
+// A value of this keyword is a scalar, so keywords about the fields of an object contradict it.
 func checkIntOrString(p *props, path *field.Path, _ level) field.ErrorList {
 	if !p.XIntOrString {
 		return nil
@@ -97,7 +105,9 @@ func checkIntOrString(p *props, path *field.Path, _ level) field.ErrorList {
 	return errs
 }
 
-// checkTypeMeta checks the types of apiVersion, kind and metadata, in the root and in embedded resources.
+// checkTypeMeta checks the types of apiVersion, kind and metadata, in the root and in embedded resources. The server
+// reads and writes these fields itself, as a string or as ObjectMeta. A schema with another type could never be
+// satisfied.
 func checkTypeMeta(p *props, path *field.Path, as level) field.ErrorList {
 	if as != rootLevel && !p.XEmbeddedResource {
 		return nil
@@ -116,6 +126,8 @@ func checkTypeMeta(p *props, path *field.Path, as level) field.ErrorList {
 
 // checkMetadata checks what the root says about metadata. It may restrict names, and nothing else, because the server
 // knows what metadata is.
+//
+// The server itself reads and sets these three fields, so the schema may have no defaults for them either.
 func checkMetadata(p *props, path *field.Path, as level) field.ErrorList {
 	if as != rootLevel {
 		return nil
@@ -149,6 +161,7 @@ func restrictsOnlyNames(meta props) bool {
 			return false
 		}
 	}
+	// meta is a copy, which this function may change.
 	meta.Type, meta.Default, meta.Properties = "", nil, nil
 	return reflect.DeepEqual(meta, props{})
 }
@@ -166,6 +179,8 @@ func checkNoDefaults(p *props, path *field.Path, message string) field.ErrorList
 
 // checkAllNested checks the schemas of allOf, anyOf, oneOf and not in p. One pair of them may name types: the integer
 // and the string of an anyOf, in p or in its first allOf.
+//
+// The test is by identity: slices p.AnyOf and p.AllOf hold the very schemas that eachNested visits.
 func checkAllNested(p *props, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	typed := choosesIntOrString(p.AnyOf)

@@ -19,6 +19,9 @@ var supportedChecks = [...]keywordCheck{
 
 // checkSupported returns which keywords of OpenAPI or of its Kubernetes extensions are unsupported or have unsupported
 // values, in p and below.
+//
+// It checks every schema, including nested ones and, unlike checkStructural, regardless of level. These are syntax
+// rules of a single schema.
 func checkSupported(p *props, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, check := range supportedChecks {
@@ -29,6 +32,8 @@ func checkSupported(p *props, path *field.Path) field.ErrorList {
 }
 
 // unsupported returns the keywords of OpenAPI in p that the compiled form does not have.
+//
+// The Go type of a CustomResourceDefinition can hold them, but upstream forbids them.
 func unsupported(p *props) []string {
 	var out []string
 	add := func(is bool, name string) {
@@ -53,6 +58,7 @@ func checkUnsupported(p *props, path *field.Path) field.ErrorList {
 	return errs
 }
 
+// x-kubernetes-list-type: set is the alternative; lists.go finds its duplicates with a hash.
 func checkUniqueItems(p *props, path *field.Path) field.ErrorList {
 	if !p.UniqueItems {
 		return nil
@@ -61,6 +67,7 @@ func checkUniqueItems(p *props, path *field.Path) field.ErrorList {
 		"uniqueItems cannot be set to true since the runtime complexity becomes quadratic")}
 }
 
+// additionalProperties: true beside properties passes: it restricts nothing.
 func checkAdditionalProperties(p *props, path *field.Path) field.ErrorList {
 	a := p.AdditionalProperties
 	if a == nil || len(p.Properties) == 0 || a.Allows && a.Schema == nil {
@@ -90,6 +97,7 @@ func checkType(p *props, path *field.Path) field.ErrorList {
 	return errs
 }
 
+// Pruning is the default, so false would say nothing.
 func checkPreserveUnknown(p *props, path *field.Path) field.ErrorList {
 	if p.XPreserveUnknownFields == nil || *p.XPreserveUnknownFields {
 		return nil
@@ -98,6 +106,8 @@ func checkPreserveUnknown(p *props, path *field.Path) field.ErrorList {
 		"must be true or undefined")}
 }
 
+// Compile limits the size of patterns (maxPatterns). Go's regular expressions take linear time, so a valid pattern
+// cannot stall the server.
 func checkPattern(p *props, path *field.Path) field.ErrorList {
 	if p.Pattern == "" {
 		return nil

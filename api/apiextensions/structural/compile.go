@@ -13,11 +13,13 @@ import (
 
 // Bounds of one schema. Requests have bounds elsewhere. These bound the memory and time of what is compiled.
 const (
-	// maxDepth is how deep schemas nest, including those of allOf, anyOf, oneOf and not.
+	// maxDepth is how deep schemas nest, including those of allOf, anyOf, oneOf and not. Recursion ends here, so a
+	// hostile schema cannot exhaust the stack.
 	maxDepth = 128
-	// maxNodes is how many schemas one version has.
+	// maxNodes is how many schemas one version has. Real definitions have some hundred to some thousand schemas.
 	maxNodes = 50_000
-	// maxPatterns is the number of steps of all compiled patterns together. Repetitions multiply: a{1000} has 1,000.
+	// maxPatterns is the number of steps of all compiled patterns together. Repetitions multiply: a{1000} has 1,000. A
+	// step takes tens of bytes of memory.
 	maxPatterns = 1 << 20
 )
 
@@ -26,6 +28,10 @@ var errTooLarge = errors.New("the schema is too large")
 
 // Compile compiles a schema, which must be structural (Check). nil is the schema that accepts any object. An error says
 // which bound the schema exceeds, or what is malformed.
+//
+// It runs on a request's goroutine, the first time that somebody reads or writes the version (customresource.Lazy), and
+// for each create or change of the definition (checkDefaults). The result refers to parts of props, such as rules and
+// bounds, which must therefore not change afterwards.
 func Compile(props *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
 	if props == nil {
 		return &Schema{keeps: true}, nil
@@ -40,7 +46,8 @@ type compiler struct {
 	patterns int // steps
 }
 
-// schema compiles p, which is depth levels below the root, and all that is below it.
+// schema compiles p, which is depth levels below the root, and all that is below it. Children come before the limits
+// and the summary: summarize reads what is below.
 func (c *compiler) schema(p *apiextensionsv1.JSONSchemaProps, depth int) (*Schema, error) {
 	if c.nodes++; c.nodes > maxNodes {
 		return nil, fmt.Errorf("%w: more than %d schemas", errTooLarge, maxNodes)
@@ -54,6 +61,7 @@ func (c *compiler) schema(p *apiextensionsv1.JSONSchemaProps, depth int) (*Schem
 		rules: p.XValidations,
 	}
 	for i := range p.XValidations {
+		// The rules point into props, which saves copies of their texts.
 		s.celRules = append(s.celRules, rule{&p.XValidations[i]})
 	}
 	if p.Default != nil && len(p.Default.Raw) > 0 {
@@ -85,6 +93,7 @@ func (c *compiler) children(s *Schema, p *apiextensionsv1.JSONSchemaProps, depth
 	if len(p.Properties) > 0 {
 		s.properties = make(map[string]common.Schema, len(p.Properties))
 		s.members = make([]member, 0, len(p.Properties))
+		// Sorted once here, so that every walk reports errors in a fixed order.
 		for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
 			below := p.Properties[name]
 			m, err := c.schema(&below, depth+1)
@@ -122,7 +131,8 @@ func (c *compiler) children(s *Schema, p *apiextensionsv1.JSONSchemaProps, depth
 	return err
 }
 
-// decode decodes a JSON value like objects are decoded: integers are int64.
+// decode decodes a JSON value like objects are decoded: integers are int64. Objects come from the same decoder, so a
+// default or an enumerated value can be compared with theirs without conversion.
 func decode(raw []byte) (any, error) {
 	var v any
 	if len(raw) == 0 { // null

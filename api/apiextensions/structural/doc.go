@@ -6,4 +6,8 @@
 // default.go, embedded.go, lists.go and validate.go. For CEL's library, cel.go presents it as a common.Schema.
 //
 // Compiled schemas are made on demand and thrown away afterwards. What is stored is the CustomResourceDefinition.
+//
+// Structural schemas are what the Kubernetes documentation on custom resources requires of apiextensions.k8s.io/v1: one
+// schema gives every value its type, so the server can prune and default an object without guessing. The rules, their
+// order and their messages are upstream's, because tools and tests compare them.
 package structural

@@ -20,6 +20,9 @@ import (
 type visitEmbedded func(obj map[string]any, at *field.Path) field.ErrorList
 
 // walkEmbedded calls visit with the embedded resources in v and their paths.
+//
+// An embedded resource is a whole object, with apiVersion and kind, inside another object. s.below.embedded keeps the
+// walk out of all other parts. Values of maps are visited in the order of their keys, because visit may report errors.
 func (s *Schema) walkEmbedded(v any, at *field.Path, visit visitEmbedded) (errs field.ErrorList) {
 	if s == nil || !s.embedded && !s.below.embedded {
 		return nil
@@ -54,6 +57,9 @@ func (s *Schema) walkEmbedded(v any, at *field.Path, visit visitEmbedded) (errs 
 
 // CoerceEmbedded drops unknown fields from the metadata of embedded resources, in place, and returns their sorted
 // paths. It returns an error for apiVersion, kind or metadata of another type.
+//
+// It is a part of pruning: the schema of metadata is ObjectMeta's, whatever the definition says, as for top-level
+// objects.
 func (s *Schema) CoerceEmbedded(obj map[string]any) (unknown []string, errs field.ErrorList) {
 	errs = s.walkEmbedded(obj, nil, coerceEmbedded(&unknown))
 	slices.Sort(unknown)
@@ -79,6 +85,7 @@ func coerceEmbedded(unknown *[]string) visitEmbedded {
 		if err != nil {
 			return field.ErrorList{field.Invalid(at, given, err.Error())}
 		}
+		// Defaults must not change, so nothing is written back.
 		if unknown == nil {
 			return nil
 		}
@@ -90,7 +97,9 @@ func coerceEmbedded(unknown *[]string) visitEmbedded {
 	}
 }
 
-// coerceMeta decodes metadata as ObjectMeta and encodes it again, without the fields that ObjectMeta does not have.
+// coerceMeta decodes metadata as ObjectMeta and encodes it again, without the fields that ObjectMeta does not have. The
+// detour through JSON finds unknown fields at any depth and normalizes timestamps. It costs two encodings, but embedded
+// resources are rare.
 func coerceMeta(v any) (meta map[string]any, unknown []string, err error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -116,6 +125,7 @@ func (s *Schema) ValidateEmbedded(obj map[string]any) field.ErrorList {
 	return s.walkEmbedded(obj, nil, validateEmbedded)
 }
 
+// The scope of the embedded kind is unknown, so a namespace is allowed and not required.
 func validateEmbedded(obj map[string]any, at *field.Path) field.ErrorList {
 	errs := append(validateAPIVersion(obj["apiVersion"], at.Child("apiVersion")),
 		validateKind(obj, at.Child("kind"))...)

@@ -10,7 +10,8 @@ import (
 func supportedFormat(format string) bool { return slices.Contains(supportedFormats, format) }
 
 // supportedFormats are those of Kubernetes 1.36: the formats of strings in the API reference
-// (https://kubernetes.io/docs/reference, JSONSchemaProps.format), and the names that later versions added.
+// (https://kubernetes.io/docs/reference, JSONSchemaProps.format), and the names that later versions added. Other
+// formats are no error: a definition may be written for a later version of Kubernetes, which validates more.
 var supportedFormats = []string{
 	"bsonobjectid", "uri", "email", "hostname", "ipv4", "ipv6", "cidr", "mac",
 	"uuid", "uuid3", "uuid4", "uuid5", "isbn", "isbn10", "isbn13", "creditcard", "ssn",
@@ -32,7 +33,8 @@ func knownFormat(kind, format string) bool {
 	return false
 }
 
-// UnknownFormats adds to a set the formats in p and below that are ignored.
+// UnknownFormats adds to a set the formats in p and below that are ignored. The API server warns a client about them
+// when it writes a definition (warnings.go), because they look like a constraint and are none.
 func UnknownFormats(p *props, to map[string]bool) {
 	if p.Format != "" && !knownFormat(p.Type, p.Format) {
 		to[p.Format] = true

@@ -8,7 +8,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// limits are the constraints on a value besides its type.
+// limits are the constraints on a value besides its type. nil pointers are absent constraints. It is a struct of its
+// own because most nodes have none, and a schema has many nodes.
 type limits struct {
 	format                             string
 	checkedFormat                      bool // values are validated against the format
@@ -20,9 +21,10 @@ type limits struct {
 	uniqueItems                        bool
 	pattern                            *regexp.Regexp
 	enum                               []any
-	enumStrings                        map[string]bool // the strings in enum
-	numeric                            numeric
-	required                           []string
+	// Looking a string up replaces a search of the whole enumeration.
+	enumStrings map[string]bool // the strings in enum
+	numeric     numeric
+	required    []string
 }
 
 // numeric is the type that numbers and their bounds must have.
@@ -31,7 +33,8 @@ type numeric struct {
 	multipleOf, minimum, maximum bool // the bound has that type itself
 }
 
-// setNumeric sets the type that numbers must have, and which of the bounds have it themselves.
+// setNumeric sets the type that numbers must have, and which of the bounds have it themselves. It runs once per schema,
+// so that bounds need no check for every value. Other formats than these four say nothing about numbers.
 func (l *limits) setNumeric(kind string) {
 	switch f := l.format; {
 	case kind == "integer":
@@ -52,7 +55,9 @@ func (l *limits) setNumeric(kind string) {
 	l.numeric.multipleOf, l.numeric.minimum, l.numeric.maximum = fits(l.multipleOf), fits(l.minimum), fits(l.maximum)
 }
 
-// fitsAlways reports whether a number certainly has the type that it must have. If not, the library decides.
+// fitsAlways reports whether a number certainly has the type that it must have. If not, the library decides. int64 and
+// float64 are what JSON decoding yields. An int64 fits every numeric type but the two smaller ones. A float64 may have
+// a fraction, or be too large, for the others.
 func (l *limits) fitsAlways(v any) bool {
 	switch v.(type) {
 	case int64:
@@ -64,6 +69,8 @@ func (l *limits) fitsAlways(v any) bool {
 }
 
 // limits compiles the constraints of p; nil if there are none.
+//
+// An integer without other constraints still has limits, because a float64 such as 1.5 must be refused for it.
 func (c *compiler) limits(p *apiextensionsv1.JSONSchemaProps) (*limits, error) {
 	l := limits{
 		minimum: p.Minimum, maximum: p.Maximum, multipleOf: p.MultipleOf,
@@ -76,6 +83,7 @@ func (c *compiler) limits(p *apiextensionsv1.JSONSchemaProps) (*limits, error) {
 		l.format, l.checkedFormat = p.Format, supportedFormat(p.Format)
 	}
 	if p.Pattern != "" {
+		// A schema that is too large ends here, before the pattern is compiled for use.
 		size, err := patternSize(p.Pattern)
 		if err != nil {
 			return nil, fmt.Errorf("pattern: %w", err)

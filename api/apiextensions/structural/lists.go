@@ -9,6 +9,9 @@ import (
 )
 
 // ValidateLists returns the duplicates in lists that are sets or maps (x-kubernetes-list-type).
+//
+// Server-side apply relies on it: with duplicates, a path in managedFields would name two items. An update that finds
+// duplicates in the old object as well is let through (customresource.newDuplicates).
 func (s *Schema) ValidateLists(path *field.Path, v any) field.ErrorList {
 	if !s.below.unique && !s.unique() {
 		return nil
@@ -33,6 +36,7 @@ func (s *Schema) ValidateLists(path *field.Path, v any) field.ErrorList {
 		case "set":
 			errs = duplicates(v, path, func(item any) any { return item })
 		case "map":
+			// The first such item ends the check of this list, since there are no keys to compare.
 			if i := slices.IndexFunc(v, noObject); i >= 0 {
 				errs = field.ErrorList{field.Invalid(path.Index(i), v[i],
 					"must be an object for an array of list-type map")}
@@ -49,12 +53,14 @@ func (s *Schema) ValidateLists(path *field.Path, v any) field.ErrorList {
 	return errs
 }
 
+// null is left to Validate.
 func noObject(item any) bool {
 	_, ok := item.(map[string]any)
 	return !ok && item != nil
 }
 
-// keysOf returns the fields that identify an item of a list of type map; nil for an item that is no object.
+// keysOf returns the fields that identify an item of a list of type map; nil for an item that is no object. A missing
+// key stays missing, so two items without it are duplicates. Defaults have been set by then.
 func (s *Schema) keysOf(item any) any {
 	obj, ok := item.(map[string]any)
 	if !ok {
@@ -69,7 +75,8 @@ func (s *Schema) keysOf(item any) any {
 	return keys
 }
 
-// duplicates returns one error per key that several items have, at the second of them.
+// duplicates returns one error per key that several items have, at the second of them. It takes time and memory in
+// proportion to the list. An item that occurs three times is reported once.
 func duplicates(list []any, path *field.Path, key func(any) any) field.ErrorList {
 	var errs field.ErrorList
 	seen := make(map[string]int, len(list))
@@ -86,7 +93,8 @@ func duplicates(list []any, path *field.Path, key func(any) any) field.ErrorList
 	return errs
 }
 
-// canonical returns a text that is the same for equal values.
+// canonical returns a text that is the same for equal values. encoding/json sorts the keys of maps. A string needs no
+// encoding: no other value's JSON begins with a quote.
 func canonical(v any) string {
 	if text, ok := v.(string); ok {
 		return `"` + text

@@ -8,6 +8,9 @@ import (
 // Prune drops from an object, in place, the fields that s does not know, and nulls that s does not allow and has no
 // default for. apiVersion, kind and metadata stay, here and in embedded resources. It returns the sorted paths of the
 // unknown fields as clients see them: "spec.x[0].y".
+//
+// It runs for every object that a client sends and for every one that comes from storage or from a conversion webhook.
+// The names of unknown fields go to the client as warnings or, with strict field validation, as an error.
 func (s *Schema) Prune(obj map[string]any) []string {
 	p := pruner{}
 	p.object(s, obj, true, s.keeps, nil)
@@ -22,6 +25,9 @@ func (s *Schema) Prune(obj map[string]any) []string {
 type pruner struct{ unknown []string }
 
 // value prunes v by s; a nil s knows no fields. keep: unknown fields of v stay, as if s preserved them.
+//
+// A preserved value has no unknown fields, and its known ones are pruned by their own schemas. keep is handed on to the
+// items of lists only: below a known field, that field's schema decides.
 func (p *pruner) value(s *Schema, v any, keep bool, at *valuePath) {
 	if s == nil {
 		s = &Schema{}
@@ -44,6 +50,7 @@ func (p *pruner) value(s *Schema, v any, keep bool, at *valuePath) {
 // object prunes obj by s. root: obj is an object or an embedded resource, whose apiVersion, kind and metadata stay.
 // keep: unknown fields of obj stay. Its known fields are pruned all the same.
 func (p *pruner) object(s *Schema, obj map[string]any, root, keep bool, at *valuePath) {
+	// Deleting during the iteration is safe in Go. The order is random, so Prune sorts the paths.
 	for name, v := range obj {
 		if root && (name == "apiVersion" || name == "kind" || name == "metadata") {
 			continue
@@ -73,6 +80,9 @@ func isComposed(v any) bool {
 }
 
 // dropNulls drops the fields that are null although s neither allows it nor has a default.
+//
+// A null with a default is left for SetDefaults to replace. The rule is upstream's (documentation on custom resources,
+// "Defaulting and Nullable"). Items of lists stay, because dropping one would move the others.
 func (s *Schema) dropNulls(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -104,6 +114,8 @@ func (s *Schema) field(name string) *Schema {
 }
 
 // valuePath is the path of a value. Walks make one on the way, and need it as text only for what they report.
+//
+// Chaining to the parent costs less than making text at every level.
 type valuePath struct {
 	parent  *valuePath
 	name    string

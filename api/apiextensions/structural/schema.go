@@ -7,6 +7,9 @@ import (
 )
 
 // Schema is one node of a compiled schema. It does not change after Compile, and serves any number of goroutines.
+//
+// All fields are private, so that only Compile can make one, and pointers below it may be shared. Memory matters: each
+// served version in use has a tree of these.
 type Schema struct {
 	// kind is the OpenAPI type: object, array, string, integer, number or boolean; "" for any.
 	kind                            string
@@ -16,7 +19,8 @@ type Schema struct {
 	listType, mapType string
 	listMapKeys       []string
 
-	// members are the properties by name. properties has the same nodes, as CEL's library wants them.
+	// members are the properties by name. properties has the same nodes, as CEL's library wants them. members gives
+	// walks a fixed order, and properties gives them a lookup by name.
 	members    []member
 	properties map[string]common.Schema
 	items      *Schema
@@ -24,7 +28,8 @@ type Schema struct {
 	// additionalAllowed: additionalProperties is true or a schema.
 	additionalAllowed bool
 
-	// fallback is the default, if hasFallback.
+	// fallback is the default, if hasFallback. Hand out copies only (defaultValue): an object that shares it would
+	// change the schema.
 	fallback    any
 	hasFallback bool
 
@@ -45,13 +50,16 @@ type member struct {
 	schema *Schema
 }
 
-// summary says what there is below a node, so that walks can leave out what does not concern them.
+// summary says what there is below a node, so that walks can leave out what does not concern them. It is why the cost
+// of a walk depends on what it looks for and not on the size of the schema: most schemas have no embedded resources,
+// and few have defaults everywhere.
 type summary struct {
 	defaults bool
 	embedded bool
 	unique   bool // lists that must not have duplicates
-	nulls    bool // values that may not be null and have no default
-	rules    bool
+	// It is true for nearly every schema with properties.
+	nulls bool // values that may not be null and have no default
+	rules bool
 }
 
 // summarize sets s.below. The nodes below s are complete.

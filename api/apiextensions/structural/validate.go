@@ -8,12 +8,17 @@ import (
 )
 
 // maxSteps bounds the pairs of a schema and a value that one validation looks at. Alternatives nest, and each level
-// multiplies the work for the values below it.
+// multiplies the work for the values below it. An object that needs more is refused (Validate), instead of occupying a
+// core for as long as its author likes.
 const maxSteps = 20_000_000
 
 // Validate returns what is wrong with a value, except duplicates in lists (ValidateLists), embedded metadata
 // (ValidateEmbedded) and CEL rules. It ignores errors in values that are the same in old (ratcheting); nil: there is no
 // old value. path is the path of the value, nil for an object.
+//
+// Ratcheting (KEP-4008) lets objects that became invalid by a change of their schema still be updated in other places.
+// The second pass repeats the work only for invalid objects. It also decides about ratcheting, since the quiet pass
+// does not know the old value.
 func (s *Schema) Validate(path *field.Path, v, old any) field.ErrorList {
 	// The first pass makes no errors: nearly all objects are valid, and errors have messages and paths.
 	c := validator{path: path, quiet: true}
@@ -34,7 +39,7 @@ func (s *Schema) Validate(path *field.Path, v, old any) field.ErrorList {
 type validator struct {
 	path  *field.Path
 	steps int
-	// quiet: count errors, but make none.
+	// quiet: count errors, but make none. Then the paths of values are never made into text.
 	quiet bool
 	// anyIntOrString: ignore the type of x-kubernetes-int-or-string, as Kubernetes does in defaults.
 	anyIntOrString bool
@@ -69,6 +74,9 @@ func (r *result) merge(o result) {
 }
 
 // value validates v, and ignores its errors if it was the same before.
+//
+// The value is validated first and compared only if that fails, because equality costs a walk of its own, and most
+// values are valid.
 func (c *validator) value(s *Schema, v any, was previous, at *valuePath) result {
 	r := c.strict(s, v, was, at)
 	if r.failed > 0 && was.known && s.same(v, was.value) {
@@ -79,6 +87,8 @@ func (c *validator) value(s *Schema, v any, was previous, at *valuePath) result 
 
 // strict validates v without ratcheting; the values below it have theirs. The order of the checks, and what counts as a
 // match, are those of the library: they decide which alternative of anyOf is reported.
+//
+// steps counts every call, so a schema whose alternatives nest ends at maxSteps instead of taking exponential time.
 func (c *validator) strict(s *Schema, v any, was previous, at *valuePath) result {
 	var r result
 	if c.steps++; c.steps > maxSteps {
@@ -117,6 +127,7 @@ func (c *validator) strict(s *Schema, v any, was previous, at *valuePath) result
 		r.matches++
 	}
 	r.matches++
+	// Alternatives often repeat a constraint of their parent, which would be reported twice.
 	if len(r.errors) > 1 && (s.allOf != nil || s.anyOf != nil || s.oneOf != nil) {
 		r.errors = distinct(r.errors)
 		r.failed = len(r.errors)

@@ -11,6 +11,10 @@ import (
 )
 
 // list validates the items of a list, and its length.
+//
+// Items of lists without keys have no old value: an insertion moves all items behind it, so their positions say
+// nothing. An unchanged list as a whole is still ratcheted, by value. TooMany and the error for too few items come
+// after the errors of items.
 func (c *validator) list(s *Schema, v []any, was previous, at *valuePath, r *result) {
 	r.matches++
 	if s.items != nil {
@@ -44,6 +48,8 @@ func (c *validator) list(s *Schema, v []any, was previous, at *valuePath, r *res
 }
 
 // object validates the fields of an object or the values of a map, and their number.
+//
+// Fields that the schema does not name are not checked: Prune has removed them, or the schema preserves them.
 func (c *validator) object(s *Schema, v map[string]any, was previous, at *valuePath, r *result) {
 	if l := s.limits; l != nil {
 		n := int64(len(v))
@@ -105,6 +111,9 @@ func (c *validator) choices(s *Schema, v any, at *valuePath, r *result) {
 }
 
 // anyOf stops at the first alternative that is valid. If there is none, it also reports the errors of the best one.
+//
+// "Best" is the alternative with most matches, and the first of several: users get one list of errors, for the
+// alternative that they probably meant.
 func (c *validator) anyOf(s *Schema, v any, at *valuePath, r *result) {
 	var best *result
 	for _, choice := range s.anyOf {
@@ -146,6 +155,9 @@ func (c *validator) allOf(s *Schema, v any, at *valuePath, r *result) {
 
 // oneOf tries every alternative. If none is valid, it also reports the errors of the best one. If several are, their
 // errors would not help.
+//
+// It cannot stop early, because a second valid alternative is an error. failed is reset once an alternative is valid:
+// only the number of valid ones is of interest then.
 func (c *validator) oneOf(s *Schema, v any, at *valuePath, r *result) {
 	var failed, right *result
 	valid := 0

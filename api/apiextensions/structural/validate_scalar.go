@@ -14,6 +14,8 @@ import (
 )
 
 // kindOf returns the OpenAPI type and format of a decoded JSON value.
+//
+// The decoder makes int64 of numbers without a fraction or an exponent that fit, and float64 of all others.
 func kindOf(v any) (kind, format string) {
 	switch v.(type) {
 	case string:
@@ -71,6 +73,9 @@ func (c *validator) wrongType(at *valuePath, want, got string) *field.Error {
 }
 
 // enum checks that v is one of the values that s lists.
+//
+// Each comparison counts as a step. A long enumeration in nested alternatives would otherwise be work that nobody
+// counts.
 func (c *validator) enum(s *Schema, v any, at *valuePath, r *result) {
 	if s.limits == nil || len(s.limits.enum) == 0 {
 		return
@@ -106,6 +111,9 @@ func enumText(v any) string {
 }
 
 // same reports whether v is the value want of an enumeration. 1 and 1.0 are the same. Nothing is the same as null.
+//
+// The library compares numbers across these types. That null never matches is the library's behaviour as well; a
+// nullable enumeration therefore cannot be satisfied by null.
 func same(v, want any) bool {
 	switch w := want.(type) {
 	case nil:
@@ -123,6 +131,9 @@ func same(v, want any) bool {
 }
 
 // text checks a string: its length, else its pattern, and its format.
+//
+// Lengths are in Unicode code points, as in JSON Schema. Counting them takes time in proportion to the string, so it is
+// done only for schemas with such a bound.
 func (c *validator) text(s *Schema, v string, at *valuePath, r *result) {
 	r.matches++
 	l := s.limits
@@ -158,6 +169,9 @@ func (c *validator) invalid(at *valuePath, v any, err *errors.Validation) *field
 }
 
 // number checks a number. f is v as a float64.
+//
+// The three bounds are independent, so a number may violate several. For each, bound chooses between a comparison in
+// the schema's type (native) and one as float64 (general).
 func (c *validator) number(s *Schema, f float64, v any, at *valuePath, r *result) {
 	r.matches += 2
 	l := s.limits
@@ -167,6 +181,7 @@ func (c *validator) number(s *Schema, f float64, v any, at *valuePath, r *result
 	name := c.name(at)
 	if !l.fitsAlways(v) {
 		if err := validate.IsValueValidAgainstRange(v, l.numeric.kind, l.numeric.format, "Checked", name); err != nil {
+			// The path of this error is the object's, as in upstream; its text names the value.
 			c.fail(r, func() *field.Error { return field.Invalid(c.path, "", err.Error()) })
 		}
 	}
