@@ -22,7 +22,7 @@ type Options struct {
 	src, dst             file
 	container, namespace string
 	noPreserve           bool
-	// retries is how often a download that breaks off goes on where it was; negative is as often as it takes.
+	// retries is how often a download that broke off continues where it stopped; negative: without limit.
 	retries int
 	client  *resource.Client
 	config  *rest.Config
@@ -31,6 +31,7 @@ type Options struct {
 // file is [[NAMESPACE/]POD:]PATH; pod is "" for local files.
 type file struct{ namespace, pod, path string }
 
+// parse reads a file specification. An argument that begins with / or . is a local path, so it may have a colon.
 func parse(arg string) (file, error) {
 	pod, p, remote := strings.Cut(arg, ":")
 	if !remote || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, ".") {
@@ -108,7 +109,7 @@ func (o *Options) Run(ctx context.Context) error {
 	return o.download(ctx)
 }
 
-// run runs command in f's pod.
+// run runs command in f's pod. Without --container it chooses the container, and prints which one it took to o.Out.
 func (o *Options) run(ctx context.Context, f file, command []string, in io.Reader, out, errOut io.Writer) error {
 	ns := f.namespace
 	if ns == "" {

@@ -14,18 +14,19 @@ import (
 	"bonsai/pkg/kubectl/cli"
 )
 
-// exited reports whether err is that the command in the container ran and failed.
+// exited reports whether err says that the command in the container ran and failed, and not that it never ran or that
+// the connection broke.
 func exited(err error) bool {
 	var e *cli.ExitError
 	return errors.As(err, &e)
 }
 
-// politely is how much more of an archive that cannot be written is read, so that a small one ends without errors on
-// both sides.
+// politely is how many more bytes of an archive are read after a local file could not be written, so that a small
+// archive ends without a broken connection on both sides. The download of a larger one is canceled.
 const politely = 64 << 20
 
-// download copies from the container. What tar says there goes to the output, as kubectl's users know it. A tar that
-// complains but sends files has done its work.
+// download copies from the container. Messages of tar there go to the output, as in upstream's kubectl. If tar fails
+// but has sent files, the copy succeeds: tar also fails when a file changed while it read it.
 func (o *Options) download(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -57,10 +58,11 @@ func (o *Options) download(ctx context.Context) error {
 	return nil
 }
 
-// sink is a pipe that takes everything: after its reader has gone, what comes is dropped without an error.
+// sink is a pipe that takes everything: after its reader has gone, it drops the rest without an error. So the tar in
+// the container does not fail only because the unpacker has stopped, which reports its own error.
 type sink struct {
 	w *io.PipeWriter
-	// n counts the bytes that were read.
+	// n counts the bytes that the reader took: a retry continues after them.
 	n int64
 }
 
@@ -74,8 +76,8 @@ func (s *sink) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// archive writes the files as a tar archive. With retries, an archive that breaks off is made again and sent from there
-// on.
+// archive writes the files as a tar archive. With retries, an archive that broke off is made again, and tail skips the
+// bytes that have arrived. This needs sh and tail in the container, and files that do not change in between.
 func (o *Options) archive(ctx context.Context, w *sink) error {
 	name := strings.TrimSuffix(o.src.path, "/")
 	if name == "" {
@@ -94,13 +96,14 @@ func (o *Options) archive(ctx context.Context, w *sink) error {
 	}
 }
 
-// hint is how to copy what cp does not.
+// hint says how to copy the symbolic links that cp leaves out.
 func (o *Options) hint() string {
 	return fmt.Sprintf(" (consider using \"kubectl exec -n %q %q -- tar cf - %q | tar xf -\")", o.src.namespace,
 		o.src.pod, strings.TrimSuffix(o.src.path, "/"))
 }
 
-// archived is what tar calls p in an archive: without what leads to the root or out of the directory; "" is everything.
+// archived returns the name that tar gives p in an archive: without leading / and ../, which would lead out of the
+// directory; "" stands for everything.
 func archived(p string) string {
 	p = path.Clean(p)
 	for {
@@ -119,8 +122,9 @@ func archived(p string) string {
 	return p
 }
 
-// unpacker writes an archive's files: what it calls name becomes dst, everything else must be beneath it. The container
-// is not trusted: names are resolved beneath dst by the kernel, links are left out.
+// unpacker writes an archive's files: the entry called name becomes dst, and all others must be beneath it. The
+// container is not trusted, because its tar can send any name. So os.Root resolves names beneath dst, and links, by
+// which a later entry could lead out of dst, are left out (CVE-2019-1002101, CVE-2019-11246, CVE-2019-11249).
 type unpacker struct {
 	errOut    io.Writer
 	name, dst string
@@ -157,7 +161,8 @@ func (u *unpacker) unpack(r io.Reader) error {
 	}
 }
 
-// relative is the entry's path beneath dst, "." for dst itself.
+// relative returns the entry's path beneath dst, "." for dst itself, and false if the entry is not part of the source
+// that was asked for.
 func (u *unpacker) relative(entry string) (string, bool) {
 	p := archived(entry)
 	if u.name == "" {
@@ -170,7 +175,7 @@ func (u *unpacker) relative(entry string) (string, bool) {
 	return path.Clean(strings.TrimPrefix(rest, "/")), inside
 }
 
-// entry writes one entry.
+// entry writes one entry: a file or a directory. It leaves out everything else with a warning.
 func (u *unpacker) entry(h *tar.Header, rel string, content io.Reader) error {
 	switch h.Typeflag {
 	case tar.TypeReg:
@@ -195,7 +200,8 @@ func (u *unpacker) entry(h *tar.Header, rel string, content io.Reader) error {
 	return nil
 }
 
-// directory makes the directory rel beneath dst, and dst.
+// directory makes the directory rel beneath dst, and dst itself. It opens dst once, at the first entry that needs it: a
+// single file needs no directory.
 func (u *unpacker) directory(rel string) (err error) {
 	if u.root == nil {
 		if err := os.MkdirAll(u.dst, 0o755); err != nil {

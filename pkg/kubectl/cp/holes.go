@@ -11,8 +11,8 @@ import (
 // block is how many zeros in a row, in bytes, become a hole.
 const block = 4096
 
-// sparse writes to a file and leaves holes where blocks are zero: an archive says with a few bytes that a file has
-// terabytes of them, and so could fill the disk. What is no regular file, such as a pipe, gets every byte.
+// sparse writes to a file and leaves holes where blocks are zero. With a few bytes an archive can say that a file has
+// terabytes of zeros, and would fill the disk. Other files than regular ones, such as pipes, get every byte.
 type sparse struct {
 	f *os.File
 	// size is how much was written, holes included.

@@ -12,7 +12,8 @@ import (
 	"path/filepath"
 )
 
-// upload copies into the container: under the name that was given or, if that is a directory there, into it.
+// upload copies into the container: to the given name, or into it if it is a directory there, as cp(1) does. Any
+// error but an exit code of test means that no command can run in the container: nothing is sent then.
 func (o *Options) upload(ctx context.Context) error {
 	if _, err := os.Stat(o.src.path); err != nil {
 		return fmt.Errorf("%s doesn't exist in local filesystem", o.src.path)
@@ -35,7 +36,8 @@ func (o *Options) upload(ctx context.Context) error {
 	return o.run(ctx, o.dst, append(command, "-xmf", "-", "-C", path.Dir(dst)), r, o.Out, o.ErrOut)
 }
 
-// pack writes the files under root as a tar archive in which root is called name.
+// pack writes the files under root as a tar archive in which root is called name. Symbolic links stay links: the user's
+// own files are trusted, other than those of a container (unpacker).
 func pack(w io.Writer, root, name string) error {
 	t := tar.NewWriter(w)
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {

@@ -13,9 +13,9 @@ import (
 	"bonsai/pkg/kubectl/write"
 )
 
-// attachTo waits for the container and connects the streams to it. What it said before anyone listened is in its log,
-// which is shown first: a short command may have said all. Of one that has ended, or that cannot be attached to, the
-// log is all there is.
+// attachTo waits for the container and connects the streams to it. It prints the log first, because that has the output
+// from before the connection, which of a short command may be all of it. If the container has ended or cannot be
+// attached to, the log is all that can be shown.
 func (o *Options) attachTo(ctx context.Context, pod *corev1.Pod, container string) error {
 	state, err := o.await(ctx, pod, container)
 	if err != nil {
@@ -39,7 +39,8 @@ func (o *Options) attachTo(ctx context.Context, pod *corev1.Pod, container strin
 	return err
 }
 
-// await waits until the container runs or has run. It warns why the container waits, once for each reason.
+// await waits until the container runs or has run, without a limit of time. It warns why the container waits, such as
+// an image that cannot be pulled, once for each message.
 func (o *Options) await(ctx context.Context, pod *corev1.Pod, container string) (corev1.ContainerState, error) {
 	var state corev1.ContainerState
 	told := ""
@@ -62,7 +63,7 @@ func (o *Options) await(ctx context.Context, pod *corev1.Pod, container string) 
 	return state, err
 }
 
-// stateOf is the state of a container of any sort.
+// stateOf returns the state of a container, ephemeral container or init container; empty if the pod reports none.
 func stateOf(pod *corev1.Pod, name string) corev1.ContainerState {
 	s := &pod.Status
 	for _, c := range slices.Concat(s.ContainerStatuses, s.EphemeralContainerStatuses, s.InitContainerStatuses) {
@@ -73,8 +74,8 @@ func stateOf(pod *corev1.Pod, name string) corev1.ContainerState {
 	return corev1.ContainerState{}
 }
 
-// log copies what the container has said so far except for the first skip bytes, and returns how many bytes it has
-// said.
+// log prints the container's output so far without its first skip bytes, which were printed before, and returns its
+// whole length in bytes.
 func (o *Options) log(ctx context.Context, pod *corev1.Pod, container string, skip int) (int, error) {
 	data, err := pods.Log(ctx, o.client, pod, container)
 	if err != nil {

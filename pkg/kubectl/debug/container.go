@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
-// fill gives c what the user wishes for it; what is not said stays, except the terminal.
+// fill writes the user's wishes into c. A copied container keeps what the user does not set, except standard input and
+// terminal, which are those of this session. Variables are sorted, so that the same command makes the same object.
 func (w *wish) fill(c *corev1.Container) {
 	if w.image != "" {
 		c.Image = w.image
@@ -34,7 +35,8 @@ func (w *wish) fill(c *corev1.Container) {
 	}
 }
 
-// freeName is a random name that no container of spec has.
+// freeName returns a random name that no container of spec has, ephemeral and init containers included: the server
+// requires names to differ among all of them.
 func freeName(spec *corev1.PodSpec) string {
 	taken := map[string]bool{}
 	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
@@ -50,7 +52,7 @@ func freeName(spec *corev1.PodSpec) string {
 	}
 }
 
-// ephemeralPod is pod with an ephemeral container more, which is called name.
+// ephemeralPod returns a copy of pod with one more ephemeral container, called name, and that container.
 func ephemeralPod(pod *corev1.Pod, name, profile string, w *wish) (*corev1.Pod, *corev1.Container, error) {
 	out := pod.DeepCopy()
 	c := &corev1.Container{Name: name}
@@ -65,9 +67,9 @@ func ephemeralPod(pod *corev1.Pod, name, profile string, w *wish) (*corev1.Pod, 
 	return out, c, nil
 }
 
-// copyPod is a copy of pod called to, with the images that are wished, and its container for debugging: that called
-// name, or a new one. Where the user wishes for other images alone, there is none (nil), and everything else is as in
-// pod.
+// copyPod returns a copy of pod called to, with the wished images, and its container for debugging: the one called
+// name, or a new one. If the user wishes only for other images, the container is nil, and everything else stays as in
+// pod. The copy has no status, no owner and no ephemeral containers.
 func copyPod(pod *corev1.Pod, to, name, profile string, w *wish, k keep) (*corev1.Pod, *corev1.Container, error) {
 	out := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: to, Namespace: pod.Namespace, Annotations: maps.Clone(pod.Annotations),
@@ -109,7 +111,7 @@ func copyPod(pod *corev1.Pod, to, name, profile string, w *wish, k keep) (*corev
 	return out, c, customize(c, w.partial)
 }
 
-// find is the container or init container called name, nil if there is none.
+// find returns the container or init container called name, in place so that it can be changed; nil if there is none.
 func find(spec *corev1.PodSpec, name string) *corev1.Container {
 	for _, list := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
 		if i := slices.IndexFunc(list, func(c corev1.Container) bool { return c.Name == name }); i >= 0 {
@@ -122,7 +124,8 @@ func find(spec *corev1.PodSpec, name string) *corev1.Container {
 // managedBy labels the pods that are made for nodes.
 const managedBy = "app.kubernetes.io/managed-by"
 
-// nodePod is a pod on node, which takes no notice of taints and is not started again.
+// nodePod returns a pod on node, assigned directly, without the scheduler. It tolerates all taints, because a node that
+// needs debugging often has some, and its container is never restarted.
 func nodePod(node, namespace, profile string, w *wish) (*corev1.Pod, *corev1.Container, error) {
 	name := w.container
 	if name == "" {

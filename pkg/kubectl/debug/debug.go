@@ -54,16 +54,16 @@ type Options struct {
 	namespace string
 }
 
-// wish is what the user says of the container, and of the pod that it comes into.
+// wish holds the user's settings of the container, and of the pod that gets it.
 type wish struct {
 	container, image, pull, target string
 	args                           []string
 	argsOnly, stdin, tty           bool
 	env, images                    map[string]string
 	sameNode                       bool
-	// share is nil where the user says nothing.
+	// share is nil if the flag is not given: the profile decides then.
 	share *bool
-	// partial is what --custom lays over the container, nil without it.
+	// partial is the container of --custom, which is merged over the new one; nil without the flag.
 	partial *corev1.Container
 }
 
@@ -193,14 +193,15 @@ func (o *Options) debug(ctx context.Context, i *resource.Info) error {
 	return o.attachTo(ctx, pod, container)
 }
 
-// say tells the user something, unless -q forbids it.
+// say prints a message, unless -q is given.
 func (o *Options) say(format string, args ...any) {
 	if !o.quiet {
 		fmt.Fprintf(o.Out, format+"\n", args...)
 	}
 }
 
-// warn tells that the pod's user lacks what the profile grants to c.
+// warn warns that the profile's capabilities may have no effect, because the pod runs as another user than root: a
+// process of another user does not get the capabilities of its container.
 func (o *Options) warn(pod *corev1.Pod, c *corev1.Container) {
 	s := pod.Spec.SecurityContext
 	if s == nil || s.RunAsUser == nil || *s.RunAsUser == 0 ||

@@ -44,6 +44,7 @@ func (o *Options) inPod(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, stri
 	}
 	made, err := decode(o.client.Patch(ctx, pods.Mapping(), pod.Namespace, pod.Name, types.StrategicMergePatchType,
 		patch, metav1.PatchOptions{}, "ephemeralcontainers"))
+	// A 404 that names no object is about the path: the server has no subresource ephemeralcontainers.
 	if status := apierrors.APIStatus(nil); apierrors.IsNotFound(err) && errors.As(err, &status) &&
 		(status.Status().Details == nil || status.Status().Details.Name == "") {
 		return nil, "", fmt.Errorf("ephemeral containers are disabled for this cluster (error from server: %q)", err)
@@ -64,8 +65,8 @@ func difference(from, to *corev1.Pod) ([]byte, error) {
 	return strategicpatch.CreateTwoWayMergePatch(old, wanted, corev1.Pod{})
 }
 
-// inCopy makes a copy of pod, and with --replace deletes pod once the copy is there. The name is "" where only images
-// differ.
+// inCopy makes a copy of pod, and with --replace deletes pod, without a grace period, once the copy exists. The
+// returned name is "" if only images differ: then there is nothing to attach to.
 func (o *Options) inCopy(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, string, error) {
 	name := o.wish.container
 	if name == "" && o.wish.image != "" {

@@ -29,8 +29,8 @@ const (
 	onNode                 // the container of a pod on a node
 )
 
-// grant gives c, a container of spec, what profile grants where it is. baseline and restricted take what c may have
-// had.
+// grant gives c, a container of spec, the rights of profile for its place. baseline and restricted replace the security
+// context that c may have had in the copied pod.
 func grant(profile string, in place, spec *corev1.PodSpec, c *corev1.Container) {
 	if in == copied && profile != legacy && spec.ShareProcessNamespace == nil {
 		spec.ShareProcessNamespace = new(true)
@@ -88,7 +88,8 @@ func addCapabilities(c *corev1.Container, names ...corev1.Capability) {
 	}
 }
 
-// customize lays partial, what --custom says, over c; nil changes nothing.
+// customize merges partial, the container of --custom, over c as a strategic merge patch; nil changes nothing. It runs
+// last, so that the user's file wins over the profile.
 func customize(c, partial *corev1.Container) error {
 	if partial == nil {
 		return nil

@@ -25,7 +25,7 @@ import (
 	"bonsai/pkg/kubectl/write"
 )
 
-// manager is the field manager of the dry runs, apply's own.
+// manager is the field manager of the dry runs. It is apply's own, so that they answer as apply would.
 const manager = "kubectl-client-side-apply"
 
 // Options is one run of "kubectl diff".
@@ -152,7 +152,8 @@ func (o *Options) Run(ctx context.Context) (err error) {
 	return o.program.run(ctx, o.Raw(), live, merged) // the program may colour
 }
 
-// writeBoth writes one object's two versions. One that is not there yet has only the merged one.
+// writeBoth writes one object's two versions. A new object has only the merged version, which the diff program shows as
+// an added file.
 func (o *Options) writeBoth(ctx context.Context, i *resource.Info, live, merged string) error {
 	versions, kept := o.versions, keepRecord
 	if o.serverSide.On {
@@ -186,8 +187,8 @@ func isSecret(i *resource.Info) bool {
 	return i.Mapping.GroupVersionKind.GroupKind() == schema.GroupKind{Kind: "Secret"}
 }
 
-// keepRecord gives after what kubectl notes down about configurations in an annotation of before: that it changes is no
-// difference between objects.
+// keepRecord gives after the annotation of before with the last applied configuration. kubectl changes this record with
+// every apply; that is not a difference between the objects.
 func keepRecord(before, after *unstructured.Unstructured) {
 	var had map[string]string
 	if before != nil {
@@ -265,7 +266,8 @@ func (o *Options) versions(ctx context.Context, i *resource.Info) (before, after
 	return before, i.Object, write.WithSource("patching", i.Source, err)
 }
 
-// fileName is GROUP.VERSION.KIND.NAMESPACE.NAME, so that both directories have the same names.
+// fileName returns GROUP.VERSION.KIND.NAMESPACE.NAME, so that the diff program pairs the files of both directories. A /
+// becomes _, so that no name leads out of the directory.
 func fileName(i *resource.Info) string {
 	gvk := i.Mapping.GroupVersionKind
 	parts := []string{gvk.Version, gvk.Kind, i.Namespace, i.Name}
@@ -282,6 +284,7 @@ func (o *Options) write(path string, u *unstructured.Unstructured) error {
 	return o.writeWhole(path, u)
 }
 
+// writeWhole writes a new file that only the user can read, as it may hold a Secret.
 func (o *Options) writeWhole(path string, u *unstructured.Unstructured) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {

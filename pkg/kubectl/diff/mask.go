@@ -6,7 +6,8 @@ import (
 	"bonsai/pkg/kubectl/write"
 )
 
-// mask hides what two versions of a Secret hold and keeps whether it differs. before may be nil.
+// mask hides the values of two versions of a Secret, but still shows which of them differ. It changes the objects
+// themselves. before and after may be nil.
 func mask(before, after *unstructured.Unstructured) {
 	for _, field := range []string{"data", "stringData"} {
 		was, is := values(before, field), values(after, field)
@@ -31,7 +32,7 @@ func mask(before, after *unstructured.Unstructured) {
 		if u == nil {
 			continue
 		}
-		// The last applied configuration holds the values too.
+		// The last applied configuration also holds the values.
 		if a := u.GetAnnotations(); a[write.LastAppliedAnnotation] != "" {
 			a[write.LastAppliedAnnotation] = "***"
 			u.SetAnnotations(a)
@@ -39,7 +40,7 @@ func mask(before, after *unstructured.Unstructured) {
 	}
 }
 
-// values is a field of u that is a map, itself and no copy.
+// values returns a map field of u itself, not a copy, because mask changes it; nil if u or the field is missing.
 func values(u *unstructured.Unstructured, field string) map[string]any {
 	if u == nil {
 		return nil

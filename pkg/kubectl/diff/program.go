@@ -11,19 +11,20 @@ import (
 	"bonsai/pkg/kubectl/cli"
 )
 
-// program compares two directories, by name or path.
+// program is a program, by name or path, that compares two directories.
 type program struct {
 	name string
 	// before and after are its arguments, before and after the two directories.
 	before, after []string
 }
 
-// defaultProgram is what compares where $KUBECTL_EXTERNAL_DIFF names nothing.
+// defaultProgram returns the program that compares if $KUBECTL_EXTERNAL_DIFF is empty. -N shows a file that only one
+// directory has as added or removed.
 func defaultProgram() program { return program{name: "diff", before: []string{"-u", "-N"}} }
 
-// parseProgram reads $KUBECTL_EXTERNAL_DIFF: a program and arguments, which it gets after the directories, as upstream
-// gives them. What is left out of the arguments is returned too: upstream passes none with other characters than
-// letters, digits, - and =, so that none reads as a command if the program is a shell script that does not quote.
+// parseProgram reads $KUBECTL_EXTERNAL_DIFF: a program and its arguments, which it gets after the directories, as with
+// upstream. Upstream drops arguments with characters other than letters, digits, - and =, so that a shell script that
+// does not quote them never runs one as a command. So do we, and return them for a warning.
 func parseProgram(variable string) (p program, leftOut []string) {
 	words := strings.Fields(variable)
 	if len(words) == 0 {
@@ -44,7 +45,7 @@ func notPlain(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '='
 }
 
-// run compares live with merged. An exit code other than 0 becomes ours.
+// run compares live with merged. A nonzero exit code of the program becomes ours: 1 means differences.
 func (p program) run(ctx context.Context, streams cli.IOStreams, live, merged string) error {
 	args := append(append(append([]string{}, p.before...), live, merged), p.after...)
 	cmd := exec.CommandContext(ctx, p.name, args...)
@@ -59,7 +60,7 @@ func (p program) run(ctx context.Context, streams cli.IOStreams, live, merged st
 	return nil
 }
 
-// cause is what is wrong, without the program's name in front, which the message has already.
+// cause returns the reason without the program's name, which the message has already.
 func cause(err error) error {
 	if lookup := (*exec.Error)(nil); errors.As(err, &lookup) {
 		return lookup.Err

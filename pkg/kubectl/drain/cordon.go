@@ -45,7 +45,7 @@ func (n *nodes) Complete(f *cli.Factory, cmd *cobra.Command, args []string) erro
 // Validate has nothing to judge.
 func (n *nodes) Validate() error { return nil }
 
-// find reads the nodes. Of several that are not there it names the first, as upstream does.
+// find reads the nodes. If several do not exist, its error names the first alone, as upstream does.
 func (n *nodes) find(ctx context.Context) ([]*resource.Info, error) {
 	infos, err := n.Client.Resolve(ctx, resource.Request{
 		Args: append([]string{"nodes"}, n.args...), LabelSelector: n.selector, Namespace: n.Namespace,
@@ -56,7 +56,7 @@ func (n *nodes) find(ctx context.Context) ([]*resource.Info, error) {
 	return infos, err
 }
 
-// mark sets spec.unschedulable of each node and says so.
+// mark sets spec.unschedulable of each node and prints the result. A node that fails does not stop the others.
 func (n *nodes) mark(ctx context.Context, infos []*resource.Info, unschedulable bool) error {
 	result := "uncordoned"
 	if unschedulable {
@@ -72,7 +72,7 @@ func (n *nodes) mark(ctx context.Context, infos []*resource.Info, unschedulable 
 		if n.DryRun != write.DryRunClient {
 			patch := `{"spec":{"unschedulable":true}}`
 			if !unschedulable {
-				patch = `{"spec":{"unschedulable":null}}`
+				patch = `{"spec":{"unschedulable":null}}` // the field is removed: false is its default
 			}
 			if err := i.Patch(ctx, types.StrategicMergePatchType, []byte(patch), n.PatchOptions()); err != nil {
 				errs = append(errs, fmt.Errorf("unable to %s node %q: %w", result[:len(result)-2], i.Name, err))

@@ -74,8 +74,8 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// Run cordons all nodes and then drains one after the other. A node that cannot be drained ends neither the command nor
-// the list of errors.
+// Run cordons all nodes first, so that no pod moves from one of them to the next, and then drains one after the other.
+// If a node cannot be drained, Run continues with the next one, and returns the errors of all.
 func (o *Options) Run(ctx context.Context) error {
 	infos, err := o.find(ctx)
 	if err != nil {
@@ -109,6 +109,7 @@ func (o *Options) Run(ctx context.Context) error {
 	return o.Said(all.Errors()[0])
 }
 
+// drain moves the pods of one node away. It moves none if a pod may not be moved: the user decides by flags first.
 func (o *Options) drain(ctx context.Context, node *resource.Info) error {
 	all, err := o.podsOf(ctx, node.Name)
 	if err != nil {
@@ -139,6 +140,7 @@ func (o *Options) showPending(node string, left []corev1.Pod, err error) {
 	}
 }
 
+// podsOf lists the pods of a node in all namespaces that --pod-selector selects.
 func (o *Options) podsOf(ctx context.Context, node string) ([]corev1.Pod, error) {
 	list, err := o.Client.List(ctx, pods.Mapping(), "", metav1.ListOptions{
 		LabelSelector: o.podSelector, FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(),

@@ -19,7 +19,8 @@ type limits struct {
 	skipDeleted int
 }
 
-// verdict is what is to happen to a pod: it is moved or left, with a warning, or keeps its node from being drained.
+// verdict is the decision about a pod: it is moved or left, maybe with a warning, or its node cannot be drained, for
+// the reason.
 type verdict struct {
 	move            bool
 	warning, reason string
@@ -34,7 +35,15 @@ const (
 	aloneWarning  = "deleting Pods that declare no controller"
 )
 
-// judge looks at one pod. A later warning replaces an earlier one.
+// judge decides about one pod. The order of the rules matters:
+//   - A pod that has been terminating for longer than skipDeleted is left: the user asked not to wait
+//     for it.
+//   - A pod of a DaemonSet is left, or refused without --ignore-daemonsets. Its controller ignores spec.unschedulable
+//     and would start it again at once.
+//   - A mirror pod is left: its source is a file of the node, and deleting it through the API ends no container.
+//   - A pod whose data or whose only copy would be lost is refused without its flag.
+//
+// A pod that is over needs no flag. A later warning replaces an earlier one.
 func (l limits) judge(pod *corev1.Pod, now time.Time) verdict {
 	owner := metav1.GetControllerOf(pod)
 	over := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed

@@ -22,11 +22,12 @@ import (
 const (
 	// parallel bounds how many pods are moved at once.
 	parallel = 50
-	// evictAgain is how long to wait before an eviction that a disruption budget forbids is tried again.
+	// evictAgain is the time between two tries of an eviction that a disruption budget refuses.
 	evictAgain = 5 * time.Second
 )
 
-// removeAll evicts or deletes the pods, all at the same time, and waits until they are gone.
+// removeAll evicts or deletes the pods, at most parallel of them at a time, and waits until they are gone. --timeout
+// bounds all of them together.
 func (o *Options) removeAll(ctx context.Context, move []corev1.Pod) error {
 	if o.timeout > 0 {
 		var cancel context.CancelFunc
@@ -89,10 +90,11 @@ func (o *Options) remove(ctx context.Context, pod *corev1.Pod, mu *sync.Mutex) e
 	return nil
 }
 
-// errLeft ends the wait for a pod that --skip-wait-for-delete-timeout gives up.
+// errLeft ends the wait for a pod that --skip-wait-for-delete-timeout gives up; it is not shown to the user.
 var errLeft = errors.New("the pod's time to terminate is over")
 
-// awaitEnd waits until the pod is gone, or should have been for as long as --skip-wait-for-delete-timeout says.
+// awaitEnd waits until the pod is gone, or until --skip-wait-for-delete-timeout seconds after its deletion timestamp,
+// when it should have been gone. Another pod of the same name, with another UID, counts as gone.
 func (o *Options) awaitEnd(ctx context.Context, pod *corev1.Pod) error {
 	waiting, left := context.WithCancelCause(ctx)
 	defer left(nil)
@@ -102,6 +104,7 @@ func (o *Options) awaitEnd(ctx context.Context, pod *corev1.Pod) error {
 				return true, nil
 			}
 			if end := u.GetDeletionTimestamp(); end != nil && o.skipDeleted > 0 {
+				// Every event starts a timer. The first one that fires ends the wait; later ones change nothing.
 				time.AfterFunc(time.Until(end.Add(time.Duration(o.skipDeleted)*time.Second)), func() { left(errLeft) })
 			}
 			return false, nil
@@ -112,8 +115,9 @@ func (o *Options) awaitEnd(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// evict asks for the pod's eviction until no disruption budget forbids it. In a namespace that is being deleted nothing
-// can be evicted, and the pod goes by itself: once it is on its way out it only is to be waited for.
+// evict requests the pod's eviction until no disruption budget refuses it. In a namespace that is being deleted nothing
+// can be evicted, but its pods are deleted anyway: once the pod's deletion has begun, evict returns, and the caller
+// waits for its end.
 func (o *Options) evict(ctx context.Context, pod *corev1.Pod, mu *sync.Mutex) error {
 	opts := o.deleteOptions()
 	eviction := &policyv1.Eviction{
@@ -148,6 +152,7 @@ func (o *Options) evict(ctx context.Context, pod *corev1.Pod, mu *sync.Mutex) er
 	}
 }
 
+// deleteOptions are the options of deletions and evictions: a negative --grace-period leaves the pod its own.
 func (o *Options) deleteOptions() metav1.DeleteOptions {
 	opts := metav1.DeleteOptions{DryRun: resource.DryRun(o.DryRun == write.DryRunServer)}
 	if o.grace >= 0 {

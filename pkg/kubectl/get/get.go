@@ -229,7 +229,7 @@ func (o *Options) Run(ctx context.Context) error {
 	return nil
 }
 
-// first is the first of an aggregate's errors, or err itself.
+// first returns the first of an aggregate's errors, or err itself.
 func first(err error) error {
 	var all utilerrors.Aggregate
 	if errors.As(err, &all) && len(all.Errors()) > 0 {
@@ -238,7 +238,8 @@ func first(err error) error {
 	return err
 }
 
-// accept asks for tables where they will be shown.
+// accept requests tables from the server if tables will be shown. To sort by any field, each row needs its whole object
+// (includeObject); otherwise the server sends only metadata.
 func (o *Options) accept() {
 	if o.printer != nil || !o.serverPrint {
 		return
@@ -249,7 +250,7 @@ func (o *Options) accept() {
 	}
 }
 
-// nothing says that there is nothing to show.
+// nothing prints that no resources were found, on standard error: standard output stays empty for scripts.
 func (o *Options) nothing(infos []*resource.Info) {
 	namespaced := !o.request.AllNamespaces
 	for _, i := range infos { // empty if no object of the files was selected
@@ -262,6 +263,8 @@ func (o *Options) nothing(infos []*resource.Info) {
 	fmt.Fprintln(o.ErrOut, "No resources found")
 }
 
+// runRaw copies the answer of the path as it is, without escaping control characters: the user asked for
+// the server's bytes.
 func (o *Options) runRaw(ctx context.Context) error {
 	u, err := url.ParseRequestURI(o.raw)
 	if err != nil {

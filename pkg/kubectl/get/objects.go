@@ -8,7 +8,8 @@ import (
 	"bonsai/pkg/kubectl/resource"
 )
 
-// printObjects shows the answers in the format of -o: a single named object as itself, anything else as a List.
+// printObjects prints the answers in the format of -o: a single named object as itself, anything else as a List.
+// incomplete says that some requests failed: then even a single object is part of a List.
 func (o *Options) printObjects(infos []*resource.Info, incomplete bool) error {
 	single := !incomplete && len(infos) == 1 && infos[0].Name != ""
 	if single {
@@ -50,7 +51,8 @@ func (o *Options) named() bool {
 	return len(o.request.Args) > 1 || len(o.request.Args) == 1 && strings.Contains(o.request.Args[0], "/")
 }
 
-// several reports whether more than one object is asked for by name: by the arguments, of several types, or by files.
+// several reports whether the command may ask for more than one object: by several names or types in the arguments, or
+// by files. With -o, such a command prints a List even if none of the objects exists.
 func (o *Options) several() bool {
 	n := len(o.request.Args)
 	return n > 2 || n == 2 && strings.ContainsAny(o.request.Args[0], "/,") || n == 0

@@ -13,7 +13,7 @@ import (
 	"bonsai/pkg/kubectl/printers"
 )
 
-// field finds the value to sort an object by.
+// field finds the value of an object that --sort-by names.
 type field struct {
 	name  string
 	path  *jsonpath.JSONPath
@@ -32,7 +32,7 @@ func newField(spec string) (*field, error) {
 	return &field{name: text, path: j}, nil
 }
 
-// of is the value in object; nil if it has none.
+// of returns the value in object, nil if it has none, and remembers in found that some object has one.
 func (f *field) of(object any) (any, error) {
 	found, err := f.path.FindResults(object)
 	if err != nil {
@@ -45,6 +45,7 @@ func (f *field) of(object any) (any, error) {
 	return found[0][0].Interface(), nil
 }
 
+// sortTable sorts the rows by the field of their objects; rows without it come first. An order that is equal stays.
 func sortTable(t *metav1.Table, by string) error {
 	f, err := newField(by)
 	if err != nil {
@@ -66,6 +67,8 @@ func sortTable(t *metav1.Table, by string) error {
 	return nil
 }
 
+// sortItems sorts the objects as sortTable does. It is an error if none of them has the field, or if a value is a map
+// or a list.
 func sortItems(items []unstructured.Unstructured, by string) error {
 	f, err := newField(by)
 	if err != nil {
@@ -90,7 +93,7 @@ func sortItems(items []unstructured.Unstructured, by string) error {
 	return nil
 }
 
-// unsortable is the error of objects that cannot be put in order: none has the field, or they are tables of several
+// unsortable returns the error for objects that cannot be sorted: none has the field, or they are tables of several
 // kinds.
 func unsortable(by string) error {
 	f, err := newField(by)
@@ -100,6 +103,7 @@ func unsortable(by string) error {
 	return fmt.Errorf("couldn't find any field with path %q in the list of objects", f.name)
 }
 
+// byValue sorts values, and swaps with each the row or object that it belongs to.
 type byValue struct {
 	values []any
 	swap   func(i, j int)
@@ -132,6 +136,7 @@ func (b *byValue) Less(i, j int) bool {
 	return sx < sy
 }
 
+// number returns v as a number, with the types that JSON decodes to; false for other types.
 func number(v any) (float64, bool) {
 	switch n := v.(type) {
 	case int64:

@@ -11,7 +11,8 @@ import (
 	"bonsai/pkg/kubectl/resource"
 )
 
-// printTables shows the answers as tables, one for each run of answers of one kind, and returns the number of rows.
+// printTables prints the answers as tables, one for each run of answers of one kind, and returns the number of rows. An
+// empty line separates tables.
 func (o *Options) printTables(infos []*resource.Info) (int, error) {
 	showKind := o.showKind || severalKinds(infos)
 	if o.sortBy != "" && severalKinds(infos) {
@@ -53,7 +54,7 @@ type answer struct {
 	pages [][]byte
 }
 
-// merged puts neighbouring answers of one kind together, so that they are sorted as one.
+// merged joins neighbouring answers of one kind, such as the pages of a list, so that they are sorted as one.
 func (o *Options) merged(infos []*resource.Info) []answer {
 	var out []answer
 	for _, i := range infos {
@@ -66,6 +67,8 @@ func (o *Options) merged(infos []*resource.Info) []answer {
 	return out
 }
 
+// tableOptions returns the options of a table of info's kind. A namespace is shown only with --all-namespaces, since
+// all objects otherwise have the same.
 func (o *Options) tableOptions(info *resource.Info, showKind, namespaced bool) printers.TableOptions {
 	t := o.table
 	t.WithNamespace = o.request.AllNamespaces && namespaced
@@ -75,7 +78,8 @@ func (o *Options) tableOptions(info *resource.Info, showKind, namespaced bool) p
 	return t
 }
 
-// toTable decodes the pages as one sorted table. What is not a table becomes one of names and ages.
+// toTable decodes the pages as one sorted table. An answer that is not a table, such as that of an aggregated server
+// without them, becomes one of names and ages.
 func (o *Options) toTable(info *resource.Info, pages [][]byte) (*metav1.Table, error) {
 	var all *metav1.Table
 	for _, data := range pages {
@@ -95,6 +99,7 @@ func (o *Options) toTable(info *resource.Info, pages [][]byte) (*metav1.Table, e
 	return all, nil
 }
 
+// page decodes one answer as a table.
 func (o *Options) page(data []byte) (*metav1.Table, error) {
 	t := &metav1.Table{}
 	if err := json.Unmarshal(data, t); err != nil {
@@ -122,6 +127,7 @@ func itemsOf(data []byte) ([]unstructured.Unstructured, error) {
 	return nil, fmt.Errorf("unexpected %T", obj)
 }
 
+// severalKinds reports whether the answers are of more than one kind: then rows show their kind.
 func severalKinds(infos []*resource.Info) bool {
 	for _, i := range infos {
 		if i.Mapping.GroupVersionKind != infos[0].Mapping.GroupVersionKind {

@@ -17,7 +17,7 @@ import (
 	"bonsai/pkg/plainjson"
 )
 
-// watcher shows what is and what changes, in the format of -o.
+// watcher prints the objects and then their changes, in the format of -o.
 type watcher struct {
 	*Options
 	info   *resource.Info
@@ -27,6 +27,8 @@ type watcher struct {
 	columns []metav1.TableColumnDefinition
 }
 
+// runWatch prints the objects and follows their changes until ctx ends. It prints the existing objects before it
+// refuses several of them, as upstream does.
 func (o *Options) runWatch(ctx context.Context) error {
 	o.accept()
 	infos, err := o.client.Resolve(ctx, o.request)
@@ -61,6 +63,7 @@ func (o *Options) runWatch(ctx context.Context) error {
 	return w.follow(ctx, query)
 }
 
+// follow prints each change. It does not resume a watch that the server ends.
 func (w *watcher) follow(ctx context.Context, query url.Values) error {
 	accept := w.request.Accept
 	if accept == "" {
@@ -89,7 +92,7 @@ func (w *watcher) follow(ctx context.Context, query url.Values) error {
 	return err
 }
 
-// existing shows what is, unless --watch-only is set, and returns the version to watch from.
+// existing prints the objects, unless --watch-only is set, and returns the version to watch from.
 func (w *watcher) existing(infos []*resource.Info) (string, error) {
 	version := ""
 	for _, i := range infos {

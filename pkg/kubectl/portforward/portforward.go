@@ -114,6 +114,8 @@ func (o *Options) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// dialer returns how to connect to the pod: by WebSocket, and by SPDY if the server, or a proxy in between, does not
+// upgrade. $KUBECTL_PORT_FORWARD_WEBSOCKETS turns WebSockets off.
 func (o *Options) dialer(pod *corev1.Pod) (httpstream.Dialer, error) {
 	path, err := resource.ObjectPath(pods.Mapping(), pod.Namespace, pod.Name, "portforward")
 	if err != nil {
@@ -137,7 +139,9 @@ func (o *Options) dialer(pod *corev1.Pod) (httpstream.Dialer, error) {
 	}), nil
 }
 
-// translate makes numbers of the pod out of LOCAL:REMOTE arguments: of the service's ports or of named container ports.
+// translate returns the [LOCAL:]REMOTE arguments with port numbers of the pod for REMOTE, which names a port of the
+// service, if the target is one, or else a port of a container. All ports are checked before anything connects, so that
+// a failed connection hides no mistake in them.
 func (o *Options) translate(ctx context.Context, pod *corev1.Pod) ([]string, error) {
 	var service *corev1.Service
 	if kind, _, ok := strings.Cut(o.target, "/"); ok {
@@ -163,8 +167,9 @@ func (o *Options) translate(ctx context.Context, pod *corev1.Pod) ([]string, err
 	return out, nil
 }
 
-// translatePort is LOCAL:REMOTE with REMOTE as a number of the pod. Without LOCAL, it is what the user wrote; ":REMOTE"
-// asks for any free port.
+// translatePort returns one argument with a port number of the pod for REMOTE. Without LOCAL, the local port is the
+// number that the user wrote, or the number of the named port: for a service that of the service, not that of the pod.
+// ":REMOTE" asks for any free local port.
 func translatePort(arg string, service *corev1.Service, pod *corev1.Pod) (string, error) {
 	local, remote, ok := strings.Cut(arg, ":")
 	if !ok {
@@ -202,6 +207,8 @@ func translatePort(arg string, service *corev1.Service, pod *corev1.Pod) (string
 	return local, nil
 }
 
+// servicePort returns the pod's port behind a port of the service, by name or by number. A headless service has no
+// proxy that translates ports: its clients connect to the pod at the service's port number.
 func servicePort(remote string, service *corev1.Service, pod *corev1.Pod) (int32, error) {
 	for _, p := range service.Spec.Ports {
 		if p.Name != remote && strconv.Itoa(int(p.Port)) != remote {
@@ -223,6 +230,7 @@ func servicePort(remote string, service *corev1.Service, pod *corev1.Pod) (int32
 	return 0, fmt.Errorf("Service %s does not have a service port %s", service.Name, remote)
 }
 
+// podPort returns a port of the pod by number, which need not be declared, or by the name that a container gives it.
 func podPort(remote string, pod *corev1.Pod) (int32, error) {
 	if n, err := strconv.ParseInt(remote, 10, 32); err == nil {
 		return int32(n), nil
@@ -237,8 +245,8 @@ func podPort(remote string, pod *corev1.Pod) (int32, error) {
 	return 0, fmt.Errorf("Pod '%s' does not have a named port '%s'", pod.Name, remote)
 }
 
-// onlyUDP reports whether the service, or without one the pod, has the port for UDP and not for TCP: connections are
-// all that is forwarded.
+// onlyUDP reports whether the service, or without one the pod, has the port for UDP and not for TCP. Only TCP
+// connections can be forwarded.
 func onlyUDP(remote string, service *corev1.Service, pod *corev1.Pod) bool {
 	var all []corev1.ContainerPort
 	if service != nil {

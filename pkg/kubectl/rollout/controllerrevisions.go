@@ -19,8 +19,9 @@ var errNoRevision = errors.New("no last revision to roll back to")
 
 func byNumber(a, b revision) int { return cmp.Compare(a.number, b.number) }
 
-// controllerRevisions reads the history that ControllerRevisions keep of w: each is a patch that puts an older template
-// back.
+// controllerRevisions reads the history of w from its ControllerRevisions, the oldest first. Each holds a strategic
+// merge patch that restores an older template. Applied to w as it is now, it shows the object of that revision. Others
+// that the selector matches, but that w does not control, are left out. empty returns a workload to decode into.
 func controllerRevisions(ctx context.Context, c *resource.Client, w workload, selector *metav1.LabelSelector,
 	empty func() workload) ([]revision, error) {
 	m, err := c.Mapping("controllerrevisions.apps")

@@ -56,6 +56,7 @@ func (d *deployment) history(ctx context.Context, c *resource.Client) ([]revisio
 		}
 		rs.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
 		template := rs.Spec.Template.DeepCopy()
+		// The controller adds this label to the ReplicaSet's template; the Deployment's own never has it.
 		delete(template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
 		patch, err := json.Marshal([]map[string]any{
 			{"op": "replace", "path": "/spec/template", "value": template},
@@ -71,8 +72,9 @@ func (d *deployment) history(ctx context.Context, c *resource.Client) ([]revisio
 	return out, nil
 }
 
-// annotationsOf are those that the deployment had with rs, such as what that change was for, which the controller
-// copied there; and of those that are not copied, the ones that it has now.
+// annotationsOf returns the annotations that the deployment gets when it goes back to rs: those that the controller
+// copied to rs when rs was current, such as the cause of the change. Annotations that the controller never copies keep
+// their present values.
 func (d *deployment) annotationsOf(rs *appsv1.ReplicaSet) map[string]string {
 	notCopied := []string{corev1.LastAppliedConfigAnnotation, revisionAnnotation,
 		"deployment.kubernetes.io/revision-history",
@@ -89,6 +91,7 @@ func (d *deployment) annotationsOf(rs *appsv1.ReplicaSet) map[string]string {
 	return out
 }
 
+// revisionNumber returns the revision of a Deployment or ReplicaSet, 0 if the controller has not numbered it yet.
 func revisionNumber(o metav1.Object) int64 {
 	n, err := strconv.ParseInt(o.GetAnnotations()[revisionAnnotation], 10, 64)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"bonsai/pkg/kubectl/resource"
 )
 
-// causeAnnotation says why a template came to be.
+// causeAnnotation holds the reason for a template, for people.
 const causeAnnotation = "kubernetes.io/change-cause"
 
 func history(ctx context.Context, o *options, i *resource.Info) error {
@@ -51,8 +51,8 @@ func history(ctx context.Context, o *options, i *resource.Info) error {
 	return t.Flush()
 }
 
-// showRevision shows what the pods of one revision are made of, or, with a template and no -o, the workload. Without
-// any history only -o misses the revision.
+// showRevision prints the pod template of one revision, its object with -o, or, with --template and no -o, the
+// workload. If there is no history at all, a missing revision is an error only with -o, as in upstream's kubectl.
 func (o *options) showRevision(i *resource.Info, w workload, all []revision) error {
 	n := slices.IndexFunc(all, func(r revision) bool { return r.number == o.revision })
 	switch {
@@ -77,7 +77,7 @@ func (o *options) showRevision(i *resource.Info, w workload, all []revision) err
 	return nil
 }
 
-// showObjects shows the revisions' objects in the format of -o.
+// showObjects prints the revisions' objects in the format of -o.
 func (o *options) showObjects(all ...revision) error {
 	p, err := o.Printer("")
 	if err != nil {

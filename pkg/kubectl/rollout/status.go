@@ -11,8 +11,8 @@ import (
 	"bonsai/pkg/kubectl/write"
 )
 
-// status tells how far the rollout is, until it is done. A server may end watches at any time, and does when it is
-// restarted.
+// status prints the progress of the rollout until it is done. The server may end a watch at any time, and does when it
+// restarts: write.Await then lists the object again, and a version that was shown already is not shown twice.
 func status(ctx context.Context, o *options, i *resource.Info) error {
 	refusal := "no status viewer has been implemented for " + i.Mapping.GroupVersionKind.GroupKind().String()
 	if _, err := decode(i, refusal); err != nil {

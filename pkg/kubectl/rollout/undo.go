@@ -14,7 +14,8 @@ import (
 	"bonsai/pkg/kubectl/write"
 )
 
-// undo puts back the template of an older revision, of the one before by default.
+// undo restores the template of an older revision, by default the previous one. It writes nothing if the template is
+// the current one already, and refuses a paused Deployment.
 func undo(ctx context.Context, o *options, i *resource.Info) error {
 	w, err := decode(i, fmt.Sprintf("no rollbacker has been implemented for %q",
 		i.Mapping.GroupVersionKind.GroupKind()))
@@ -52,7 +53,7 @@ func undo(ctx context.Context, o *options, i *resource.Info) error {
 	return o.say(i, "rolled back")
 }
 
-// sameTemplate compares what users wrote, without the label that the deployment controller adds.
+// sameTemplate compares templates as users wrote them, without the label that the deployment controller adds.
 func sameTemplate(a, b corev1.PodTemplateSpec) bool {
 	a, b = *a.DeepCopy(), *b.DeepCopy()
 	delete(a.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
@@ -60,7 +61,7 @@ func sameTemplate(a, b corev1.PodTemplateSpec) bool {
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// pick is the revision to go back to.
+// pick returns the revision with the number to, or for 0 the one before the current one. all has the oldest first.
 func pick(w workload, all []revision, to int64) (*revision, error) {
 	if to != 0 {
 		for i := range all {

@@ -20,11 +20,12 @@ type workload interface {
 	object() runtime.Object
 	// podTemplate is what its pods are made from.
 	podTemplate() *corev1.PodTemplateSpec
-	// progress words how far the rollout is. It is an error if pinned, unless 0, is not the revision that runs.
+	// progress returns a message about the rollout's progress, and whether it is done. It is an error if pinned is
+	// not 0 and not the current revision.
 	progress(pinned int64) (message string, done bool, err error)
-	// history are the templates that it has had, the oldest first.
+	// history returns the templates that it has had, the oldest first.
 	history(ctx context.Context, c *resource.Client) ([]revision, error)
-	// noHistory is what going back to the revision before is refused with when there is none.
+	// noHistory returns the error of undo if there is no previous revision; the kinds word it differently.
 	noHistory() error
 }
 
@@ -67,7 +68,7 @@ func pausable(i *resource.Info, refusal string) (*deployment, error) {
 	return d, nil
 }
 
-// paused reports whether the workload is a Deployment at rest.
+// paused reports whether the workload is a paused Deployment; other kinds cannot be paused.
 func paused(w workload) bool {
 	d, ok := w.(*deployment)
 	return ok && d.Spec.Paused

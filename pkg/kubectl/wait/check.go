@@ -33,7 +33,8 @@ func parse(want string) (check, error) {
 	return nil, fmt.Errorf("unrecognized condition: %q", want)
 }
 
-// condition holds if the status condition has the value, whatever the case, and is not of an older generation.
+// condition holds if the status condition has the value, in upper or lower case, and describes the current generation:
+// a condition that a controller has set for an older spec says nothing about the one that the user waits for.
 func condition(name, value string) check {
 	return func(u *unstructured.Unstructured) (bool, error) {
 		if u == nil {
@@ -57,7 +58,8 @@ func condition(name, value string) check {
 	}
 }
 
-// generation is what the condition, or the status, says it has observed.
+// generation returns the generation that the condition, or else the status, has observed; false if neither names one.
+// The condition's own comes first, because several controllers may write conditions of one object.
 func generation(object, condition map[string]any) (int64, bool) {
 	if g, ok, _ := unstructured.NestedInt64(condition, "observedGeneration"); ok {
 		return g, true
@@ -66,7 +68,8 @@ func generation(object, condition map[string]any) (int64, bool) {
 	return g, ok
 }
 
-// path holds if the JSONPath has the value, or any value.
+// path holds if the JSONPath has the value, or any value if none is given. Several values, or a value for a map or
+// list, are an error and end the wait: they could never be compared.
 func path(spec string) (check, error) {
 	expr, value, hasValue := splitPath(spec)
 	if hasValue && value == "" {
@@ -107,7 +110,8 @@ func path(spec string) (check, error) {
 	}, nil
 }
 
-// splitPath takes "path=value" apart at the first = that is in no brackets of the path.
+// splitPath splits "path=value" at the first = outside of the path's brackets: filters such as [?(@.a=="b")] have
+// their own.
 func splitPath(spec string) (expr, value string, hasValue bool) {
 	depth := 0
 	for i, c := range spec {

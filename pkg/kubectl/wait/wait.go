@@ -1,4 +1,4 @@
-// Package wait blocks until objects are as asked: a condition, a value, gone, or there.
+// Package wait blocks until objects have a condition or a value, are gone, or exist.
 package wait
 
 import (
@@ -24,7 +24,7 @@ type Options struct {
 	cli.IOStreams
 	request resource.Request
 	print   *printers.Flags
-	// wants are the values of --for, which are waited for one after the other; want and check are the current ones.
+	// wants are the values of --for, in the order in which Run waits for them; want and check are the current ones.
 	wants   []string
 	want    string
 	timeout time.Duration
@@ -34,7 +34,7 @@ type Options struct {
 	check   check
 }
 
-// check judges an object; nil is one that does not exist. It returns whether what was waited for has come.
+// check reports whether the wait for an object is over; u is nil if the object does not exist. An error ends the wait.
 type check func(u *unstructured.Unstructured) (bool, error)
 
 // NewCommand returns "kubectl wait".
@@ -116,7 +116,7 @@ func (o *Options) creation() bool { return strings.EqualFold(o.want, "create") }
 func (o *Options) Run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, max(o.timeout, time.Millisecond), errTimeout)
 	defer cancel()
-	// An object must be there before anything else of it can be looked at, wherever that stands.
+	// An object must exist before anything else can be checked, so create is waited for first, wherever it stands.
 	if i := slices.IndexFunc(o.wants, func(want string) bool {
 		return strings.EqualFold(want, "create")
 	}); i > 0 && o.timeout > 0 && !o.request.Local {
@@ -138,7 +138,7 @@ func (o *Options) Run(ctx context.Context) error {
 	return nil
 }
 
-// all waits for what is wanted now, of all objects.
+// all waits until the current want holds for all objects, one after the other; --timeout bounds them together.
 func (o *Options) all(ctx context.Context) error {
 	infos, err := o.resolve(ctx)
 	if err == nil && len(infos) == 0 && !o.deletion() {
@@ -153,7 +153,8 @@ func (o *Options) all(ctx context.Context) error {
 
 var errTimeout = errors.New("timed out waiting for the condition")
 
-// resolve finds the objects. Creation waits for them; for deletion, those that are not there are done.
+// resolve finds the objects. For creation it asks every 250 ms until they exist; for deletion, missing objects are
+// done. Otherwise it ignores the end of ctx: --timeout bounds the wait, not the first look.
 func (o *Options) resolve(ctx context.Context) ([]*resource.Info, error) {
 	q := o.request
 	q.IgnoreNotFound = o.deletion()
@@ -181,7 +182,7 @@ func (o *Options) resolve(ctx context.Context) ([]*resource.Info, error) {
 	}
 }
 
-// once judges one object as it is now. ctx may be over: it bounds waiting only.
+// once checks one object as it is now. ctx may be over already (--timeout=0): it bounds waiting only.
 func (o *Options) once(ctx context.Context, info *resource.Info) error {
 	if info.Object == nil {
 		err := info.Get(context.WithoutCancel(ctx))
@@ -202,7 +203,8 @@ func (o *Options) once(ctx context.Context, info *resource.Info) error {
 	return o.printer.Print(info.Object, o.Out)
 }
 
-// one waits for one object: it looks, then watches from there, again and again until the time is over.
+// one waits for one object: it lists it, then watches from that version. It does so again whenever the server ends the
+// watch, so it misses no state that lasts, until the time is over.
 func (o *Options) one(ctx context.Context, info *resource.Info) error {
 	uid := ""
 	if info.Object != nil {
@@ -247,10 +249,11 @@ func (o *Options) one(ctx context.Context, info *resource.Info) error {
 	}
 }
 
-// errMet ends a watch: what was waited for has come.
+// errMet ends a watch because the check holds.
 var errMet = errors.New("condition met")
 
-// look judges the object as it is, then each change of it, until judge returns an error or the server ends the watch.
+// look passes the object as it is, then each change, to judge, until judge returns an error or the server ends the
+// watch.
 func (o *Options) look(ctx context.Context, info *resource.Info, judge func(*unstructured.Unstructured) error) error {
 	opts := metav1.ListOptions{FieldSelector: "metadata.name=" + info.Name}
 	list, err := o.client.List(ctx, info.Mapping, info.Namespace, opts)
