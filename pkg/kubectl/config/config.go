@@ -53,6 +53,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	return cmd
 }
 
+// sorted returns the names of m in alphabetical order.
 func sorted[V any](m map[string]V) []string {
 	out := make([]string, 0, len(m))
 	for k := range m {
@@ -62,16 +63,18 @@ func sorted[V any](m map[string]V) []string {
 	return out
 }
 
+// drop removes an entry and reports whether it existed.
 func drop[V any](m map[string]V, name string) bool {
 	_, ok := m[name]
 	delete(m, name)
 	return ok
 }
 
-// load reads the merged kubeconfig.
+// load reads the merged kubeconfig of all files that the loading rules name.
 func (c *command) load() (*clientcmdapi.Config, error) { return c.f.LoadingRules().GetStartingConfig() }
 
-// change loads the kubeconfig, lets edit change it and writes it back.
+// change loads the kubeconfig, calls edit and writes the result: each entry to the file that it came from. Relative
+// paths of files stay relative. Nothing is written if edit fails.
 func (c *command) change(edit func(*clientcmdapi.Config) error) error {
 	k, err := c.load()
 	if err != nil {
@@ -83,7 +86,7 @@ func (c *command) change(edit func(*clientcmdapi.Config) error) error {
 	return clientcmd.ModifyConfig(c.f.LoadingRules(), *k, true)
 }
 
-// exactly asks for n arguments; otherwise it shows how the command is used.
+// exactly requires n arguments; otherwise it prints the command's help.
 func exactly(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
@@ -94,7 +97,8 @@ func exactly(n int) cobra.PositionalArgs {
 	}
 }
 
-// named asks for one argument, the name of a cluster, user or context, which must not be empty.
+// named requires one argument, the name of a cluster, user or context. It must not be empty, as when a shell variable
+// is unset.
 func named(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := exactly(1)(cmd, args); err != nil {
@@ -156,7 +160,7 @@ func (c *command) view() *cobra.Command {
 	return cmd
 }
 
-// hide takes secrets and long data out of k: tokens and passwords are REDACTED, certificates and keys DATA+OMITTED.
+// hide replaces secrets and long data in k: tokens and passwords by REDACTED, certificates and keys by DATA+OMITTED.
 func hide(k *clientcmdapi.Config) error {
 	if err := clientcmdapi.RedactSecrets(k); err != nil {
 		return err
@@ -165,7 +169,7 @@ func hide(k *clientcmdapi.Config) error {
 	return nil
 }
 
-// show prints k in its file format.
+// show prints k as a file has it, with the names and the version of the file format.
 func (c *command) show(k *clientcmdapi.Config, flags *printers.Flags) error {
 	p, err := flags.Printer("")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// execFlags are the flags about the program that gets the credentials.
+// execFlags are the flags of the program that provides credentials (an exec plug-in).
 type execFlags struct {
 	command, apiVersion, mode string
 	args, env                 []string
@@ -78,7 +78,8 @@ func oneMethod(cmd *cobra.Command) error {
 	return nil
 }
 
-// credentials puts the flags in x. A token takes the place of a password and the other way round.
+// credentials writes the flags into x. A token replaces a password and the other way round: client-go refuses a user
+// with both.
 func credentials(cmd *cobra.Command, embed bool, x *clientcmdapi.AuthInfo) {
 	token, basic := cmd.Flag("token").Changed, cmd.Flag("username").Changed || cmd.Flag("password").Changed
 	said(cmd, "token", &x.Token)
@@ -94,13 +95,13 @@ func credentials(cmd *cobra.Command, embed bool, x *clientcmdapi.AuthInfo) {
 	file(cmd, "client-key", embed, &x.ClientKey, &x.ClientKeyData)
 }
 
-// providerFlags are the flags about a provider of identities that client-go knows.
+// providerFlags are the flags of an identity provider that is built into client-go.
 type providerFlags struct {
 	name string
 	args []string
 }
 
-// apply puts the provider's flags in x, whose other arguments stay. An argument "NAME-" is taken away.
+// apply writes the provider's flags into x and keeps its other arguments. An argument "NAME-" removes NAME.
 func (p *providerFlags) apply(x *clientcmdapi.AuthInfo) error {
 	set, removed := map[string]string{}, []string(nil)
 	for _, arg := range p.args {
@@ -135,7 +136,8 @@ func (p *providerFlags) apply(x *clientcmdapi.AuthInfo) error {
 	return nil
 }
 
-// apply puts the program's flags in x. A variable "NAME-" is taken away.
+// apply writes the program's flags into x. A variable "NAME-" removes NAME. Without --exec-command it changes only a
+// program that is there already.
 func (e *execFlags) apply(cmd *cobra.Command, x *clientcmdapi.AuthInfo) error {
 	changed := cmd.Flags().Changed
 	set, removed, err := e.variables()
@@ -169,7 +171,7 @@ func (e *execFlags) apply(cmd *cobra.Command, x *clientcmdapi.AuthInfo) error {
 	return nil
 }
 
-// variables parts --exec-env into what is set and the names of what is taken away, and refuses what is neither.
+// variables splits --exec-env into variables to set and names to remove, and refuses anything else.
 func (e *execFlags) variables() (set []clientcmdapi.ExecEnvVar, removed []string, err error) {
 	for _, pair := range e.env {
 		name, value, ok := strings.Cut(pair, "=")
@@ -200,7 +202,8 @@ func readable(cmd *cobra.Command, embed bool, flags ...string) error {
 	return nil
 }
 
-// file puts the flag's file in the place of path, or its content in data, and reports whether the user named one.
+// file writes the flag's path to path, or with embed the file's content to data, and reports whether the user named a
+// file. A path becomes absolute, as kubectl will run in other directories.
 func file(cmd *cobra.Command, flag string, embed bool, path *string, data *[]byte) bool {
 	f := cmd.Flag(flag)
 	if f == nil || !f.Changed {

@@ -11,8 +11,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// property is a place in a kubeconfig: a top-level value, or an entry of a section and a field of it. An entry without
-// field is the entry as a whole, a section without entry all of them.
+// property names a place in a kubeconfig: a top-level value, or a field of an entry of a section. Without a field it is
+// the whole entry, without an entry the whole section.
 type property struct{ path, section, entry, field string }
 
 // fieldsOf are the fields that can be set in the entries of each section.
@@ -31,7 +31,7 @@ func fieldsOf(section string) []string {
 }
 
 // parseProperty reads "current-context", "preferences.colors" or SECTION[.ENTRY[.FIELD]]. An entry's name may contain
-// dots.
+// dots, as those of cloud providers do, so the field is found from the end.
 func parseProperty(path string) (property, error) {
 	p := property{path: path}
 	switch path {
@@ -59,7 +59,7 @@ func parseProperty(path string) (property, error) {
 	return p, nil
 }
 
-// at finds or makes an entry of a section.
+// at returns an entry of a section. With add it creates a missing one, otherwise it returns nil.
 func at[V any](m map[string]*V, name string, add bool, create func() *V) *V {
 	if m[name] == nil && add {
 		m[name] = create()
@@ -67,7 +67,8 @@ func at[V any](m map[string]*V, name string, add bool, create func() *V) *V {
 	return m[name]
 }
 
-// place is a pointer to the value: *string, *bool or *[]byte. It is nil if the entry is not there and add is false.
+// place returns a pointer to the value: *string, *bool or *[]byte. It is nil if the entry does not exist and add is
+// false.
 func (p property) place(k *clientcmdapi.Config, add bool) any {
 	switch p.section {
 	case "current-context":
@@ -106,7 +107,7 @@ func userField(u *clientcmdapi.AuthInfo, name string) any {
 	}[name]
 }
 
-// set puts value at p. Bytes are given in base64 unless raw.
+// set writes value to p, and creates a missing entry. Values of bytes, such as certificates, are base64 unless raw.
 func (p property) set(k *clientcmdapi.Config, value string, raw bool) (err error) {
 	if p.field == "" && fieldsOf(p.section) != nil {
 		return fmt.Errorf("can't set a map to a value: %s", p.path)
@@ -128,7 +129,7 @@ func (p property) set(k *clientcmdapi.Config, value string, raw bool) (err error
 	return err
 }
 
-// unset takes away the value at p, the entry or the section.
+// unset removes the value at p, the entry or the section.
 func (p property) unset(k *clientcmdapi.Config) error {
 	if p.field == "" && fieldsOf(p.section) != nil {
 		p.clear(k)
@@ -147,6 +148,7 @@ func (p property) unset(k *clientcmdapi.Config) error {
 	return nil
 }
 
+// clear removes the entry, or all entries of the section.
 func (p property) clear(k *clientcmdapi.Config) {
 	switch p.section {
 	case "clusters":
@@ -158,7 +160,7 @@ func (p property) clear(k *clientcmdapi.Config) {
 	}
 }
 
-// without drops an entry, or all with name "".
+// without removes an entry, or all entries if name is "".
 func without[V any](m map[string]V, name string) {
 	if name == "" {
 		clear(m)

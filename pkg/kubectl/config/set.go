@@ -8,8 +8,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// said reports whether the user gave the flag, so that others stay as they are. Global flags (--cluster, --server, …)
-// count.
+// said copies the flag's value to into if the user gave the flag; otherwise into keeps its value. Global flags
+// (--cluster, --server, …) count.
 func said(cmd *cobra.Command, flag string, into *string) {
 	if f := cmd.Flag(flag); f != nil && f.Changed {
 		*into = f.Value.String()

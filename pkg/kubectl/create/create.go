@@ -26,7 +26,7 @@ type Options struct {
 	session  write.EditSession
 }
 
-// NewCommand returns what makes the command with all its generators; editor serves --edit.
+// NewCommand returns a function that makes the command with all its generators; editor serves --edit.
 func NewCommand(editor write.Editor) func(*cli.Factory, cli.IOStreams) *cobra.Command {
 	return func(f *cli.Factory, streams cli.IOStreams) *cobra.Command { return newCommand(f, streams, editor) }
 }
@@ -85,7 +85,7 @@ func (o *Options) Validate() error {
 	return err
 }
 
-// Run creates what the files hold, one after the other, and goes on after a refusal.
+// Run creates the objects of the files, one after the other. If one is refused, it continues with the next.
 func (o *Options) Run(ctx context.Context) error {
 	if o.raw != "" {
 		return write.Raw(o.raw).Send(ctx, &o.Base, http.MethodPost, o.files)
@@ -112,7 +112,7 @@ func (o *Options) Run(ctx context.Context) error {
 	})
 }
 
-// createEdited serves --edit: what the user makes of the objects is created.
+// createEdited serves --edit: it creates the objects as the user has edited them.
 func (o *Options) createEdited(ctx context.Context, infos []*resource.Info) error {
 	s := o.session
 	s.What, s.Unchecked = fmt.Sprintf("%s %q", infos[0].Mapping.Resource.GroupResource(), infos[0].Name), !o.Checks()
@@ -128,6 +128,8 @@ func (o *Options) createEdited(ctx context.Context, infos []*resource.Info) erro
 	})
 }
 
+// create creates one object. The annotation with the last applied configuration is set with --save-config; otherwise
+// one that the file has is updated, so that a later apply does not compare with an older state.
 func (o *Options) create(ctx context.Context, i *resource.Info) error {
 	if err := o.Record(i.Object); err != nil {
 		return write.WithSource("creating", i.Source, err)

@@ -69,8 +69,8 @@ func (s *sources) entries() ([]entry, error) {
 	return out, nil
 }
 
-// fromFile reads "path" or "key=path"; a directory gives one entry for each regular file. A name that cannot be a key
-// is left to whoever makes the object to refuse.
+// fromFile reads "path" or "key=path"; a directory gives one entry for each regular file, without those in directories
+// below it. The caller refuses names that cannot be keys: their rules depend on the object's kind.
 func fromFile(arg string) ([]entry, error) {
 	key, path, err := keyPath(arg)
 	if err != nil {
@@ -108,6 +108,7 @@ func fromFile(arg string) ([]entry, error) {
 	return out, nil
 }
 
+// keyPath splits "key=path"; without a key it is the file's name.
 func keyPath(arg string) (key, path string, err error) {
 	key, path, ok := strings.Cut(arg, "=")
 	switch {
@@ -123,7 +124,7 @@ func keyPath(arg string) (key, path string, err error) {
 	return key, path, nil
 }
 
-// reading words a failure to read path without naming it twice.
+// reading returns the error of a failure to read path, which names path once: os's own errors name it, too.
 func reading(path string, err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -132,8 +133,8 @@ func reading(path string, err error) error {
 	return fmt.Errorf("error reading %s: %w", path, err)
 }
 
-// fromEnvFile reads lines KEY=VALUE, which are UTF-8; a line KEY takes the value from the environment, # begins a
-// comment line.
+// fromEnvFile reads lines KEY=VALUE in UTF-8, with or without a byte order mark. A line KEY takes its value from
+// kubectl's own environment. Empty lines and lines that begin with # are left out.
 func fromEnvFile(path string) ([]entry, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -168,7 +169,8 @@ func fromEnvFile(path string) ([]entry, error) {
 	return out, lines.Err()
 }
 
-// hashSuffix is "-" and ten letters that depend on content alone; digits and vowels that could form words are replaced.
+// hashSuffix returns "-" and ten letters that depend on content alone, so that changed content has another name. Digits
+// and vowels that could form words are replaced, with upstream's table: the same content must have the same name there.
 func hashSuffix(content map[string]any) (string, error) {
 	data, err := json.Marshal(content)
 	if err != nil {

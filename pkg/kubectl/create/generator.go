@@ -24,9 +24,9 @@ type kind struct {
 	flags func(*pflag.FlagSet)
 	// build makes the object from its flags. It is called once, after the flags are read.
 	build func(ctx context.Context, g *generator) (runtime.Object, error)
-	// failed introduces a refusal of the server ("failed to create configmap: "); "" shows it as it is.
+	// failed is the text before a refusal of the server ("failed to create configmap: "); "" for none.
 	failed string
-	// cluster marks kinds without a namespace; commanded those that take a command after --.
+	// cluster marks kinds without a namespace; commanded marks kinds that take a command after --.
 	cluster, commanded bool
 }
 
@@ -65,7 +65,7 @@ func newGenerator(f *cli.Factory, streams cli.IOStreams, k kind) *cobra.Command 
 // errNoName is the error of a name that is empty, as of a variable of the shell that is not set.
 var errNoName = errors.New("name must be specified")
 
-// Complete takes the name and builds the object.
+// Complete takes the name and builds the object, so that mistakes in flags are found before it is sent.
 func (g *generator) Complete(f *cli.Factory, cmd *cobra.Command, args []string) error {
 	g.factory = f
 	if n := cmd.ArgsLenAtDash(); n >= 0 && g.kind.commanded {
@@ -103,7 +103,8 @@ func (g *generator) Run(ctx context.Context) error {
 	return g.Show("created", made)
 }
 
-// meta is the metadata of the object; its namespace is set only if the user named one.
+// meta returns the object's metadata. It has a namespace only if the user named one, so that the output of
+// --dry-run=client -o yaml can be used in any namespace.
 func (g *generator) meta() metav1.ObjectMeta {
 	m := metav1.ObjectMeta{Name: g.name}
 	if g.Explicit && !g.kind.cluster {

@@ -98,7 +98,7 @@ func parseRoute(rule string) (route, error) {
 	return route{host: host, path: "/" + path, service: service, port: port, tls: secured, secret: secret}, nil
 }
 
-// backend is the service that answers; its port is a number or a name.
+// backend returns the route's service; its port is a number or a name.
 func (r route) backend() *networkingv1.IngressServiceBackend {
 	b := &networkingv1.IngressServiceBackend{Name: r.service}
 	if port := intstr.Parse(r.port); port.Type == intstr.Int {
@@ -131,7 +131,7 @@ func (r route) addTo(spec *networkingv1.IngressSpec) {
 	}
 }
 
-// secure adds the host to those of its secret. What a host was given first holds.
+// secure adds the host to the TLS entry of its secret. If a host is named with several secrets, the first one holds.
 func (r route) secure(spec *networkingv1.IngressSpec) {
 	if r.host == "" && r.secret == "" {
 		return

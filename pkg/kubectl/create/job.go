@@ -48,7 +48,7 @@ func job() kind {
 	}
 }
 
-// oneContainer is a pod with one container called as the object that is made.
+// oneContainer returns a pod template with one container, which is named like the new object.
 func (g *generator) oneContainer(image string, restart corev1.RestartPolicy) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		Containers:    []corev1.Container{{Name: g.name, Image: image, Command: g.command}},
@@ -56,7 +56,8 @@ func (g *generator) oneContainer(image string, restart corev1.RestartPolicy) cor
 	}}
 }
 
-// scheduled is the job that the cron job called from (cronjob/NAME) would run now.
+// scheduled returns the job that the cron job called from (cronjob/NAME) would run now. The cron job owns it, so it
+// counts in its history and is deleted with it; an annotation marks it as started by hand.
 func (g *generator) scheduled(ctx context.Context, from string) (runtime.Object, error) {
 	infos, err := g.Client.Resolve(ctx, resource.Request{Args: []string{from}, Namespace: g.Namespace})
 	if err != nil {

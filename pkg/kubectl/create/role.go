@@ -26,10 +26,11 @@ func (r *ruleFlags) add(set *pflag.FlagSet) {
 		"Resource in the white list that the rule applies to, repeat this flag for multiple items")
 }
 
-// standardVerbs are those of resources; a wildcard stands for all.
+// standardVerbs are the verbs of all resources; * stands for all verbs.
 var standardVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "*"}
 
-// specialVerbs are verbs that exist for some resources only.
+// specialVerbs are verbs that exist only for the resources named. Authorizers ask for them beside the standard ones:
+// bind and escalate, for example, allow to grant permissions that one does not hold.
 var specialVerbs = map[string][]schema.GroupResource{
 	"bind":     {{Group: rbacv1.GroupName, Resource: "roles"}, {Group: rbacv1.GroupName, Resource: "clusterroles"}},
 	"escalate": {{Group: rbacv1.GroupName, Resource: "roles"}, {Group: rbacv1.GroupName, Resource: "clusterroles"}},
@@ -39,7 +40,7 @@ var specialVerbs = map[string][]schema.GroupResource{
 		{Group: "extensions", Resource: "podsecuritypolicies"}},
 }
 
-// verbsOf drops repetitions; a wildcard swallows the rest.
+// verbsOf removes repeated verbs; with * nothing else remains.
 func verbsOf(verbs []string) []string {
 	if slices.Contains(verbs, "*") {
 		return []string{"*"}
@@ -102,7 +103,8 @@ func resolve(g *generator, arg string) (gr schema.GroupResource, sub string, err
 	return gvr.GroupResource(), sub, err
 }
 
-// checkVerbs warns about unknown verbs and refuses those that only other resources have.
+// checkVerbs warns about unknown verbs, which an extension may define, and refuses special verbs of other resources: a
+// rule with them would never match.
 func checkVerbs(g *generator, verbs []string, gr schema.GroupResource) error {
 	for _, v := range verbs {
 		if slices.Contains(standardVerbs, v) {
@@ -190,7 +192,7 @@ func clusterRole() kind {
 	}
 }
 
-// urlVerbs are the verbs of paths that are no resources.
+// urlVerbs are the verbs for paths that are not resources: HTTP methods in lower case.
 var urlVerbs = []string{"*", "get", "post", "put", "delete", "patch", "head", "options"}
 
 func checkClusterRole(verbs []string, r ruleFlags, urls []string) error {

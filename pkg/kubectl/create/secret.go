@@ -33,6 +33,8 @@ func newSecret(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		dockerSecret(), genericSecret(), tlsSecret())
 }
 
+// secret returns a Secret with the entries. It refuses wrong and repeated keys here, as a map would silently keep the
+// last of them.
 func (g *generator) secret(t corev1.SecretType, hash bool, entries ...entry) (runtime.Object, error) {
 	s := &corev1.Secret{TypeMeta: core("Secret"), ObjectMeta: g.meta(), Type: t}
 	for _, e := range entries {
@@ -179,6 +181,7 @@ func dockerSecret() kind {
 	}
 }
 
+// dockerFromFiles returns a registry Secret with the files as they are; a file without a key gets the standard one.
 func dockerFromFiles(g *generator, files []string, hash bool) (runtime.Object, error) {
 	var entries []entry
 	for _, f := range files {

@@ -34,7 +34,7 @@ func newParent(f *cli.Factory, streams cli.IOStreams, use string, aliases []stri
 	return cmd
 }
 
-// service is one type's generator below "create service".
+// service returns the generator of one type below "create service". The Service selects pods with the label app=NAME.
 func service(name string, t corev1.ServiceType) kind {
 	var tcp []string
 	var clusterIP, external string
@@ -87,6 +87,7 @@ func service(name string, t corev1.ServiceType) kind {
 	return k
 }
 
+// checkService checks the flags of a type against each other. A headless Service has no ports here, as upstream.
 func checkService(t corev1.ServiceType, tcp []string, clusterIP, external string) error {
 	if t == corev1.ServiceTypeExternalName {
 		if len(validation.IsDNS1123Subdomain(external)) > 0 {

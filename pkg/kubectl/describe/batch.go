@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// maxIndexes bounds the text of completed indexes.
+// maxIndexes bounds the text of completed indexes, in bytes.
 const maxIndexes = 50
 
 const unset = "<unset>"
 
-// numberOrUnset is a number that may be left out.
+// numberOrUnset returns a number with its unit, or <unset> if it is nil.
 func numberOrUnset[T int32 | int64](n *T, unit string) string {
 	if n == nil {
 		return unset
@@ -73,7 +73,7 @@ func job(d *describer, o *batchv1.Job) error {
 	return nil
 }
 
-// fewIndexes is as many of the indexes as fit, whole ones.
+// fewIndexes returns as many whole indexes as fit into maxIndexes.
 func fewIndexes(text string) string {
 	if text == "" {
 		return "<none>"

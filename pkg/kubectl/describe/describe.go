@@ -1,4 +1,5 @@
-// Package describe shows objects at length: their fields, what belongs to them and what happened to them.
+// Package describe shows objects at length: their fields, related objects and events. Words, order and blanks of every
+// description are upstream's, since people compare them and scripts parse them.
 package describe
 
 import (
@@ -24,7 +25,7 @@ type Options struct {
 	cli.IOStreams
 	request resource.Request
 	events  bool
-	// eventsSaid tells that the user said --show-events: then it holds for many objects too.
+	// eventsSaid says that the user gave --show-events: then it also holds for several objects.
 	eventsSaid bool
 	client     *resource.Client
 }
@@ -103,7 +104,7 @@ func (o *Options) Run(ctx context.Context) error {
 	return utilerrors.NewAggregate(errs)
 }
 
-// matches describes the objects whose names begin with the argument, without events, and ends at the first error.
+// matches describes the objects whose names begin with the argument, without events, and stops at the first error.
 func (o *Options) matches(ctx context.Context, infos []*resource.Info) error {
 	o.events = false
 	for _, i := range infos {
@@ -115,7 +116,7 @@ func (o *Options) matches(ctx context.Context, infos []*resource.Info) error {
 	return nil
 }
 
-// byPrefix finds the objects whose names begin with the argument; notFound is returned if there is none.
+// byPrefix returns the objects whose names begin with the argument, or the error notFound if there are none.
 func (o *Options) byPrefix(ctx context.Context, notFound error) ([]*resource.Info, error) {
 	q := o.request
 	prefix := q.Args[1]
@@ -168,14 +169,14 @@ func (o *Options) one(ctx context.Context, info *resource.Info) error {
 	return t.Flush()
 }
 
-// kind is how objects of one kind are described.
+// kind says how to describe objects of one kind, and whether their events follow.
 type kind struct {
 	write  func(*describer, *unstructured.Unstructured) error
 	events bool
 }
 
-// kinds are the kinds that have a description of their own, by KIND.GROUP. All others are described by the fields that
-// they have (generic).
+// kinds returns the kinds with a description of their own, by KIND.GROUP. generic describes all others, custom
+// resources included, field by field.
 func kinds() map[string]kind {
 	return map[string]kind{
 		"Pod":                                   {typed(pod), true},

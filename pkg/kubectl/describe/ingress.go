@@ -60,7 +60,7 @@ func ingressAddresses(all []networkingv1.IngressLoadBalancerIngress) string {
 	return strings.Join(out, ",")
 }
 
-// writeTls writes which secret's certificate ends the encryption for which hosts.
+// writeTls writes for each TLS entry the secret whose certificate terminates TLS, and its hosts.
 func writeTls(w *writer, all []networkingv1.IngressTLS) {
 	if len(all) == 0 {
 		return
@@ -76,8 +76,8 @@ func writeTls(w *writer, all []networkingv1.IngressTLS) {
 	}
 }
 
-// backend names where requests go: an object, or a port of a Service with the endpoints behind it, or with what hides
-// them.
+// backend returns the target of requests: an object, or a port of a Service with its endpoints. An error in reading
+// these is shown in their place, as the rest of the Ingress is still of use.
 func backend(d *describer, namespace string, b *networkingv1.IngressBackend) string {
 	if r := b.Resource; r != nil {
 		return fmt.Sprintf("APIGroup: %s, Kind: %s, Name: %s", or(r.APIGroup), r.Kind, r.Name)
@@ -96,7 +96,7 @@ func backend(d *describer, namespace string, b *networkingv1.IngressBackend) str
 	return fmt.Sprintf("%s:%s (%s)", b.Service.Name, port, behind)
 }
 
-// behind are the endpoints of a Service's port: "<none>" if the Service has none, "" if it has no such port.
+// behind returns the endpoints of a Service's port: "<none>" if the Service has none, "" if it has no such port.
 func behind(d *describer, namespace string, b *networkingv1.IngressServiceBackend) (string, error) {
 	slices, err := slicesOf(d, namespace, b.Name)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"bonsai/pkg/kubectl/resource"
 )
 
-// typed decodes the object for f.
+// typed returns a function that decodes the object to f's type and calls f.
 func typed[T any, P interface {
 	*T
 	runtime.Object
@@ -31,7 +31,7 @@ func typed[T any, P interface {
 	}
 }
 
-// lastApplied is kubectl apply's own annotation: too long to be of interest.
+// lastApplied is kubectl apply's own annotation. It is left out, because it repeats the whole object.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 func when(t metav1.Time) string { return t.Time.Format(time.RFC1123Z) }
@@ -51,7 +51,8 @@ func (w *writer) labels(level int, title string, m map[string]string) {
 	}
 }
 
-// annotations writes each annotation; long and multi-line ones below their key.
+// annotations writes each annotation. A value that has several lines, or does not fit with its key into 140 bytes, goes
+// below its key, and its lines are cut.
 func (w *writer) annotations(level int, m map[string]string) {
 	const most = 140
 	w.line(level, "Annotations:\t")
@@ -93,7 +94,7 @@ func writeHead(w *writer, o metav1.Object, namespaced bool) {
 
 func keys[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// writeEventTable writes what happened to the object.
+// writeEventTable writes the events of this very object: the UID leaves out those of an earlier one with its name.
 func writeEventTable(d *describer) error {
 	m, err := d.client.Mapping("events")
 	if err != nil {
@@ -125,6 +126,7 @@ func writeEventTable(d *describer) error {
 	return nil
 }
 
+// writeEvents writes events, the oldest first.
 func writeEvents(d *describer, all []corev1.Event) {
 	sort.SliceStable(all, func(i, j int) bool { return all[i].LastTimestamp.Before(&all[j].LastTimestamp) })
 	d.line(0, "Events:\n  Type\tReason\tAge\tFrom\tMessage\n")

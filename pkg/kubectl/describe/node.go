@@ -71,7 +71,7 @@ func roles(l map[string]string) string {
 	return strings.Join(slices.Sorted(slices.Values(out)), ",")
 }
 
-// writeLease writes the node's heartbeat.
+// writeLease writes the node's Lease, its heartbeat. A Lease that cannot be read is a line of its own and no error.
 func writeLease(d *describer, name string) {
 	m, err := d.client.Mapping("leases.coordination.k8s.io")
 	var u *unstructured.Unstructured
@@ -116,8 +116,8 @@ func writeAmounts(w *writer, title string, l corev1.ResourceList) {
 	}
 }
 
-// writeNodeSlices counts what drivers offer on the node, by driver and pool; nothing where there is none, or where it
-// may not be seen.
+// writeNodeSlices writes the number of slices and devices that drivers offer on the node, by driver and pool. It writes
+// nothing if there are none, or if the user may not read them.
 func writeNodeSlices(d *describer, name string) {
 	all, err := listed[resourcev1.ResourceSlice](d, "resourceslices.resource.k8s.io", "", "spec.nodeName="+name)
 	if err != nil || len(all) == 0 {
@@ -160,7 +160,8 @@ func writeSystem(w *writer, n *corev1.Node) {
 	}
 }
 
-// writeLoad writes the node's pods and what they ask for.
+// writeLoad writes the node's pods with their requests and limits, and the sums. Pods that have ended take nothing, so
+// they are left out.
 func writeLoad(d *describer, n *corev1.Node) error {
 	all, err := pods(d, "", metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.Name +
 		",status.phase!=Succeeded,status.phase!=Failed"})
@@ -179,7 +180,7 @@ func writeLoad(d *describer, n *corev1.Node) error {
 		p := &all[i]
 		add(requests, resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{}))
 		add(limits, resourcehelper.PodLimits(p, resourcehelper.PodResourcesOptions{}))
-		// A pod's own line has what it takes while it is resized, too.
+		// A pod's own line includes what it still holds during a resize; the sums do not.
 		r := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true})
 		l := resourcehelper.PodLimits(p, resourcehelper.PodResourcesOptions{UseStatusResources: true})
 		d.line(1, "%s\t%s\t\t%s\t%s\t%s\t%s\t%s\n", p.Namespace, p.Name, share(r, room, corev1.ResourceCPU),
@@ -200,8 +201,8 @@ func writeLoad(d *describer, n *corev1.Node) error {
 	return nil
 }
 
-// loads are the resources whose use is shown: the three that every node has and huge pages, then what device plug-ins
-// offer.
+// loads returns the resources whose use is shown: the three that every node has and huge pages, as parts of the node,
+// and then those of device plug-ins, as plain numbers.
 func loads(room corev1.ResourceList) (usual, extended []corev1.ResourceName) {
 	out := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage}
 	var huge, other []corev1.ResourceName
@@ -225,7 +226,7 @@ func add(sum, more corev1.ResourceList) {
 	}
 }
 
-// share is an amount and its part of what there is: "100m (2%)".
+// share returns an amount and its part of room: "100m (2%)".
 func share(l, room corev1.ResourceList, name corev1.ResourceName) string {
 	q, all := l[name], room[name]
 	if q.Format == "" {

@@ -52,7 +52,7 @@ func pod(d *describer, p *corev1.Pod) error {
 	return nil
 }
 
-// ephemeral are the pod's ephemeral containers as plain ones.
+// ephemeral returns the pod's ephemeral containers as plain ones: the two types have the same fields.
 func ephemeral(p *corev1.Pod) []corev1.Container {
 	var out []corev1.Container
 	for _, e := range p.Spec.EphemeralContainers {
@@ -61,7 +61,7 @@ func ephemeral(p *corev1.Pod) []corev1.Container {
 	return out
 }
 
-// writeReadinessGates shows the conditions that the pod's readiness waits for beside its containers.
+// writeReadinessGates writes the conditions, besides its containers, that the pod's readiness depends on.
 func writeReadinessGates(w *writer, p *corev1.Pod) {
 	if len(p.Spec.ReadinessGates) == 0 {
 		return

@@ -100,7 +100,7 @@ func balancerText(all []corev1.LoadBalancerIngress) string {
 	return strings.Join(out, ", ")
 }
 
-// slicesOf are the endpoints of a Service.
+// slicesOf returns the EndpointSlices of a Service, whoever made them: their label names the Service.
 func slicesOf(d *describer, namespace, service string) ([]discoveryv1.EndpointSlice, error) {
 	m, err := d.client.Mapping("endpointslices.discovery.k8s.io")
 	if err != nil {
@@ -120,7 +120,7 @@ func slicesOf(d *describer, namespace, service string) ([]discoveryv1.EndpointSl
 	return out, nil
 }
 
-// ready lists the addresses that serve the port, three at most.
+// ready returns the ready endpoints of the port, sorted, three at most and the number of the others.
 func ready(slices []discoveryv1.EndpointSlice, port string) string {
 	const most = 3
 	var all []string

@@ -41,6 +41,7 @@ func configMap(d *describer, c *corev1.ConfigMap) error {
 	return nil
 }
 
+// secret shows sizes and no values, except the token of a service account's Secret, as upstream does.
 func secret(d *describer, s *corev1.Secret) error {
 	writeHead(d.writer, s, true)
 	d.line(0, "\nType:\t%s\n\nData\n====\n", s.Type)

@@ -38,7 +38,8 @@ func deployment(d *describer, o *appsv1.Deployment) error {
 	return writeReplicaSets(d, o)
 }
 
-// writeReplicaSets names the deployment's old and new ReplicaSets.
+// writeReplicaSets names the Deployment's old and new ReplicaSets. The new one has the Deployment's revision. Others
+// that the selector matches, but that it does not control, are left out.
 func writeReplicaSets(d *describer, o *appsv1.Deployment) error {
 	m, err := d.client.Mapping("replicasets.apps")
 	if err != nil {
@@ -142,7 +143,7 @@ func writeReplicas(d *describer, o metav1.Object, shown string, selector labels.
 	return writePhases(d, o, selector)
 }
 
-// writePhases counts the pods that belong to o.
+// writePhases writes the number of pods in each phase that o controls.
 func writePhases(d *describer, o metav1.Object, selector labels.Selector) error {
 	all, err := pods(d, o.GetNamespace(), metav1.ListOptions{LabelSelector: selector.String()})
 	if err != nil {
@@ -198,7 +199,7 @@ func writeTemplate(d *describer, t corev1.PodTemplateSpec) {
 	writeTolerations(d.writer, "  ", t.Spec.Tolerations)
 }
 
-// Template describes what pods are made of.
+// Template describes a pod template, for other commands (rollout history).
 func Template(w io.Writer, t corev1.PodTemplateSpec) {
 	d := &describer{writer: &writer{w: w}, now: time.Now()}
 	writeTemplate(d, t)

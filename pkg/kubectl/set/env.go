@@ -58,7 +58,7 @@ func newEnv(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	return cmd
 }
 
-// Complete parts the arguments; "-" reads changes from standard input.
+// Complete splits the arguments into objects and changes; "-" reads changes from standard input.
 func (o *env) Complete(f *cli.Factory, _ *cobra.Command, args []string) error {
 	var stdin bool
 	if slices.Contains(args, "-") {
@@ -85,7 +85,7 @@ func (o *env) Complete(f *cli.Factory, _ *cobra.Command, args []string) error {
 	return o.CompleteWith(f)
 }
 
-// Validate wants something to change.
+// Validate requires objects to change, and flags that fit together.
 func (o *env) Validate() error {
 	switch {
 	case len(o.args) == 0 && o.target.Files.Empty():
@@ -148,7 +148,8 @@ func (o *env) Run(ctx context.Context) error {
 	})
 }
 
-// changeAll lays vars over the environment of each container that is meant, and returns these.
+// changeAll sets vars in each container that --containers selects, and returns these containers. None is a warning and
+// not an error: of several objects, others may have such a container.
 func (o *env) changeAll(i *resource.Info, u *unstructured.Unstructured, vars []corev1.EnvVar) ([]map[string]any,
 	error) {
 	spec, err := podSpec(i, u)
@@ -168,7 +169,8 @@ func (o *env) changeAll(i *resource.Info, u *unstructured.Unstructured, vars []c
 	return chosen, nil
 }
 
-// change lays vars over the environment of container c.
+// change sets vars in container c and removes those that the user wants removed. A variable keeps its place in the
+// list: later ones may refer to it by $(NAME).
 func (o *env) change(i *resource.Info, c map[string]any, vars []corev1.EnvVar) error {
 	have, _ := c["env"].([]any)
 	for _, v := range vars {

@@ -15,7 +15,8 @@ import (
 	"bonsai/pkg/kubectl/resource"
 )
 
-// imported are the variables of --from: one for each key of the config maps and secrets, by reference.
+// imported returns the variables of --from: one for each key of the config map or secret, as a reference to it, so that
+// no secret is copied into the pod's template.
 func (o *env) imported(ctx context.Context) ([]corev1.EnvVar, error) {
 	if o.from == "" {
 		return nil, nil
@@ -45,7 +46,8 @@ func (o *env) imported(ctx context.Context) ([]corev1.EnvVar, error) {
 	return out, nil
 }
 
-// reference is the variable that takes its value from a key; its name is the key in upper case with underscores.
+// reference returns the variable that takes its value from a key. Its name is the key in upper case, with underscores
+// for characters that names cannot have.
 func reference(i *resource.Info, key string) (corev1.EnvVar, error) {
 	v := corev1.EnvVar{Name: envName(key), ValueFrom: &corev1.EnvVarSource{}}
 	local := corev1.LocalObjectReference{Name: i.Name}
@@ -60,7 +62,7 @@ func reference(i *resource.Info, key string) (corev1.EnvVar, error) {
 	return v, nil
 }
 
-// envName turns a key into a name for a variable.
+// envName returns the name of a variable for a key.
 func envName(key string) string {
 	return strings.ToUpper(strings.Map(func(r rune) rune {
 		switch {
@@ -71,7 +73,7 @@ func envName(key string) string {
 	}, key))
 }
 
-// show serves --list: the environment as it would be with vars. Nothing is written.
+// show serves --list: it prints the environment as it would be with vars, and changes nothing.
 func (o *env) show(ctx context.Context, vars []corev1.EnvVar) error {
 	infos, err := o.find(ctx)
 	return resource.Each(infos, err, func(i *resource.Info) error {
@@ -115,7 +117,8 @@ func (o *env) showContainer(ctx context.Context, c map[string]any) error {
 	return nil
 }
 
-// value reads what a reference points to.
+// value reads the value of a reference (--resolve), decoded. Fields and resources of a pod have no value before it
+// runs.
 func (o *env) value(ctx context.Context, v corev1.EnvVar) (string, error) {
 	kind, name, key := "", "", ""
 	switch s := v.ValueFrom; {
@@ -145,6 +148,7 @@ func (o *env) value(ctx context.Context, v corev1.EnvVar) (string, error) {
 	return value, nil
 }
 
+// describeSource returns a reference in words, for a comment line.
 func describeSource(s *corev1.EnvVarSource) string {
 	switch {
 	case s.FieldRef != nil:

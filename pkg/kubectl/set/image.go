@@ -37,7 +37,7 @@ func newImage(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	return cmd
 }
 
-// Complete parts the arguments and gets the client.
+// Complete splits the arguments into objects and images, and gets the client.
 func (o *image) Complete(f *cli.Factory, _ *cobra.Command, args []string) error {
 	objects, pairs, err := write.SplitPairs(args, "image")
 	if err != nil {
@@ -54,7 +54,7 @@ func (o *image) Complete(f *cli.Factory, _ *cobra.Command, args []string) error 
 	return o.CompleteWith(f)
 }
 
-// Validate wants something to change.
+// Validate requires objects to change.
 func (o *image) Validate() error {
 	if len(o.args) == 0 && o.target.Files.Empty() {
 		return resource.ErrNoResource
@@ -62,7 +62,7 @@ func (o *image) Validate() error {
 	return o.setter.Validate()
 }
 
-// Run changes the images. That none is given is said after what was not found, as upstream does: "set image po a b" may
+// Run changes the images. It reports missing objects before a missing image, as upstream does: "set image po a b" may
 // have meant the pod b.
 func (o *image) Run(ctx context.Context) error {
 	if len(o.pairs) == 0 {
@@ -80,7 +80,7 @@ func (o *image) Run(ctx context.Context) error {
 	})
 }
 
-// setImages changes what it finds and names the containers it does not.
+// setImages changes the containers that it finds; its error names the others.
 func setImages(spec map[string]any, pairs [][2]string) error {
 	all := append(containers(spec, "containers"), containers(spec, "initContainers")...)
 	var errs []error

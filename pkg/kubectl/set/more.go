@@ -51,7 +51,7 @@ func (o *resources) Complete(f *cli.Factory, _ *cobra.Command, args []string) er
 	return o.CompleteWith(f)
 }
 
-// Validate wants quantities.
+// Validate requires and reads quantities.
 func (o *resources) Validate() error {
 	if o.limits == "" && o.requests == "" {
 		return errors.New("you must specify an update to requests or limits (in the form of --requests/--limits)")
@@ -87,7 +87,7 @@ func quantities(text string) (map[string]any, error) {
 	return out, nil
 }
 
-// Run changes requests and limits; those not named stay.
+// Run changes the requests and limits that the user names and keeps the others.
 func (o *resources) Run(ctx context.Context) error {
 	return o.update(ctx, func(i *resource.Info, u *unstructured.Unstructured) error {
 		spec, err := podSpec(i, u)

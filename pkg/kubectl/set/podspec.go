@@ -9,7 +9,8 @@ import (
 	"bonsai/pkg/kubectl/resource"
 )
 
-// podSpec finds the pod's spec in a pod or in the template of what makes pods; changes to it change u.
+// podSpec returns the spec of a pod, or that of the pod template of a workload, wherever the kind has it: custom
+// resources with a template work, too. Changes to it change u.
 func podSpec(i *resource.Info, u *unstructured.Unstructured) (map[string]any, error) {
 	for _, p := range [][]string{{"spec", "template", "spec"}, {"spec", "jobTemplate", "spec", "template", "spec"},
 		{"spec"}} {
@@ -36,7 +37,8 @@ func lookup(m map[string]any, keys []string) (map[string]any, bool) {
 	return m, true
 }
 
-// containers are the maps of a list of the pod's spec ("containers", "initContainers").
+// containers returns the containers in a list of the pod's spec ("containers", "initContainers"); changes to them
+// change the spec.
 func containers(spec map[string]any, list string) []map[string]any {
 	items, _ := spec[list].([]any)
 	var out []map[string]any
@@ -48,7 +50,7 @@ func containers(spec map[string]any, list string) []map[string]any {
 	return out
 }
 
-// matching are the containers whose name matches pattern ("*" stands for anything).
+// matching returns the containers whose name matches pattern ("*" stands for any characters).
 func matching(all []map[string]any, pattern string) []map[string]any {
 	var out []map[string]any
 	for _, c := range all {

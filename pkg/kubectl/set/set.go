@@ -37,10 +37,10 @@ type setter struct {
 	args   []string
 	local  bool
 
-	// operation is the result ("image updated"), failed introduces a refusal of the server ("failed to …:"); "" shows
-	// it as it is.
+	// operation is the printed result ("image updated"). failed is the text before a refusal of the server ("failed to
+	// …:"), "" for none.
 	operation, failed string
-	// any changes what is found also if other objects are not; otherwise none is changed then.
+	// any changes the objects that are found even if others are missing; otherwise none is changed then.
 	any bool
 	// always reports an object that needs no change, too.
 	always bool

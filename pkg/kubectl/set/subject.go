@@ -47,7 +47,7 @@ func (o *subject) Complete(f *cli.Factory, _ *cobra.Command, args []string) erro
 	return o.CompleteWith(f)
 }
 
-// Validate wants someone to bind.
+// Validate requires somebody to bind.
 func (o *subject) Validate() error {
 	if len(o.users)+len(o.groups)+len(o.accounts) == 0 {
 		return errors.New("you must specify at least one value of user, group or serviceaccount")
@@ -60,7 +60,7 @@ func (o *subject) Validate() error {
 	return o.setter.Validate()
 }
 
-// Run adds the subjects that are not there yet.
+// Run adds the subjects that the binding does not have yet, and removes none.
 func (o *subject) Run(ctx context.Context) error {
 	return o.update(ctx, func(i *resource.Info, u *unstructured.Unstructured) error {
 		if k := u.GetKind(); k != "RoleBinding" && k != "ClusterRoleBinding" {
@@ -78,6 +78,8 @@ func (o *subject) Run(ctx context.Context) error {
 	})
 }
 
+// subjects returns the users, groups and service accounts as subjects of a binding; service accounts are in the core
+// group.
 func (o *subject) subjects() []any {
 	var out []any
 	for _, n := range o.users {
