@@ -52,7 +52,7 @@ func prepareCreate(crd *definition) {
 	noteStored(crd)
 }
 
-// prepareUpdate keeps the status of old, and notes the storage version in it.
+// prepareUpdate keeps old's status and notes the storage version in it.
 func prepareUpdate(crd, old *definition) {
 	old.Status.DeepCopyInto(&crd.Status)
 	noteStored(crd)

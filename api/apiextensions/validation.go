@@ -72,7 +72,7 @@ func validateName(crd *definition) field.ErrorList {
 	if crd.GenerateName != "" {
 		check(crd.GenerateName, "generateName")
 	}
-	if crd.Name != "" { // which is told of every kind
+	if crd.Name != "" { // the registry reports an empty name, for every kind
 		check(crd.Name, "name")
 	}
 	return errs

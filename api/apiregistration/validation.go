@@ -22,7 +22,7 @@ func validateService(s *v1.APIService) field.ErrorList {
 	var errs field.ErrorList
 	name := s.Spec.Version + "." + s.Spec.Group
 	check := func(is, of string) {
-		// what is wrong of itself is told of every kind
+		// the registry reports names that no kind may have
 		if is != "" && is != name && len(path.ValidatePathSegmentName(is, false)) == 0 {
 			errs = append(errs, field.Invalid(field.NewPath("metadata", of), is,
 				fmt.Sprintf("must be `spec.version+\".\"+spec.group`: %q", name)))

@@ -99,7 +99,7 @@ func prepareDaemonSetUpdate(obj, old *appsv1.DaemonSet) {
 	keepTemplateGeneration(obj, old, !apiequality.Semantic.DeepEqual(obj.Spec.Template, old.Spec.Template))
 }
 
-// keepTemplateGeneration gives obj the count of old, or the next one.
+// keepTemplateGeneration gives obj old's template generation, or the next one.
 func keepTemplateGeneration(obj, old *appsv1.DaemonSet, next bool) {
 	n, err := templateGeneration(old)
 	if err != nil {

@@ -54,7 +54,7 @@ func validateSelector(s *metav1.LabelSelector, kind string, path *field.Path) fi
 	return errs
 }
 
-// readable reports whether a selector, of which validateSelector tells the faults, says at all what it selects.
+// readable reports whether a selector can be parsed. validateSelector reports its faults.
 func readable(s *metav1.LabelSelector) bool {
 	_, err := metav1.LabelSelectorAsSelector(s)
 	return err == nil

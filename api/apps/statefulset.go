@@ -184,8 +184,8 @@ func validateStatefulSet(s, old *appsv1.StatefulSet) field.ErrorList {
 	return errs
 }
 
-// validateStatefulTemplate checks the pod template, of which an update checks only the labels if that of old is
-// invalid: earlier versions of the API did not check it, and such an object must remain scalable.
+// validateStatefulTemplate checks the pod template. If old's template is invalid, an update checks only the labels:
+// earlier versions of the API did not check it, and such an object must remain scalable.
 func validateStatefulTemplate(s, old *appsv1.StatefulSet, path *field.Path) field.ErrorList {
 	errs := podspec.ValidateTemplate(withClaims(&s.Spec), path)
 	if len(errs) == 0 || old == nil {

@@ -8,7 +8,7 @@ import (
 	"bonsai/api/validate"
 )
 
-// source is one of the fields of a metric of which its type names one.
+// source is one of the fields of a metric. The metric's type names the one that must be set.
 type source struct {
 	name     string
 	of       autoscalingv2.MetricSourceType

@@ -62,7 +62,7 @@ const (
 	oldNameLabel = "job-name"
 )
 
-// generatedLabels are the labels by which a job's pods are told from all others, and what they must be.
+// generatedLabels are the labels that distinguish a job's pods from all others, and their values.
 func generatedLabels(j *batchv1.Job) map[string]string {
 	return map[string]string{
 		oldUIDLabel: string(j.UID), batchv1.ControllerUidLabel: string(j.UID),

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateJobUpdate: how many pods, how long and how often may change while the job runs, the rest may not. What is
-// wrong with the spec itself is told twice, as Kubernetes tells it.
+// validateJobUpdate: how many pods, how long and how often may change while the job runs, the rest may not. Both checks
+// may find the same fault of the spec; the registry reports it once.
 func validateJobUpdate(obj, old *batchv1.Job) field.ErrorList {
 	path := field.NewPath("spec")
 	now, was := &obj.Spec, &old.Spec

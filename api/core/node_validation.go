@@ -52,7 +52,7 @@ func validateDeclaredFeatures(names []string, path *field.Path) field.ErrorList 
 	return errs
 }
 
-// featureName reports whether s is letters and digits in segments between slashes, the first of which begins with a
+// featureName reports whether s is letters and digits in segments between slashes. The first segment begins with a
 // capital letter.
 func featureName(s string) bool {
 	for i, segment := range strings.Split(s, "/") {

@@ -221,7 +221,7 @@ func validateExternalIPs(ips, had []string, path *field.Path) field.ErrorList {
 
 // nonSpecialIP refuses addresses that no endpoint can have.
 func nonSpecialIP(ip string, path *field.Path) field.ErrorList {
-	a := netutils.ParseIPSloppy(ip) // leading zeros are told elsewhere
+	a := netutils.ParseIPSloppy(ip) // another check reports leading zeros
 	if a == nil {
 		return field.ErrorList{field.Invalid(path, ip, "must be a valid IP address")}
 	}

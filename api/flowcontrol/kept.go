@@ -8,7 +8,7 @@ import (
 // The objects that every API server of 1.36 keeps: two of a kind are mandatory and cannot be changed, the others are
 // suggested.
 
-// MandatoryLevels are the levels without which no request could be told what to do with.
+// MandatoryLevels are the levels that always exist, so that every request has a level.
 func MandatoryLevels() []priorityLevel {
 	zero := int32(0)
 	exempt := level(flowcontrolv1.PriorityLevelConfigurationNameExempt, flowcontrolv1.PriorityLevelConfigurationSpec{

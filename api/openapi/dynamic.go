@@ -30,7 +30,7 @@ func (b *Builder) AddDynamic(gvk schema.GroupVersionKind, own func() (*spec.Sche
 			s = *made
 		}
 		if b.version == V2 {
-			if s = forV2(s); keepsUnknown(&s) { // of which v2 says nothing at all
+			if s = forV2(s); keepsUnknown(&s) { // v2 publishes no properties of such a schema
 				fields, selectable := s.Extensions[SelectableFields]
 				s = spec.Schema{}
 				b.addGVK(&s, gvk)

@@ -118,7 +118,7 @@ func (b *Builder) define(t reflect.Type) spec.Schema {
 	return s
 }
 
-// union says of a type of which one field is set which ones there are, by their names in Go, and which field tells it.
+// union describes a type with one field set at a time: its fields, by their names in Go, and its discriminator.
 func (b *Builder) union(t reflect.Type) map[string]any {
 	out, fields := map[string]any{}, map[string]any{}
 	for f := range fieldsOf(t) {

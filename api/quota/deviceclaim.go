@@ -18,7 +18,7 @@ const (
 	implicitPrefix = corev1.DefaultResourceRequestsPrefix + resourcev1.ResourceDeviceClassPrefix
 )
 
-// Known is what counts depend on beside the object. What cannot be told is left out.
+// Known is what counts depend on beside the object. Counts leave out what it does not know.
 type Known struct {
 	// Extended returns the extended resource that a device class names, "" if it names none.
 	Extended func(class string) string

@@ -35,7 +35,7 @@ func alias(gr schema.GroupResource) (corev1.ResourceName, bool) {
 	return "", false
 }
 
-// isPods, isServices, isClaims and isDevices tell the resources of which more than the number is counted.
+// isPods, isServices, isClaims and isDevices report the resources that quotas count by more than the number of objects.
 func isPods(gr schema.GroupResource) bool     { return gr == corev1.Resource("pods") }
 func isServices(gr schema.GroupResource) bool { return gr == corev1.Resource("services") }
 func isClaims(gr schema.GroupResource) bool   { return gr == corev1.Resource("persistentvolumeclaims") }

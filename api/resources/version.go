@@ -40,9 +40,8 @@ type Version struct {
 	// rules of the row's strategies, and the stored kind's defaults are then left out, too. It returns what
 	// Strategy.ValidateUpdate returns; old is nil at a create.
 	Validate func(subresource string, obj, old runtime.Object) (faults field.ErrorList, kept []string)
-	// Prune, for such a kind, drops from an object what the schema does not know, and returns the paths of that as
-	// clients are told them (spec.x[0].y), in their order; nil: everything is kept. An error is why it is no object of
-	// the kind.
+	// Prune, for such a kind, drops from an object what the schema does not know. It returns the dropped paths in their
+	// order, as warnings show them (spec.x[0].y); nil: everything is kept. An error is why it is no object of the kind.
 	Prune func(obj runtime.Object) ([]string, error)
 	// Default fills in what clients of this version left out, before ToHub; it must be idempotent. The row's Strategy
 	// fills in what the stored kind needs besides.

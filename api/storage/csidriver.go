@@ -121,7 +121,7 @@ const (
 
 func validateCSIDriver(d *storagev1.CSIDriver) field.ErrorList {
 	var errs field.ErrorList
-	if d.Name != "" { // which every kind is told
+	if d.Name != "" { // the registry reports an empty name, for every kind
 		errs = validateDriverName(d.Name, field.NewPath("metadata", "name"))
 	}
 	return append(errs, validateCSIDriverSpec(&d.Spec, field.NewPath("spec"))...)

@@ -67,7 +67,7 @@ func volumeAttachmentStatusStrategy() resources.Typed[*storagev1.VolumeAttachmen
 	return s
 }
 
-// Bounds of an attachment's status. Messages are told the bound of the whole, as upstream tells it.
+// Bounds of an attachment's status. The bound of all metadata counts keys and values together, in bytes.
 const (
 	maxErrorMessage = 1024
 	maxMetadata     = 256 << 10

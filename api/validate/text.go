@@ -28,7 +28,7 @@ func OneOfOrEmpty[T ~string](path *field.Path, value T, valid ...T) field.ErrorL
 	return Among(path, value, valid...)
 }
 
-// Among checks a word of which an empty one, too, is none of the valid.
+// Among checks that a word is one of the valid ones. An empty word is valid only if the list has it.
 func Among[T ~string](path *field.Path, value T, valid ...T) field.ErrorList {
 	if slices.Contains(valid, value) {
 		return nil

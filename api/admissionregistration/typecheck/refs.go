@@ -12,7 +12,8 @@ import (
 // resolver does, which would link the types of every API group that ever was.
 type refs struct {
 	schemas map[string]*spec.Schema
-	// open are the references that are being followed: one inside itself is an object of which nothing is known.
+	// open are the references that are being followed. Inside itself, a reference counts as an object without known
+	// fields.
 	open map[string]bool
 }
 

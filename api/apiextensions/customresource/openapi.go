@@ -78,8 +78,8 @@ func published(p *apiextensionsv1.JSONSchemaProps) (s spec.Schema, err error) {
 	return s, err
 }
 
-// chooseIntOrString says what x-kubernetes-int-or-string means to those who do not know it, unless the schema says so
-// itself.
+// chooseIntOrString spells out x-kubernetes-int-or-string for clients that do not know the extension, unless the schema
+// does so itself.
 func chooseIntOrString(s *spec.Schema) {
 	says := func(choice []spec.Schema) bool {
 		return len(choice) == 2 && choice[0].Type.Contains("integer") && choice[1].Type.Contains("string")

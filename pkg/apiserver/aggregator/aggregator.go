@@ -48,8 +48,7 @@ type Config struct {
 	// Dial opens the connections to servers.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	// IdentityHeaders are the headers by which this server lets front proxies name users, and IdentityPrefixes what
-	// headers of theirs begin with: no client may send those to servers behind this one, which are told to believe
-	// them. Optional.
+	// headers of theirs begin with: no client may send those to servers behind this one, which trust them. Optional.
 	IdentityHeaders, IdentityPrefixes []string
 	// FollowRedirects hands answers on that lead the client elsewhere (--aggregator-reject-forwarding-redirect=false).
 	FollowRedirects bool

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// goodFor is how long a document of another server is told before that is asked for it again.
+	// goodFor is how long a document of another server is served before that server is asked for it again.
 	goodFor = time.Minute
 	// fetchTimeout is how long a server has for a document, and firstWait how long who asks for the first time waits
 	// for that.
@@ -15,8 +15,8 @@ const (
 	firstWait    = 2 * time.Second
 )
 
-// later is a document of another server, asked for when somebody wants it, in the background: who wants it again is
-// told the last one, so that a server which has become slow holds up nobody.
+// later is a document of another server, fetched in the background when a client wants it. Later clients get the last
+// one until the next arrives, so that a server that has become slow delays nobody.
 type later struct {
 	mu      sync.Mutex
 	body    []byte        // the last good one, empty if the server has none; nil if that is not known

@@ -16,7 +16,7 @@ import (
 // maxSchema is how large an OpenAPI document of another server may be, in bytes.
 const maxSchema = 8 << 20
 
-// Schema is the OpenAPI v2 document of another server, as JSON, of which the paths below Prefix are its own.
+// Schema is the OpenAPI v2 document of another server, as JSON. Only the paths below Prefix are that server's own.
 type Schema struct {
 	Prefix string
 	JSON   []byte

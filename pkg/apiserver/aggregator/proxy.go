@@ -95,7 +95,7 @@ func (a *Aggregator) handOn(w http.ResponseWriter, r *http.Request, s *Service, 
 	}
 	location := &url.URL{Scheme: "https", Host: addresses[0], Path: r.URL.Path, RawQuery: r.URL.Query().Encode()}
 	out := a.asked(r, user, location)
-	out.Header.Set("Audit-Id", w.Header().Get("Audit-Id")) // so that what was asked of both can be told to be one
+	out.Header.Set("Audit-Id", w.Header().Get("Audit-Id")) // so that the audit logs of both servers can be joined
 	h := proxy.NewUpgradeAwareHandler(location, egress.Answers{Transport: s.remote.transport}, false,
 		httpstream.IsUpgradeRequest(r), unreachable{})
 	h.RejectForwardingRedirects = !a.cfg.FollowRedirects

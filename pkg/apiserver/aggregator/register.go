@@ -60,9 +60,9 @@ const (
 	remove
 )
 
-// changes are what leads from the APIServices that are there to wanted ones. settled are names of which those managed
-// at the start only have been as wanted once, and need nothing any more. complete tells that nothing is missing from
-// wanted: what is not wanted goes, if it is managed at the start only while starting.
+// changes returns what leads from the APIServices that exist to the wanted ones. Those that are managed only at the
+// start need nothing more once they are in settled. complete says that nothing is missing from wanted: then what is not
+// wanted goes, and what is managed only at the start goes only while starting.
 func changes(wanted map[string]registration, have map[string]*v1.APIService, settled map[string]bool, complete,
 	starting bool) []change {
 	var out []change

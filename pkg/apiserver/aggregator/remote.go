@@ -80,8 +80,8 @@ func (r *remote) poke() {
 	}
 }
 
-// watch looks after one server as long as it lives: found is told what it is like, and reports whether it has written
-// that down.
+// watch looks after one server as long as it lives. It calls found with each finding; found reports whether it has
+// written that down.
 func (a *Aggregator) watch(r *remote, found func(*finding) (written bool)) {
 	ctx := r.life
 	defer r.transport.CloseIdleConnections()

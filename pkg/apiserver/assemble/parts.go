@@ -38,7 +38,7 @@ type Options struct {
 	AuthorizationModes []string
 	// EnableAdmission and DisableAdmission name plug-ins that differ from what is on by default.
 	EnableAdmission, DisableAdmission []string
-	// Admission is what plug-ins are told.
+	// Admission configures the plug-ins.
 	Admission AdmissionConfiguration
 	// NotReadySeconds and UnreachableSeconds are how long pods stay on such a node that do not say it themselves; nil:
 	// 300.

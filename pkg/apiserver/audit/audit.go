@@ -69,8 +69,8 @@ func (a *Auditor) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// Begin returns the record of a request by user, who is nil if that could not be told; nil if the policy asks for
-// nothing. id is the request's Audit-ID.
+// Begin returns the record of a request by user, which is nil if authentication failed; nil if the policy records
+// nothing of the request. id is the request's Audit-ID.
 func (a *Auditor) Begin(r *http.Request, info *request.Info, user *request.User, id string) *Record {
 	d := a.Policy.decide(user, info)
 	a.Metrics.levels.WithLabelValues(string(d.level)).Inc()

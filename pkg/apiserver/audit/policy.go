@@ -16,7 +16,7 @@ import (
 	"bonsai/pkg/docbounds"
 )
 
-// Policy says what is noted of which requests.
+// Policy chooses, for each request, what its audit events contain.
 type Policy struct{ auditv1.Policy }
 
 // maxPolicy bounds a policy file, in bytes.

@@ -38,7 +38,7 @@ type Config struct {
 	Entry func(row *resources.Row, scale *Scale) (catalog.Entry, error)
 	// Hook is the webhook of a definition that converts by one.
 	Hook func(*v1.WebhookClientConfig) (Hook, error)
-	// Observe is told of each call of such a webhook.
+	// Observe receives each call of such a webhook.
 	Observe func(took time.Duration, err error)
 	Now     func() time.Time
 	// UID draws one for each ConversionReview.
@@ -59,7 +59,7 @@ type Controller struct {
 	drained map[string]bool        // whose objects are being deleted
 
 	served map[schema.GroupResource]*running // used by Run alone
-	// marks, by name, of definitions of which nothing is to be served; used by Run alone
+	// idle has the marks of definitions that serve nothing, by name; used by Run alone
 	idle   map[string]string
 	static map[schema.GroupVersion]bool // what others serve, all the time
 }

@@ -27,7 +27,7 @@ type converter struct {
 	crd  *v1.CustomResourceDefinition
 	hook Hook // nil: versions differ by their name only
 	uid  func() string
-	// observe is told how long a call of the webhook took, and how it ended.
+	// observe receives how long a call of the webhook took, and how it ended.
 	observe func(took time.Duration, err error)
 	now     func() time.Time
 }

@@ -26,7 +26,7 @@ func fit(l *customresource.Lazy, obj runtime.Object) {
 		return
 	}
 	u := obj.(*unstructured.Unstructured)
-	_, _ = t.Prune(u) // what it cannot prune stays: it is there, and whoever writes it is told
+	_, _ = t.Prune(u) // what it cannot prune stays as stored; writes report the error
 	t.Default(u)
 }
 

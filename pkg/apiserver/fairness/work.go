@@ -10,7 +10,7 @@ import (
 )
 
 // What a request is thought to cost (KEP-1040, "Determining the width"). A list takes a seat for every objectsPerSeat,
-// at most maxWidth. A write takes one, and one for every watchersPerSeat that must be told for as long as that takes.
+// at most maxWidth. A write takes one, and then one for every watchersPerSeat watchers while they receive the change.
 const (
 	objectsPerSeat  = 100
 	watchersPerSeat = 10
@@ -69,17 +69,17 @@ func limitOf(query string) int {
 	return n
 }
 
-// watched is what a watcher is told of: the objects of a resource, in a namespace or all, of a name or all.
+// watched is what a watcher follows: the objects of a resource, in one namespace or all, of one name or all.
 type watched struct{ group, resource, namespace, name string }
 
-// watchers counts those who are told of changes.
+// watchers counts the watchers of each set of objects.
 type watchers struct {
 	mu   sync.RWMutex
 	many map[watched]int
 }
 
-// Watching counts a watcher until the function that it returns is called. One that selects by fields is told of few
-// changes, and does not count, unless it watches one object.
+// Watching counts a watcher until the function that it returns is called. One that selects by fields receives few
+// changes and does not count, unless it watches one object.
 func (d *Dispatcher) Watching(info *request.Info) (over func()) {
 	if info.FieldSelector != "" && info.Name == "" {
 		return func() {}
@@ -97,7 +97,7 @@ func (w *watchers) add(key watched, n int) {
 	}
 }
 
-// of is how many are told of a write.
+// of returns how many watchers receive a write.
 func (w *watchers) of(info *request.Info) int {
 	w.mu.RLock()
 	defer w.mu.RUnlock()

@@ -37,7 +37,7 @@ const (
 // Config says who this server is.
 type Config struct {
 	Stores registry.Stores
-	// Hostname is the machine's, of which the Lease's name is made. Servers of one hostname share a Lease.
+	// Hostname is the machine's. The Lease's name is made from it, so servers of one hostname share a Lease.
 	Hostname string
 	// Instance tells this process from the one before.
 	Instance string

@@ -15,8 +15,8 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// Decisions for somebody are remembered so long, and at most so many, of which each takes a hash and a pointer;
-// refusals are not, nor is what the older verb allows.
+// Permissions are remembered so long, and at most so many; each takes a hash and a pointer. Refusals are not
+// remembered, nor is what the older verb allows.
 const (
 	remembered    = 10 * time.Second
 	maxRemembered = 4096
@@ -33,9 +33,9 @@ type Impersonator struct {
 	// allowed has the hashes of actions (caller, user and request) and of identities (mode, caller and user) that were
 	// allowed of late.
 	allowed *cache.LRUExpireCache
-	// lastMode has the mode that a caller, by the hash of its name, was last allowed: it is tried first, so that who
-	// has one kind of rights is not asked for others each time. The first mode tried is the one whose refusal the
-	// caller is told.
+	// lastMode has the mode that a caller, by the hash of its name, was last allowed. It is tried first, so that a
+	// caller with one kind of permission does not have to fail the others each time. A refused caller gets the refusal
+	// of the first mode tried.
 	lastMode *cache.LRUExpireCache
 }
 

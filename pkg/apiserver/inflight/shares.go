@@ -19,8 +19,8 @@ func CallerOf(user *request.User) string {
 	return user.Name
 }
 
-// Shares bounds what is held for callers while they send or take their time, in bytes or in pieces: a total, of which
-// one caller may hold only a part. The nodes and the control plane have a total of their own.
+// Shares bounds what is held for callers while they send or take their time, in bytes or in pieces. One caller may hold
+// only a part of the total. The nodes and the control plane have a total of their own.
 //
 // Where the total is full, whoever holds less than the one who holds most gets room: of that one, the slowest holding
 // ends. Callers that an attacker can multiply would else keep all others out for as long as they like.
@@ -60,8 +60,8 @@ type Holding struct {
 	older, more *Holding // in the list of its part
 }
 
-// NewShares returns shares of total, of which one caller may hold each. patience is 0 if a holding ends only for
-// callers that hold less.
+// NewShares returns shares of total; one caller may hold at most each. patience is 0 if a holding ends only for callers
+// that hold less.
 func NewShares(total, each int64, patience time.Duration) *Shares {
 	return &Shares{total: total, each: each, patience: patience, others: held{by: map[string]*part{}},
 		system: held{by: map[string]*part{}}}

@@ -42,7 +42,7 @@ func New(r prometheus.Registerer, inFlight func(mutating bool) int) *Requests {
 	return m
 }
 
-// labels are what one series is told apart by.
+// labels identify one series.
 type labels struct {
 	verb, group, version, resource, subresource, scope string
 	code                                               int

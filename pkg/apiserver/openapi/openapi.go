@@ -29,7 +29,7 @@ type Config struct {
 	Remotes Remotes
 	// Issuer tells that the server tells of its issuer of tokens (/.well-known/openid-configuration).
 	Issuer bool
-	// Version is the server's gitVersion, of which info.version tells the beginning.
+	// Version is the server's gitVersion. info.version shows its beginning.
 	Version string
 	// Keep is how long a document stays in memory after it was asked for; 0: one minute.
 	Keep time.Duration
@@ -50,7 +50,7 @@ type Remotes interface {
 	Serves(gv schema.GroupVersion) bool
 }
 
-// Remote is the OpenAPI v2 document of another server, as JSON, of which the paths below Prefix count.
+// Remote is the OpenAPI v2 document of another server, as JSON. Only its paths below Prefix count.
 type Remote struct {
 	Prefix string
 	JSON   []byte

@@ -47,9 +47,9 @@ func readChanges(patch []byte) (changes, error) {
 	return out, nil
 }
 
-// splice appends doc, an object, with the changes; members that they do not name are copied as they are. ok is false if
-// that cannot be told in short: doc is not the compact JSON that encoders write, a name has escapes, or a value has
-// nulls to be left out.
+// splice appends doc, an object, with the changes; it copies members that they do not name as they are. ok is false if
+// splicing is not safe: doc is not the compact JSON that encoders write, a name has escapes, or a value has nulls to be
+// left out.
 func (all changes) splice(out, doc []byte) (_ []byte, ok bool) {
 	if len(doc) < 2 || doc[0] != '{' || doc[len(doc)-1] != '}' {
 		return out, false

@@ -45,8 +45,8 @@ func (e *NoReplicasError) Error() string {
 	return fmt.Sprintf("the spec replicas field %q does not exist", e.Path)
 }
 
-// maxInvalid is how many problems of an object are told. Putting them into one message takes time by the square of
-// their number, and an object of 3 MiB can have a million.
+// maxInvalid bounds the problems of an object that an answer reports. Putting them into one message takes time by the
+// square of their number, and an object of 3 MiB can have a million.
 const maxInvalid = 1000
 
 // invalid returns the 422 for an object with faults. It reports each fault once, also if several rules find it.

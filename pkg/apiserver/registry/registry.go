@@ -129,8 +129,8 @@ type Store interface {
 	Delete(ctx context.Context, ns, name string, opts *metav1.DeleteOptions) (obj runtime.Object, gone bool, err error)
 }
 
-// Checker checks updates of one resource, and of its subresources, by who makes them. What it finds is told beside what
-// is wrong otherwise.
+// Checker checks updates of one resource, and of its subresources, by who makes them. The answer reports its errors
+// beside those of the validation.
 type Checker interface {
 	CheckUpdate(ctx context.Context, subresource string, obj, old runtime.Object) field.ErrorList
 }

@@ -33,9 +33,9 @@ type received struct {
 // Close implements io.Closer.
 func (received) Close() error { return nil }
 
-// Receive reads a body of at most maxBody bytes (413 beyond) and returns the request with it. hold is told before each
-// growth of the memory that the body takes, in bytes, and may refuse it; the memory grows with what has come, whatever
-// length was announced.
+// Receive reads a body of at most maxBody bytes (413 beyond) and returns the request with it. It calls hold, which may
+// refuse, with the bytes of each growth of the body's memory before it grows. The memory grows with what has arrived,
+// whatever length the client announced: a header alone reserves nothing.
 func Receive(r *http.Request, hold func(bytes int) error) (*http.Request, error) {
 	all, err := receive(r, hold)
 	if err != nil {
@@ -303,7 +303,7 @@ func cannotHandle(got, want schema.GroupVersionKind, err error) error {
 		fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, err)), err}
 }
 
-// unrecognized is for a body of which not even the kind can be told.
+// unrecognized returns the error for a body whose kind cannot be read.
 func unrecognized(want schema.GroupVersionKind, err error, body []byte) error {
 	return &bodyError{apierrors.NewBadRequest(
 		fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", want.Kind, err,

@@ -31,7 +31,7 @@ func serveCreate(x *exchange) error {
 	if err := stillTaken(x, obj); err != nil {
 		return err
 	}
-	if err := x.fitNamespace(obj); err != nil { // a webhook that converts it is told where it is
+	if err := x.fitNamespace(obj); err != nil { // before conversion: a webhook must see the namespace
 		return err
 	}
 	if err := ownersOnce(x, obj); err != nil {
@@ -91,7 +91,7 @@ func readCreateOptions(x *exchange, p purpose) (accepted, *metav1.CreateOptions,
 	if err != nil {
 		return a, nil, err
 	}
-	opts.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("CreateOptions")) // as admission is told
+	opts.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("CreateOptions")) // for admission
 	return a, opts, invalidOptions("CreateOptions", validation.ValidateCreateOptions(opts))
 }
 

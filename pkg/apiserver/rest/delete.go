@@ -61,7 +61,7 @@ func readDeleteOptions(x *exchange) (*metav1.DeleteOptions, error) {
 	} else if opts, err = fromQuery(x.query, metav1.Convert_url_Values_To_v1_DeleteOptions); err != nil {
 		return nil, err
 	}
-	opts.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("DeleteOptions")) // as admission is told
+	opts.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("DeleteOptions")) // for admission
 	return opts, invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(opts))
 }
 

@@ -148,7 +148,7 @@ func (t *table) codec() registry.Codec {
 	return t.res.codec
 }
 
-// sharedFor is how long a row is good for other watchers: ages in it are told to the second.
+// sharedFor is how long a row is valid for other watchers: it shows ages in seconds.
 const sharedFor = time.Second
 
 // eventRow is the row of an event's item. The one that watchers share has the time it was made at behind it.

@@ -26,7 +26,7 @@ func readUnstructured(body []byte, into runtime.Unstructured, prune pruner) (str
 	if strict, err = sigsjson.UnmarshalStrict(body, &content); err != nil {
 		return nil, err
 	}
-	if content == nil { // null, of which will be said that its kind is missing
+	if content == nil { // null: decoding reports that its kind is missing
 		into.SetUnstructuredContent(map[string]any{})
 		return strict, nil
 	}

@@ -137,7 +137,7 @@ func readUpdateOptions(x *exchange, p purpose) (accepted, *metav1.UpdateOptions,
 	if err != nil {
 		return a, nil, err
 	}
-	opts.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("UpdateOptions")) // as admission is told
+	opts.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("UpdateOptions")) // for admission
 	return a, opts, invalidOptions("UpdateOptions", validation.ValidateUpdateOptions(opts))
 }
 

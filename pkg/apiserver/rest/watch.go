@@ -101,7 +101,7 @@ func (s *stream) open() (storage.Watch, error) {
 	return s.res.Store.WatchItems(ctx, s.info.Namespace, s.from)
 }
 
-// refused answers for a watch that the storage did not begin: a revision that is too old is told as an event.
+// refused answers for a watch that the storage did not begin. Clients get a revision that is too old as an ERROR event.
 func (s *stream) refused(err error) error {
 	switch {
 	case s.removed():

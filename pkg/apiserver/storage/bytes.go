@@ -2,8 +2,7 @@ package storage
 
 import "slices"
 
-// Bytes are bytes of which parts may lie elsewhere, once for all who have them. They do not change. The zero value is
-// empty.
+// Bytes are immutable bytes. Parts of them may lie in memory that several objects share. The zero value is empty.
 type Bytes struct {
 	own    []byte
 	shared []Shared
@@ -42,7 +41,7 @@ func Cut(b []byte, shared []Shared) Bytes {
 // Whole returns b with nothing shared; it must not be changed afterwards.
 func Whole(b []byte) Bytes { return Bytes{own: b} }
 
-// Join returns the bytes of which own are what lies between and around the shared parts.
+// Join returns the bytes that consist of own between and around the shared parts.
 func Join(own []byte, shared []Shared) Bytes { return Bytes{own, shared} }
 
 // Len is how many bytes they are.

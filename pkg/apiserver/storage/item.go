@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Form is a way in which items are encoded for clients, and the key under which an item keeps that encoding. Every Form
-// is another one: they are told apart by their address.
+// Form is a way in which items are encoded for clients, and the key under which an item keeps that encoding. Forms are
+// distinguished by their address, so it must not be a zero-size type, whose addresses may be equal.
 type Form struct{ _ byte }
 
 // Keep says how long an item keeps an encoding.

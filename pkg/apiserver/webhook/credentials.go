@@ -96,7 +96,7 @@ func (d Directory) For(h *Hook) *Credentials {
 	}
 	at, err := h.location(0)
 	if err != nil {
-		return nil // which is told when it is called
+		return nil // the call itself reports the error
 	}
 	host := at.Host
 	if name, port, err := net.SplitHostPort(host); err == nil && port == "443" {

@@ -67,9 +67,9 @@ func (c *Client) Run(ctx context.Context) error {
 	return nil
 }
 
-// Call posts body, which is JSON, and returns the body of the answer. It ends with ctx or after timeout, which the
-// webhook is told in the URL, as upstream does. An answer longer than limit bytes is an error. Errors are worded as
-// upstream's client words them; one about the Hook itself is a *HookError.
+// Call posts body, which is JSON, and returns the body of the answer. It ends with ctx or after timeout, which the URL
+// names, as upstream's does. An answer longer than limit bytes is an error. Errors are worded as upstream's client
+// words them; one about the Hook itself is a *HookError.
 func (c *Client) Call(ctx context.Context, to *Hook, body []byte, timeout time.Duration, limit int64) ([]byte, error) {
 	at, err := to.location(timeout)
 	if err != nil {

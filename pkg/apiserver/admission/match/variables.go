@@ -82,7 +82,7 @@ func (r *Request) NamespaceObject(ctx context.Context) (map[string]any, error) {
 	return r.namespaceObject, nil
 }
 
-// shown is what of a namespace expressions are told.
+// shown returns the fields of a namespace that expressions may read.
 func shown(ns *corev1.Namespace) *corev1.Namespace {
 	m := &ns.ObjectMeta
 	return &corev1.Namespace{

@@ -59,7 +59,7 @@ func forbid(a *admission.Attributes, lacks []string) error {
 	return err
 }
 
-// missing tells of which resources the pod alone wants more than the node has for all pods.
+// missing names the resources that the pod alone requests more of than the node has for all pods.
 func missing(pod *corev1.Pod, node *corev1.Node) []string {
 	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	var out []string

@@ -1,6 +1,6 @@
-// Package podsecurity is the admission plug-in PodSecurity: a namespace says by its labels which of the Pod Security
-// Standards its pods must keep (enforce), and which it wants to be told of (warn, audit). The standards themselves, and
-// the labels, are k8s.io/pod-security-admission's.
+// Package podsecurity is the admission plug-in PodSecurity. A namespace's labels name the Pod Security Standard that
+// its pods must keep (enforce), and those whose violations are only reported (warn, audit). The standards and the
+// labels are those of k8s.io/pod-security-admission.
 //
 // Pods are refused; what makes pods (deployments and the like) only warns, so that a controller can be put right before
 // its pods come. A namespace that becomes stricter keeps the pods it has, and the answer tells which of them break the
@@ -75,7 +75,8 @@ func (p *plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// pod refuses a pod that breaks what its namespace enforces, and warns of what it wants to be told of.
+// pod refuses a pod that violates the standard that its namespace enforces, and reports violations of the standards
+// that the namespace only warns of or audits.
 func (p *plugin) pod(ctx context.Context, a *admission.Attributes) error {
 	pod, ok := a.Object.(*corev1.Pod)
 	if !ok {
@@ -103,7 +104,8 @@ func (p *plugin) pod(ctx context.Context, a *admission.Attributes) error {
 	return r.tell(ctx, rules)
 }
 
-// template warns of pods that are going to break what is enforced, or what the namespace wants to be told of.
+// template warns of pods that will violate the standard that the namespace enforces, warns of or audits. It refuses
+// nothing, so that a controller can be put right before its pods come.
 func (p *plugin) template(ctx context.Context, a *admission.Attributes) error {
 	meta, spec := podOf(a.Object)
 	if spec == nil {

@@ -34,7 +34,7 @@ func (p *policy) compile(with *expression.Compiler) *compiled {
 		in := expression.Scope{Params: p.params != nil, Authorizer: true}
 		composed := with.Compose()
 		for _, v := range p.variables {
-			// One that cannot be compiled is told by who uses it.
+			// The expressions that use a variable report that it cannot be compiled.
 			composed.Add(v.Name, v.Expression, in) //nolint:errcheck // see above
 		}
 		in.Patches = len(p.mutations) > 0

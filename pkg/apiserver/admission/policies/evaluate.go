@@ -146,7 +146,7 @@ func (c *code) evaluate(ctx context.Context, values *expression.Evaluation, budg
 	return c.program.Evaluate(ctx, values, budget)
 }
 
-// message is what is told of a validation without an expression for it.
+// message is the text of a refusal whose validation has no message expression.
 func message(v *admissionregistrationv1.Validation) string {
 	if said := strings.TrimSpace(v.Message); said != "" {
 		return said

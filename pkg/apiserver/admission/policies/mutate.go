@@ -29,8 +29,8 @@ type mutation struct {
 }
 
 // Admit implements admission.Mutator. Policies change the object one after the other, each what those before it made of
-// it. One that fails does not keep the next ones from being evaluated: all failures are told. In the second round only
-// those are evaluated that want it and whose object has changed since; what a policy did itself counts, as upstream.
+// it. The next ones are evaluated even if one fails: the answer reports all failures. The second round evaluates only
+// those that want it and whose object has changed since; what a policy did itself counts, as upstream.
 func (p mutator) Admit(ctx context.Context, a *admission.Attributes) error {
 	if a.Object == nil { // nothing to change
 		return nil

@@ -142,8 +142,8 @@ func (t *table) candidates(served *catalog.Snapshot, a *admission.Attributes) []
 	return out.candidates
 }
 
-// about reports whether a policy may concern a request. One whose bindings do not is there all the same: what is wrong
-// with it is told.
+// about reports whether a policy may concern a request. A policy without a matching binding counts too: its own errors
+// are reported.
 func (b *bound) about(served *catalog.Snapshot, q *match.Question) (candidate, bool) {
 	rules, ok := b.criteria.about(served, q)
 	if !ok {

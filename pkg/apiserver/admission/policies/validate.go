@@ -22,8 +22,8 @@ type denial struct {
 	reason  metav1.StatusReason
 }
 
-// Validate implements admission.Validator. All policies are evaluated, so that all warnings are told; of several
-// refusals the first in the order of policies, bindings, parameters and expressions counts.
+// Validate implements admission.Validator. It evaluates all policies, so that the client gets all warnings. Of several
+// refusals, the first in the order of policies, bindings, parameters and expressions counts.
 func (p validator) Validate(ctx context.Context, a *admission.Attributes) error {
 	all, err := p.concerned(ctx, a)
 	if err != nil || len(all) == 0 {

@@ -18,8 +18,8 @@ import (
 // validator is the plug-in ValidatingAdmissionWebhook.
 type validator struct{ *plugin }
 
-// Validate implements admission.Validator. All webhooks that the request concerns are called at once; of several
-// refusals the first in the webhooks' order is told.
+// Validate implements admission.Validator. It calls all webhooks that the request concerns at once. Of several
+// refusals, the client gets the first in the webhooks' order.
 func (p validator) Validate(ctx context.Context, a *admission.Attributes) error {
 	all, err := p.hooksFor(ctx, a)
 	if err != nil || len(all) == 0 {
@@ -60,7 +60,7 @@ func (p validator) Validate(ctx context.Context, a *admission.Attributes) error 
 	return nil
 }
 
-// prepare encodes what the webhook is told while only one goroutine knows of it.
+// prepare encodes the review for the webhook while only one goroutine uses the object.
 func (r *request) prepare(ctx context.Context, c *candidate) (*match.View, error) {
 	v, err := r.As(ctx, c.Target)
 	if err != nil {
@@ -118,7 +118,7 @@ func (r *request) ask(ctx context.Context, c *candidate, v *match.View) (*admiss
 	return r.call(ctx, c, v)
 }
 
-// harmless tells that a webhook leaves everything as it is when it is told that a request is a dry run.
+// harmless reports whether a webhook promises to change nothing in a dry run.
 func harmless(s admissionregistrationv1.SideEffectClass) bool {
 	return s == admissionregistrationv1.SideEffectClassNone || s == admissionregistrationv1.SideEffectClassNoneOnDryRun
 }

@@ -63,7 +63,7 @@ func (o *LogOptions) Validate() error {
 // neverRotated is the size of a file that is not rotated, in megabytes: lumberjack takes 0 for its default.
 const neverRotated = 1 << 40
 
-// Log makes the sink. lost is told how many events could not be kept.
+// Log makes the sink. It calls lost for events that could not be kept.
 func Log(ctx context.Context, o *LogOptions, stdout io.Writer, lost Lost) (audit.Sink, error) {
 	to := &logFile{out: stdout, legacy: o.Format == Legacy}
 	if o.Path != "-" {

@@ -50,8 +50,7 @@ type writer interface {
 	write(ctx context.Context, events []*auditv1.Event) error
 }
 
-// put puts before a writer what the options ask for. lost is told how many events could not be kept after they were
-// taken.
+// put puts before a writer what the options ask for. lost is called for events that were accepted and then not kept.
 func (o *Options) put(ctx context.Context, name string, to writer, lost Lost) audit.Sink {
 	report := func(n int, err error) { lost(name, n, err) }
 	if o.Truncate.Enabled {
@@ -63,7 +62,7 @@ func (o *Options) put(ctx context.Context, name string, to writer, lost Lost) au
 	return &direct{ctx: context.WithoutCancel(ctx), name: name, strict: o.Mode == BlockingStrict, to: to}
 }
 
-// Lost is told how many events a sink could not keep, and why.
+// Lost receives the number of events that a sink could not keep, and the reason.
 type Lost func(sink string, events int, err error)
 
 // direct writes events as they come.

@@ -44,7 +44,7 @@ const (
 	maxWebhookSays = 64 << 10
 )
 
-// Webhook makes the sink. lost is told how many events could not be kept.
+// Webhook makes the sink. It calls lost for events that could not be kept.
 func Webhook(ctx context.Context, o *WebhookOptions, lost Lost) (audit.Sink, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", o.ConfigFile)
 	if err != nil {

@@ -77,7 +77,7 @@ func NewIssuer(cfg IssuerConfig) (*Issuer, error) {
 	return &Issuer{cfg: cfg, signer: signer}, nil
 }
 
-// Issue signs a token. expires is the end the client is told; a token whose life is extended is good for longer.
+// Issue signs a token. expires is the end that the answer shows; a token whose life is extended is valid for longer.
 func (i *Issuer) Issue(_ context.Context, req Request) (token string, expires time.Time, err error) {
 	now := i.cfg.Now()
 	lifetime := req.Lifetime

@@ -36,7 +36,7 @@ const (
 type Set struct {
 	cfg   Config
 	limit int
-	// start is told of each request that had to wait when it may run.
+	// start is called with each request that had to wait, once it may run.
 	start func(*Request)
 
 	queues map[int]*queue // those that have requests
@@ -257,8 +257,9 @@ func (s *Set) dequeue(q *queue, r *Request) {
 	s.line, q.at = s.line[:n], -1
 }
 
-// dispatch lets those run whose turn it is while there are seats. If there are too few for the next one, these are
-// saved for it. arriving is the request that is being taken in, whose caller is told otherwise.
+// dispatch runs the next requests while there are seats. If there are too few for the next one, they are saved for it,
+// so that wide requests do not starve. It does not call start for arriving, the request that Arrive is taking in:
+// Arrive's result says that it runs.
 func (s *Set) dispatch(arriving *Request) {
 	for len(s.line) > 0 {
 		q := s.next()

@@ -121,7 +121,7 @@ func allocatedOn(a *resourcev1.AllocationResult) string {
 // device names one of those that drivers tell of.
 type device struct{ driver, pool, device, share string }
 
-// changed are the drivers, sorted, of whose devices something else is said than before.
+// changed returns the drivers whose device status changed, sorted.
 func changed(now, was []resourcev1.AllocatedDeviceStatus) []string {
 	before, after := byDevice(was), byDevice(now)
 	drivers := map[string]bool{}

@@ -37,7 +37,7 @@ type Claims struct {
 	Lifetime       time.Duration
 }
 
-// Issuer signs tokens; it may cap or extend the lifetime. expiry is what the client is told.
+// Issuer signs tokens; it may cap or extend the lifetime. expiry is the time that the answer shows.
 type Issuer interface {
 	Issue(ctx context.Context, c Claims) (token string, expiry time.Time, err error)
 }

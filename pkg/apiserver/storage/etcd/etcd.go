@@ -43,8 +43,8 @@ type Config struct {
 	Facts *storage.FactsTable
 	// Timeout bounds each request to etcd, with the wait for a connection. Default: 10 s.
 	Timeout time.Duration
-	// Observe, if set, is told of each request: what it was ("get", "list", "create", …), how long it took, how it
-	// ended.
+	// Observe, if set, is called after each request with its operation ("get", "list", "create", …), how long it took
+	// and how it ended.
 	Observe func(operation string, took time.Duration, err error)
 	// Log gets compaction and lease trouble. Default: discard.
 	Log *slog.Logger

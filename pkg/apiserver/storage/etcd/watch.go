@@ -197,8 +197,8 @@ func (w *watch) event(ev *mvccpb.Event) (storage.Event, error) {
 	var prev, cur *storage.Item
 	var err error
 	if ev.PrevKv == nil && !creates(ev) {
-		// etcd reads what was before when it sends a change, which for a slow reader may be after it was compacted. Who
-		// does not know what was before cannot tell what a watcher sees.
+		// etcd reads the previous value when it sends a change. For a slow reader that may be after compaction. Without
+		// the previous value, nobody can decide whether a selecting watcher sees ADDED, MODIFIED or DELETED.
 		return storage.Event{}, fmt.Errorf("etcd: watch %s: what was before revision %d is compacted: %w", w.prefix,
 			ev.Kv.ModRevision, storage.ErrExpired)
 	}

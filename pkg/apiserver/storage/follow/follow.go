@@ -30,8 +30,8 @@ type Resource struct {
 	Decode func(value []byte) (runtime.Object, error)
 }
 
-// Handler is told what is there. Its methods are called by one goroutine, one after the other; Put may be called again
-// for an object that did not change. It may keep obj.
+// Handler receives the objects of a resource. One goroutine calls its methods, one after the other; it may call Put
+// again for an object that did not change. The handler may keep obj.
 type Handler interface {
 	Put(key string, obj runtime.Object)
 	Delete(key string)

@@ -20,7 +20,7 @@ var errDropped = errors.New("watchcache: the cache was dropped")
 const (
 	treeDegree = 32
 	// A burst of changes wakes the watchers at most once per watcherCost for each of them, and at least every wakeMost:
-	// one waking then carries several changes. A change after a pause is told at once.
+	// one waking then carries several changes. A change after a pause wakes them at once.
 	watcherCost = 25 * time.Microsecond
 	wakeMost    = 10 * time.Millisecond
 )

@@ -15,7 +15,7 @@ const (
 	// batch is how many changes Next looks at in one go. The resource is locked for reading meanwhile, and the hub
 	// waits for that.
 	batch = 500
-	// bookmarkEvery is how often a quiet watcher is told how far it is.
+	// bookmarkEvery is how often a quiet watcher gets a bookmark with its revision.
 	bookmarkEvery = time.Minute
 	// restEvents is the room for events and changes that a quiet watcher keeps: enough that one for which something
 	// changes now and then does not make it again each time.
