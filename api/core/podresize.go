@@ -62,7 +62,7 @@ func validatePodResize(obj, old *corev1.Pod) field.ErrorList {
 	moved := append(notMoved("containers", obj.Spec.Containers, old.Spec.Containers, path),
 		notMoved("initContainers", obj.Spec.InitContainers, old.Spec.InitContainers, path)...)
 	if len(moved) > 0 {
-		return append(errs, moved...) // containers cannot be paired with those of old
+		return append(errs, moved...) // containers cannot be paired with the previous ones
 	}
 	errs = append(errs, validateResizeRemovals(obj, old, path)...)
 	return append(errs, validateResizeChanges(obj, old, path)...)

@@ -42,6 +42,8 @@ func (s *Server) chain(router http.HandlerFunc) http.HandlerFunc {
 	return h
 }
 
+// requestInfo works out what the request asks for. It takes one snapshot of the catalog for the whole request: routing
+// and the handler see the same resources even if one is removed meanwhile.
 func (s *Server) requestInfo(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		info := rest.InfoOf(r)
@@ -55,6 +57,8 @@ func (s *Server) requestInfo(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
+// observe counts the request and sets the headers of every answer. With GoAwayChance it ends some HTTP/2 connections
+// after the answer, so that clients spread over the API servers behind a load balancer again.
 func (s *Server) observe(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
@@ -96,6 +100,8 @@ func auditID(r *http.Request) string {
 	return string(b[:])
 }
 
+// recover answers 500 to a request whose handler panicked. If the answer has begun, it cuts the connection instead: a
+// client must not take half a list for a whole one.
 func (s *Server) recover(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -119,6 +125,8 @@ func (s *Server) recover(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
+// deadline bounds the time of a request. A watch or a stream may last, but its client must keep reading: a slow one
+// would hold memory and a connection for as long as it likes.
 func (s *Server) deadline(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if info := request.InfoFrom(r.Context()); rest.LongRunning(info) {

@@ -119,7 +119,7 @@ type Server struct {
 	started atomic.Bool
 }
 
-// New puts the server together. Every resource and subresource of cfg.Rows needs a behaviour. Run lets clients in.
+// New puts the server together. It fails if a behaviour belongs to no row of cfg.Rows. Run lets clients in.
 func New(cfg Config) (*Server, error) {
 	if cfg.Catalog == nil || cfg.Storage == nil {
 		return nil, errors.New("assemble a server: a catalog and a storage are needed")

@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// serveDelete removes an object or marks it for removal.
+// serveDelete removes an object, or marks it for removal while it has finalizers or time to end gracefully. The
+// answer for a removed object is a Status, unless its kind returns deleted objects; for a marked one it is the object.
 func serveDelete(x *exchange) error {
 	a, err := x.negotiate(forObject)
 	if err != nil {
@@ -33,6 +34,8 @@ func serveDelete(x *exchange) error {
 	if err := x.share(a, item, obj); err != nil {
 		return err
 	}
+	// 202 if the object waits for its dependents and the client asked for that by the deprecated field. As in
+	// Kubernetes, propagationPolicy makes no such difference.
 	code := http.StatusOK
 	if o := opts.OrphanDependents; !gone && o != nil && !*o { //nolint:staticcheck // deprecated, but part of the API
 		code = http.StatusAccepted
@@ -40,7 +43,8 @@ func serveDelete(x *exchange) error {
 	return x.writeStored(a, code, item)
 }
 
-// readDeleteOptions come in the body or, without one, in the query.
+// readDeleteOptions reads the options from the body or, without one, from the query: some clients and proxies cannot
+// send a DELETE with a body.
 func readDeleteOptions(x *exchange) (*metav1.DeleteOptions, error) {
 	opts := &metav1.DeleteOptions{}
 	body, err := x.document(opts)

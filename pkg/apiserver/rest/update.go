@@ -18,6 +18,9 @@ import (
 )
 
 // serveUpdate replaces an object, or what subresource writes of it, by the body (PUT).
+//
+// The storage may call the change several times, once for each write that came in between, and defaults and admission
+// change the object that it returns. So each attempt gets a copy of what the client sent.
 func serveUpdate(x *exchange, subresource string) error {
 	a, opts, err := readUpdateOptions(x, forObject)
 	if err != nil {
@@ -52,6 +55,7 @@ func serveUpdate(x *exchange, subresource string) error {
 			return obj.DeepCopyObject(), nil
 		}, opts)
 	if apierrors.IsNotFound(err) && subresource == "" && x.res.Store.Row.Strategy.CreateOnUpdate {
+		// A body with a UID means the object that is gone: 409, not another object under its name.
 		switch other, err := otherUID(obj, x.res.Store.New()); {
 		case err != nil:
 			return err
@@ -84,7 +88,8 @@ func createOptions(opts *metav1.UpdateOptions) *metav1.CreateOptions {
 	return out
 }
 
-// mayCreate refuses a PUT that would create to who may only update.
+// mayCreate refuses a PUT that would create an object if the client may only update. The request was authorized as an
+// update: what the name stands for is not known before the storage has answered.
 func mayCreate(x *exchange) error {
 	if x.Authorizer == nil {
 		return nil
@@ -102,7 +107,7 @@ func mayCreate(x *exchange) error {
 	return authz.Forbidden(a, reason)
 }
 
-// otherUID tells that a PUT was meant for an object of the same name that is gone; nil: it was not.
+// otherUID returns the error for a PUT that means a deleted object of the same name; nil if it means current.
 func otherUID(obj, current runtime.Object) (*registry.OtherUID, error) {
 	want, err := meta.Accessor(obj)
 	if err != nil {
@@ -118,7 +123,8 @@ func otherUID(obj, current runtime.Object) (*registry.OtherUID, error) {
 	return nil, nil
 }
 
-// withoutVersion drops the version of an object that a PUT recreates.
+// withoutVersion drops the resourceVersion of an object that a PUT creates. The client read it from a deleted object,
+// and a creation refuses any version.
 func withoutVersion(obj runtime.Object) error {
 	access, err := meta.Accessor(obj)
 	if err != nil {
@@ -141,7 +147,8 @@ func readUpdateOptions(x *exchange, p purpose) (accepted, *metav1.UpdateOptions,
 	return a, opts, invalidOptions("UpdateOptions", validation.ValidateUpdateOptions(opts))
 }
 
-// checkName makes sure that a PUT's body names the object of the URL.
+// checkName refuses a PUT whose body does not name the object of the URL. An empty name is refused too: upstream does
+// not fill it in.
 func checkName(x *exchange, obj runtime.Object) error {
 	access, err := meta.Accessor(obj)
 	if err != nil {

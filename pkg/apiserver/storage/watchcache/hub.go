@@ -75,6 +75,7 @@ func (h *hub) wait(ctx context.Context, revision int64) error {
 	}
 }
 
+// leave takes out a waiter that gave up, so that the list does not grow while the hub is stuck.
 func (h *hub) leave(w waiter) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,7 +120,8 @@ func (h *hub) set(revision int64) {
 	})
 }
 
-// restart voids everything cached and starts over.
+// restart voids everything cached and starts over. Stopping the watch ends followOnce; follow then sees that the caches
+// are void and renews them.
 func (h *hub) restart() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -175,8 +177,8 @@ func (c *Cache) followOnce() error {
 	}
 }
 
-// apply gives each resource its changes. The revision is set when all of a batch are in, so a revision is never half
-// there.
+// apply gives each resource its changes: neighbouring changes of one resource at once, which takes its lock once and
+// wakes its watchers once. The revision is set when all of a batch are in, so a revision is never half there.
 func (c *Cache) apply(events []storage.Event, now time.Time) {
 	for first := 0; first < len(events); {
 		r := c.cached(events[first].Item.Key)

@@ -21,7 +21,9 @@ const (
 	keepFor       = 5 * time.Minute
 )
 
-// snapshot is a tree that does not change any more.
+// snapshot is the items of a resource at one revision: a clone of the tree that is never written to, so that readers
+// walk it without the resource's lock. Cloning takes constant time, but each later write to the original copies the
+// nodes on its path that the two still share. So the reads between two changes share one snapshot (resource.present).
 type snapshot struct {
 	tree     *btree.BTreeG[entry]
 	revision int64 // of the newest change in it
@@ -57,7 +59,9 @@ func (s *snapshot) from(start, prefix string) iter.Seq[*storage.Item] {
 	}
 }
 
-// snapshot returns the present state and its exact revision. reached is the hub's revision from before the call.
+// snapshot returns the present state and its exact revision. reached is the hub's revision from before the call: the
+// hub publishes a revision after every cache has its changes, so the state has all changes up to reached even if the
+// resource's own newest one is older. A reached that was read afterwards could promise a change that the state lacks.
 func (r *resource) snapshot(reached int64) (*snapshot, int64, error) {
 	r.mu.RLock()
 	s, dead := r.present, r.dead
@@ -84,6 +88,8 @@ func (c *Cache) Count(prefix string) int {
 	return r.tree.Len()
 }
 
+// snapshotLocked returns the snapshot of the present state. r.mu is held for writing, not for reading: two clones of
+// a tree at the same time would corrupt it.
 func (r *resource) snapshotLocked() *snapshot {
 	if r.present == nil {
 		r.present = &snapshot{tree: r.tree.Clone(), revision: r.last}
@@ -93,6 +99,10 @@ func (r *resource) snapshotLocked() *snapshot {
 
 // at returns the state as of a past revision: the present one if nothing has changed since, one that was kept, or the
 // present one with the later changes undone. nil if the window does not go back so far.
+//
+// Kept states are found by past too: lists at two revisions with no change of this resource in between see the same
+// state. Undoing takes time by the number of later changes, with the lock held. So the result is kept for the next
+// page.
 func (r *resource) at(revision int64) (*snapshot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,7 +129,7 @@ func (r *resource) at(revision int64) (*snapshot, error) {
 		return nil, nil
 	}
 	s := &snapshot{tree: r.snapshotLocked().tree.Clone(), revision: past}
-	for i := r.window.end; i > n; i-- {
+	for i := r.window.end; i > n; i-- { // newest first: prev is an item just before its change
 		ch := r.window.at(i - 1)
 		if ch.prev != nil {
 			s.tree.ReplaceOrInsert(entry{ch.prev.Key, ch.prev})
@@ -138,6 +148,8 @@ func (r *resource) retain(s *snapshot, now time.Time) {
 	r.retainLocked(s, now)
 }
 
+// retainLocked adds s as the youngest kept state. It drops those whose time is over, and the oldest beyond
+// keepSnapshots: later pages at that one come from the window or from the backend.
 func (r *resource) retainLocked(s *snapshot, now time.Time) {
 	s.until = now.Add(keepFor)
 	kept := r.kept[:0:0]
@@ -152,7 +164,8 @@ func (r *resource) retainLocked(s *snapshot, now time.Time) {
 	r.kept = append(kept, s)
 }
 
-// Get implements storage.Interface.
+// Get implements storage.Interface. With a notOlderThan, any state from that revision on answers, and the storage is
+// not asked. Without one, the answer must be the newest: the hub has to reach the storage's revision first.
 func (c *Cache) Get(ctx context.Context, key string, notOlderThan int64) (item *storage.Item, err error) {
 	err = c.retry(ctx, key, func(r *resource) error {
 		if r == nil {
@@ -227,6 +240,7 @@ func (c *Cache) list(ctx context.Context, r *resource, start, prefix string, opt
 	if err != nil || s == nil {
 		return nil, err
 	}
+	// All lists of a whole resource share one slice: a thousand informers that start at once build it once.
 	if prefix == r.prefix && start == prefix && opts.Filter == nil && opts.Limit == 0 {
 		items, err := s.all(r.readable)
 		if err != nil {
@@ -236,7 +250,7 @@ func (c *Cache) list(ctx context.Context, r *resource, start, prefix string, opt
 	}
 	l, err := r.page(s, start, prefix, revision, opts)
 	if err == nil && l.Continue != "" {
-		r.retain(s, time.Now())
+		r.retain(s, time.Now()) // the next pages must see the same state
 	}
 	return l, err
 }

@@ -82,7 +82,8 @@ func (c *Cache) newWatcher(r *resource, prefix string, opts storage.WatchOptions
 	return w
 }
 
-// watchAll returns a watcher that begins with all items of the present.
+// watchAll returns a watcher that begins with all items of the present. It takes the snapshot and the position in the
+// window under one lock, so that each change is in exactly one of them.
 func (c *Cache) watchAll(r *resource, prefix string, opts storage.WatchOptions) (storage.Watch, error) {
 	reached := max(c.hub.revision.Load(), r.base)
 	r.mu.Lock()
@@ -97,7 +98,8 @@ func (c *Cache) watchAll(r *resource, prefix string, opts storage.WatchOptions) 
 	return w, nil
 }
 
-// watchFrom returns a watcher of the changes after a revision. Changes older than the window come from the backend.
+// watchFrom returns a watcher of the changes after a revision. Changes older than the window come from the backend,
+// which has them until it compacts.
 func (c *Cache) watchFrom(ctx context.Context, r *resource, prefix string, opts storage.WatchOptions) (storage.Watch,
 	error) {
 	w, err := c.resume(r, prefix, opts)
@@ -123,7 +125,9 @@ func (c *Cache) resume(r *resource, prefix string, opts storage.WatchOptions) (s
 	return w, nil
 }
 
-// Next implements storage.Watch.
+// Next implements storage.Watch. A bookmark carries the hub's revision from before the look into the window: if that
+// found nothing, the watcher has missed no change up to it. A newer revision could cover a change that it has not seen,
+// and a client that resumes there would lose it.
 func (w *watcher) Next(ctx context.Context) ([]storage.Event, error) {
 	if w.initial != nil {
 		return w.nextInitial(ctx)
@@ -161,7 +165,8 @@ func (w *watcher) Next(ctx context.Context) ([]storage.Event, error) {
 }
 
 // look reads changes from the window and keeps in w.events those the watcher sees. more says that it should look again,
-// else wake tells when to.
+// else wake is closed when it should. wake is read under the same lock as the window: a change in between would close
+// the old channel, and the watcher would wait on the new one. Filters run without the lock, as they may be slow.
 func (w *watcher) look() (more bool, wake <-chan struct{}, err error) {
 	r := w.r
 	r.mu.RLock()

@@ -71,7 +71,8 @@ type window struct {
 
 func (w *window) at(n uint64) *change { return w.ring[n%uint64(len(w.ring))] }
 
-// trim drops the oldest changes as far as the bounds ask for it.
+// trim drops the oldest changes as far as the bounds require. floor moves with them: a watcher that asks for changes
+// from before it expires, and lists again.
 func (w *window) trim(now time.Time) {
 	for w.end > w.first && w.over(now) {
 		oldest := w.at(w.first)
@@ -112,6 +113,7 @@ func (w *window) over(now time.Time) bool {
 	return w.end-w.first >= windowEvents && now.Sub(w.at(w.first).at) > windowAge
 }
 
+// grow doubles the ring. It never shrinks: what bounds it is the number of changes that the bytes and the age allow.
 func (w *window) grow() {
 	bigger := make([]*change, max(64, 2*len(w.ring)))
 	for n := w.first; n < w.end; n++ {
