@@ -84,9 +84,7 @@ func Serve(ctx context.Context, home machine.Home, c plan.Config, self string, p
 // follow takes the steps after the supervisor's start. It waits for that and then calls begun, which releases the
 // machine's lock. It returns an error if the API server does not become ready, and nil when ctx ends.
 func follow(ctx context.Context, c plan.Config, s steps.Start, patience time.Duration, out io.Writer,
-	n systemd.Notifier,
-	log *slog.Logger,
-	begun func()) error {
+	n systemd.Notifier, log *slog.Logger, begun func()) error {
 	waiting, cancel := host.WithPatience(ctx, patience)
 	defer cancel()
 	if err := host.Poll(waiting, 5*time.Millisecond, func() (bool, error) {

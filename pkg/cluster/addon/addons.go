@@ -54,7 +54,7 @@ func Install(ctx context.Context, c plan.Config) error {
 	if err != nil {
 		return err
 	}
-	config.QPS = -1
+	config.QPS = -1 // one object after the other, and a start waits for them: no limit of the client's own
 	api, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err
@@ -98,7 +98,8 @@ func createMissing(ctx context.Context, api dynamic.Interface, obj *unstructured
 	return nil
 }
 
-// ReadAll returns the objects of all add-ons that the cluster has, with the cluster's values filled in.
+// ReadAll returns the objects of all add-ons that the cluster has, with the cluster's values filled in. Their order is
+// that of the files' names and of the documents in a file, so each start creates them in the same order.
 func ReadAll(c plan.Config) ([]*unstructured.Unstructured, error) {
 	names, err := fs.Glob(c.Addons, "*.yaml")
 	if err != nil {
@@ -140,7 +141,8 @@ func Read(c plan.Config, name string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// addonValues replaces the names of values in manifests. Without egress the cluster's DNS answers NXDOMAIN for other
+// addonValues replaces the names of values in manifests. No name begins with another one: the replacer takes the first
+// of its names that fits, not the longest. Without egress the cluster's DNS answers NXDOMAIN for other
 // names at once, and asks no server that it cannot reach.
 func addonValues(c plan.Config) *strings.Replacer {
 	upstream := "template ANY ANY {\n            rcode NXDOMAIN\n        }"

@@ -63,6 +63,9 @@ func ThroughRestarts(ctx context.Context, do func() error) error {
 const Timeout = 2 * time.Second
 
 // AskReady asks the API server, by the address that users have, whether it is ready. The error says what is wrong.
+//
+// It sends no credentials: everybody may read /readyz. A new API server answers 403 until it has made the role that
+// permits that, which counts as not ready.
 func AskReady(ctx context.Context, c plan.Config) error {
 	ca, err := os.ReadFile(c.Layout().PKI("ca.crt"))
 	if err != nil {
@@ -71,8 +74,9 @@ func AskReady(ctx context.Context, c plan.Config) error {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(ca)
 	client := http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true},
-		Timeout: Timeout}
+		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
+		// Each call has a transport of its own. WaitReady would leave a connection behind with each of them.
+		DisableKeepAlives: true}, Timeout: Timeout}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.LocalServer()+"/readyz", nil)
 	if err != nil {
 		return err

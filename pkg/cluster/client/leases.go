@@ -23,7 +23,8 @@ const (
 	freshLease = 20 * time.Second
 )
 
-// WaitLeases waits until the API server knows a fresh lease of each node that runs.
+// WaitLeases waits until the API server knows a fresh lease of each node that runs. Kubelets and this machine have the
+// same clock, so ages can be compared.
 func WaitLeases(ctx context.Context, c plan.Config) error {
 	config, err := clientcmd.BuildConfigFromFlags("", c.Layout().Kubeconfig(plan.Administrator))
 	if err != nil {
@@ -49,7 +50,8 @@ func WaitLeases(ctx context.Context, c plan.Config) error {
 	return errors.Join(err, last)
 }
 
-// allFresh reports whether each of the cluster's nodes that has a lease has a fresh one.
+// allFresh reports whether each of the cluster's nodes that has a lease has a fresh one. A node without a lease has not
+// run yet. Leases of joined nodes do not count: the configuration does not have these nodes.
 func allFresh(c plan.Config, leases []*coordinationv1.Lease, now time.Time) bool {
 	for _, l := range leases {
 		if c.HasNode(l.Name) && (l.Spec.RenewTime == nil || now.Sub(l.Spec.RenewTime.Time) > freshLease) {

@@ -29,7 +29,8 @@ const (
 )
 
 // plain returns the content of r, unpacked if gzip has compressed it. It recognizes the compressions that users confuse
-// with it, and says how to unpack them.
+// with it, and says how to unpack them. Content that was not compressed comes as a *bufio.Reader, by which plainFile
+// sees that there was nothing to unpack.
 func plain(r io.Reader) (io.Reader, error) {
 	in := bufio.NewReader(r)
 	head, err := in.Peek(6)

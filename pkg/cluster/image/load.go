@@ -66,6 +66,8 @@ func (s Stores) loadFrom(ctx context.Context, store localStore) (names []string,
 	if err != nil {
 		cancel() // the store would block: nothing reads the rest of its output
 	}
+	// A store without the image ends with an error of its own and an empty archive. What the store says explains
+	// more than the error of LoadArchive.
 	if ended := cmd.Wait(); ended != nil && problem.Len() > 0 {
 		return nil, false, errors.New(strings.TrimSpace(problem.String()))
 	}

@@ -22,7 +22,8 @@ import (
 // Recipe is a small image of one layer.
 type Recipe struct {
 	Ref string
-	// Files maps a path in the image to a file on this machine. Links maps a path to the target of a symbolic link.
+	// Files maps a path in the image to a file on this machine, which becomes executable. Links maps a path to the
+	// target of a symbolic link. All paths in the image are relative to its root, without a slash before them.
 	Files, Links map[string]string
 	// Text maps a path to the content of a small file. Dirs are further directories.
 	Text       map[string]string
@@ -91,7 +92,7 @@ func (r Recipe) layer() ([]byte, error) {
 			}
 		}
 	}
-	for _, d := range sorted(dirs) {
+	for _, d := range sorted(dirs) { // a parent sorts before what is in it
 		mode := int64(0o755)
 		if d == "tmp" {
 			mode = 0o1777

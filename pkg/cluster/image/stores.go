@@ -108,6 +108,7 @@ func (s Stores) plainFile(path string, stdin io.Reader) (_ *os.File, err error) 
 	if err != nil {
 		return nil, err
 	}
+	// A file that was not compressed needs no copy in Spool. It is opened again, because plain has read from it.
 	if _, same := unpacked.(interface{ Peek(int) ([]byte, error) }); same && path != "-" {
 		return os.Open(path)
 	}
@@ -130,7 +131,8 @@ func (s Stores) plainFile(path string, stdin io.Reader) (_ *os.File, err error) 
 // nodeImage is one name of an image as a node's containerd lists it.
 type nodeImage struct{ name, digest, size string }
 
-// run runs containerd's client in a node and returns what it prints.
+// run runs containerd's client in a node and returns what it prints. It enters the node's mounts alone: in them is the
+// socket, and the archive comes by standard input.
 func (s Stores) run(ctx context.Context, node string, stdin io.Reader, args ...string) (string, error) {
 	pid, err := s.PID(ctx, node)
 	if err != nil {

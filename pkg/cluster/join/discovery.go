@@ -104,7 +104,7 @@ func readClusterInfo(content string, pins []string) (*Cluster, error) {
 		return nil, fmt.Errorf("there must be one cluster in it, not %d", len(k.Clusters))
 	}
 	d := &Cluster{}
-	for _, d.cluster = range k.Clusters {
+	for _, d.cluster = range k.Clusters { // the only one; its name means nothing
 	}
 	authorities, err := cert.ParseCertsPEM(d.cluster.CertificateAuthorityData)
 	if err != nil {
@@ -130,7 +130,8 @@ func readClusterInfo(content string, pins []string) (*Cluster, error) {
 	return d, nil
 }
 
-// facts asks, with the token, what a node of the cluster must know.
+// facts asks, with the token, what a node of the cluster must know. This is the first request that sends the token: the
+// client trusts the proven authority alone.
 func (d *Cluster) facts(ctx context.Context, token bootstraptoken.Token) (clusterFacts, error) {
 	var f clusterFacts
 	m, err := readConfigMap(ctx, d.client, d.cluster.Server, "kube-system/configmaps/"+nodeConfigMap, token.String())

@@ -20,6 +20,8 @@ import (
 // reachCluster makes a route to the node network of the cluster, over the machine with its control plane, and lets pods
 // reach everything else with this machine's address.
 func reachCluster(ctx context.Context, c plan.Config) error {
+	// The kernel refuses a gateway that is not on one of the machine's own networks. The metric marks the route as the
+	// cluster's, and removeRoutes finds it by that.
 	route := &netlink.Route{Dst: host.IPNet(c.NodeSubnet), Gw: c.Joined.Server.Addr().AsSlice(), Priority: int(c.ID())}
 	if err := netlink.RouteAdd(route); errors.Is(err, unix.ENETUNREACH) {
 		return fmt.Errorf("%s is behind a router: nodes join from a network that they share with it",

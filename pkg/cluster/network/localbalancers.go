@@ -33,9 +33,10 @@ const (
 	healthTimeout = time.Second
 )
 
-// Gateways are the nodes that lead to load balancers, as FollowNodes last saw them.
+// Gateways are the nodes that lead to load balancers, as FollowNodes last saw them. FollowNodes sets them, and
+// FollowLocalBalancers reads them on another goroutine. Nobody changes a slice that was set, so get needs no copy.
 type Gateways struct {
-	mu  sync.Mutex
+	mu  sync.Mutex // guards all
 	all []netip.Addr
 }
 
@@ -192,7 +193,10 @@ func balancerRoutes(c plan.Config) (map[netip.Addr][]netip.Addr, error) {
 }
 
 // askHealth returns the nodes that report endpoints at the port, in the order of nodes. It asks all of them at the same
-// time.
+// time, each for healthTimeout at most.
+//
+// The port is the author's of a Service. So the question goes to the node alone: by no proxy of the environment, and
+// along no redirect, with which whoever answers there could send the supervisor elsewhere.
 func askHealth(ctx context.Context, nodes []netip.Addr, port int32) []netip.Addr {
 	client := &http.Client{Timeout: healthTimeout, Transport: &http.Transport{DisableKeepAlives: true, Proxy: nil},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -228,7 +232,7 @@ func answersHealthy(ctx context.Context, client *http.Client, url string) error 
 		return err
 	}
 	defer resp.Body.Close()
-	io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<10))
+	io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<10)) // bytes; kube-proxy's answer is shorter
 	if resp.StatusCode != http.StatusOK {
 		return errUnhealthy
 	}

@@ -135,13 +135,15 @@ func removeRoutes(c plan.Config) error {
 	return errors.Join(errs...)
 }
 
-// Stands reports whether the host's end of the node network is there.
+// Stands reports whether the host's end of the node network is there. A running cluster whose link somebody deleted
+// cannot get it back: its supervisor makes the network once, so Up starts such a cluster again.
 func Stands(c plan.Config) bool {
 	_, err := netlink.LinkByName(c.Mark())
 	return err == nil
 }
 
-// ConnectNode makes a pair of links between the bridge and the network namespace of the process pid, a node's init.
+// ConnectNode makes a pair of links between the bridge and the network namespace of the process pid, a node's init. The
+// init waits meanwhile (supervise.Process.Started), and then gives its end, eth0, addresses and routes itself.
 func ConnectNode(ctx context.Context, c plan.Config, name string, pid int) error {
 	fabric, peer := c.Mark(), strconv.Itoa(pid)
 	// The kernel may not have removed the link of a node that died a moment ago.

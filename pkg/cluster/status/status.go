@@ -19,7 +19,8 @@ import (
 	"bonsai/pkg/cluster/supervise"
 )
 
-// sampleTime is the time over which CPU use is measured.
+// sampleTime is the time over which CPU use is measured: long enough for several clock ticks of 10 ms, and short enough
+// that the user does not wait for it.
 const sampleTime = 250 * time.Millisecond
 
 // component is a process of the cluster and its use of the machine before and after sampleTime. Its PID is the host's.
@@ -73,7 +74,7 @@ func findComponents(ctx context.Context, c plan.Config) (found []component, down
 	if err != nil {
 		return nil, nil, err
 	}
-	inits := map[string]int{}
+	inits := map[string]int{} // pids on the host by the names of processes
 	for _, p := range supervisor.Processes {
 		inits[p.Name] = p.PID
 		found = append(found, component{where: "host", ProcessStatus: p})

@@ -31,6 +31,7 @@ func Serve(ctx context.Context, path string, status func() Status, reload func()
 	if err != nil {
 		return fmt.Errorf("listen on the control socket: %w", err)
 	}
+	// Until here the directory protects the socket: only root may enter it.
 	if err := os.Chmod(path, 0o600); err != nil {
 		return errors.Join(err, listener.Close())
 	}
