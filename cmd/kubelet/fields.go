@@ -118,11 +118,12 @@ type idleField struct {
 // idleFields returns all fields that have no effect.
 func idleFields(c *kubeletconfig.KubeletConfiguration) []idleField {
 	const (
-		queues  = "the API server's fair queues bound the requests; repeated events are counted in one"
-		starter = "whoever starts the kubelet sets it (systemd's Slice=, OOMScoreAdjust=, LimitNOFILE=)"
-		qos     = "it belongs to the feature gate MemoryQoS, which is off by default"
-		written = "each line of the log is written at once, to one stream"
-		pulls   = "pulls are bounded in number (serializeImagePulls, maxParallelImagePulls), not in rate"
+		queues   = "the API server's fair queues bound the requests; repeated events are counted in one"
+		starter  = "whoever starts the kubelet sets it (systemd's Slice=, OOMScoreAdjust=, LimitNOFILE=)"
+		qos      = "it belongs to the feature gate MemoryQoS, which is off by default"
+		written  = "each line of the log is written at once, to one stream"
+		pulls    = "pulls are bounded in number (serializeImagePulls, maxParallelImagePulls), not in rate"
+		measured = "volumes of claims are measured every minute, emptyDirs when somebody asks, once a minute at most"
 	)
 	log := &c.Logging
 	return []idleField{
@@ -163,7 +164,7 @@ func idleFields(c *kubeletconfig.KubeletConfiguration) []idleField {
 		{"systemCgroups", starter, c.SystemCgroups != ""},
 		{"tracing", "no spans are exported", c.Tracing != nil},
 		{"volumePluginDir", "there are no FlexVolumes", c.VolumePluginDir != ""},
-		{"volumeStatsAggPeriod", "volumes are measured when somebody asks",
+		{"volumeStatsAggPeriod", measured,
 			c.VolumeStatsAggPeriod.Duration != 0 && c.VolumeStatsAggPeriod.Duration != time.Minute},
 	}
 }
