@@ -42,6 +42,9 @@ type BootstrapConfig struct {
 // Bootstrap gets the first client certificate of a node and writes the kubeconfig that uses it, if there is none whose
 // client certificate is valid. It waits for the API server and for whoever approves the request until ctx ends. A
 // kubelet that is started again meanwhile goes on with the same key and the same request.
+//
+// The key is kept in a file of its own until the certificate is there; the name of the request follows from the key and
+// the subject. So a restart finds the request that it made, instead of asking an approver again.
 func Bootstrap(ctx context.Context, cfg BootstrapConfig) error {
 	if usable(cfg.Kubeconfig, cfg.Now()) {
 		return nil
@@ -52,6 +55,7 @@ func Bootstrap(ctx context.Context, cfg BootstrapConfig) error {
 		return err
 	}
 	certPEM, err := cfg.certificate(ctx, key)
+	// With the old key the name would be the same, and the refusal would be found again.
 	if errors.Is(err, errRefused) {
 		// The next try shall make a request of its own.
 		err = errors.Join(err, os.Remove(keyFile))
@@ -59,6 +63,8 @@ func Bootstrap(ctx context.Context, cfg BootstrapConfig) error {
 	if err != nil {
 		return fmt.Errorf("get the node's first client certificate: %w", err)
 	}
+	// The certificate before the kubeconfig that names it, and the key's own file last: after a crash each step is done
+	// again.
 	if _, err := cfg.Store.Update(certPEM, keyPEM, cfg.Now()); err != nil {
 		return err
 	}
@@ -108,6 +114,9 @@ func keptKey(path string) (crypto.Signer, []byte, error) {
 }
 
 // certificate makes the request, or finds the one that an earlier start made, and waits for its certificate.
+//
+// It tries for ever what may heal, with a delay of 2 s that doubles to 32 s. A token without the right to ask is an
+// error at once.
 func (cfg BootstrapConfig) certificate(ctx context.Context, key crypto.Signer) ([]byte, error) {
 	public, err := x509.MarshalPKIXPublicKey(key.Public())
 	if err != nil {
@@ -142,6 +151,8 @@ func (cfg BootstrapConfig) certificate(ctx context.Context, key crypto.Signer) (
 }
 
 // create makes the request; one of the same name that is for the same key will do.
+//
+// Anybody who may create requests can take the name first; the public key shows whose it is.
 func (cfg BootstrapConfig) create(ctx context.Context, r *certificatesv1.CertificateSigningRequest,
 	key crypto.Signer) (*certificatesv1.CertificateSigningRequest, error) {
 	made, err := cfg.Requests.CreateCertificateRequest(ctx, r)

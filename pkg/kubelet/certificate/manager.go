@@ -17,6 +17,8 @@ import (
 
 // Held is a certificate while it is valid. It exists apart from its Manager, which stores newer ones: the connection by
 // which a certificate is asked for presents it. Safe for concurrent use.
+//
+// One Manager stores into it, any number of connections read it, without a lock.
 type Held struct {
 	now     func() time.Time
 	current atomic.Pointer[tls.Certificate]
@@ -66,6 +68,8 @@ type Manager struct {
 }
 
 // NewManager reads what certificate there is. It sends nothing.
+//
+// An expired certificate in the store is no error: First or a renewal takes its place.
 func NewManager(cfg Config) (*Manager, error) {
 	if cfg.Template == nil || cfg.Requests == nil || cfg.Now == nil || cfg.Random == nil || cfg.Log == nil {
 		return nil, errors.New("certificate: Template, Requests, Now, Random and Log are required")
@@ -107,6 +111,9 @@ const (
 
 // Run renews the certificate between 70 % and 90 % of its life, and as soon as it lacks what it shall say, until ctx
 // ends.
+//
+// It is the only goroutine that renews. A change of the template restarts the wait, and also a request that is under
+// way.
 func (m *Manager) Run(ctx context.Context) error {
 	retry, part := firstRetry, m.part()
 	var earliest time.Time
@@ -124,6 +131,7 @@ func (m *Manager) Run(ctx context.Context) error {
 			continue
 		case <-timer:
 		}
+		// lookEvery has passed, and nothing more.
 		if m.cfg.Now().Before(due) {
 			continue
 		}
@@ -148,7 +156,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 }
 
-// part is the part of its life after which a certificate is renewed.
+// part is the part of its life after which a certificate is renewed, from 0.7 to 0.9 by chance, so that the nodes of a
+// cluster that started together do not ask together.
 func (m *Manager) part() float64 { return 0.7 + 0.2*m.cfg.Random() }
 
 // due is when the certificate is to be renewed, at once if it has not what it shall; false: nothing can be asked for.
@@ -169,6 +178,8 @@ func (m *Manager) due(part float64) (time.Time, bool) {
 var errOutdated = errors.New("the certificate shall say something else now")
 
 // renew asks for a certificate and keeps it.
+//
+// A new key each time. Old and new certificate are both valid for a while, so connections need not end at once.
 func (m *Manager) renew(ctx context.Context) error {
 	template := m.cfg.Template()
 	if template == nil {

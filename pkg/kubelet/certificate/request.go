@@ -65,6 +65,8 @@ func newRequest(name, signer string, usage certificatesv1.KeyUsage, template *x5
 }
 
 // await returns the certificate of a request as soon as it is issued, in PEM.
+//
+// It watches the one object by its name.
 func await(ctx context.Context, c Requests, name string, uid types.UID, log *slog.Logger) ([]byte, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	followed := make(chan struct{})
@@ -105,6 +107,8 @@ func (d *decision) Replace(all []*certificatesv1.CertificateSigningRequest) {
 }
 
 // Set implements apiclient.Sink.
+//
+// A request of another uid under this name would be somebody else's, with a certificate for somebody else's key.
 func (d *decision) Set(r *certificatesv1.CertificateSigningRequest) {
 	if r.UID != d.uid {
 		d.decide(nil, fmt.Errorf("%w: its request %s was replaced", errRefused, r.Name))

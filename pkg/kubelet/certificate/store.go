@@ -40,6 +40,8 @@ func (s Store) current() (*tls.Certificate, error) {
 
 // Update makes a certificate the newest; both parts are PEM. Whenever the kubelet is killed, the link leads to a whole
 // file.
+//
+// The pair is checked before anything is written. rename(2) replaces the link in one step. Earlier files stay.
 func (s Store) Update(cert, key []byte, now time.Time) (*tls.Certificate, error) {
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 
 // conditions returns the kubelet's own conditions of a pod. The other fields of st are set already: readiness is
 // computed from the statuses of containers that will be reported with it.
-
 func conditions(f Facts, r Report, st *corev1.PodStatus) []corev1.PodCondition {
 	ready := containersReady(f.Pod, st)
 	return append(append(append(restartingAll(f), disrupted(r)...), resizing(f)...),

@@ -33,6 +33,8 @@ type Config struct {
 }
 
 // Cache holds the objects of all tracked pods. Its methods are safe for concurrent use.
+//
+// The number of watches is that of different objects, whatever the number of pods.
 type Cache struct {
 	cfg  Config
 	wake notify.Signal
@@ -62,6 +64,8 @@ func New(cfg Config) (*Cache, error) {
 // Run keeps the watches until ctx is done and returns when all have ended. Without it every read asks the API server.
 // changed is called after an object changed, appeared or vanished, with the UIDs of the pods that refer to it. It must
 // not block.
+//
+// One goroutine starts the watches; each ends by itself when its last user is gone.
 func (c *Cache) Run(ctx context.Context, changed func(pods []types.UID)) error {
 	var watches sync.WaitGroup
 	defer watches.Wait()
@@ -82,6 +86,8 @@ func (c *Cache) Run(ctx context.Context, changed func(pods []types.UID)) error {
 }
 
 // Track starts watching what the pod refers to. A pod whose spec changed may be tracked again.
+//
+// The pod's new references are added before old ones are dropped, so an object that both name keeps its watch.
 func (c *Cache) Track(pod *corev1.Pod) {
 	refs := refsOf(pod)
 	c.mu.Lock()
@@ -172,6 +178,8 @@ func (c *Cache) get(ctx context.Context, r ref) (metav1.Object, error) {
 }
 
 // observe records what the watch saw (nil: nothing there) and returns the pods that refer to it if that is news.
+//
+// Only the goroutine of the entry's watch calls it, so the load and the store need no lock.
 func (c *Cache) observe(e *entry, obj metav1.Object) []types.UID {
 	before := e.latest.Load()
 	if obj == nil {

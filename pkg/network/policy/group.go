@@ -6,6 +6,8 @@ import (
 
 // namespace has what belongs to one namespace. It may exist before the API has shown the namespace, or after it is
 // gone: it is unknown then, and no selector selects it.
+//
+// It goes when it is unknown and nothing refers to it (forgetLocked).
 type namespace struct {
 	known    bool
 	labels   labels.Set
@@ -14,8 +16,9 @@ type namespace struct {
 	groups   map[*group]bool // those of this namespace alone
 }
 
-// group is the pods that a rule's peer selects: those of one namespace, or of all that are selected. Policies that say
-// the same share it.
+// group is the pods that a rule's peer selects: those of one namespace, or of all namespaces that a selector selects.
+// Policies whose peers say the same share it, so that a thousand policies of one template cost one set in the kernel.
+// key is the text of its namespace, or the selector of namespaces, and of the selector of pods.
 type group struct {
 	key string
 	// namespace is the only one, if namespaces is nil.
@@ -27,6 +30,8 @@ type group struct {
 }
 
 // matchesNamespace reports whether pods of ns, which is called name, may belong to the group.
+//
+// A namespace that the API has not shown yet has no labels to judge: its pods join when it is known.
 func (g *group) matchesNamespace(name string, ns *namespace) bool {
 	if g.namespaces == nil {
 		return g.namespace == name
@@ -41,7 +46,8 @@ func (s *State) matchLocked(g *group, ns *namespace) {
 	}
 }
 
-// memberLocked has a pod belong to a group or not.
+// memberLocked makes a pod a member of a group, or ends that. Beyond room nobody joins: a rule then allows less than it
+// should, never more. left counts them, for the log and for refillLocked.
 func (s *State) memberLocked(g *group, p *pod, member bool) {
 	if p.groups[g] == member {
 		return
@@ -60,7 +66,8 @@ func (s *State) memberLocked(g *group, p *pod, member bool) {
 	s.touchLocked(p)
 }
 
-// refillLocked tries again, if there is room now, to take in whom there was no room for.
+// refillLocked fills groups again that had no room for some pods, once there is room. Take calls it, so that a burst of
+// changes costs one walk.
 func (s *State) refillLocked() {
 	for _, g := range s.groups {
 		if g.left > 0 && s.members < s.room {
@@ -97,7 +104,7 @@ func (s *State) useGroupLocked(want *group) {
 	g.policies++
 }
 
-// leaveGroupLocked counts one policy less.
+// leaveGroupLocked counts one policy less. The walk over all pods is rare: it is for the last policy with this peer.
 func (s *State) leaveGroupLocked(key string) {
 	g := s.groups[key]
 	if g.policies--; g.policies > 0 {

@@ -9,6 +9,9 @@
 //     the node's.
 //   - A rule's selector without a namespace selector is for pods of the policy's own namespace.
 //   - A named port is the number that the pod which is connected to gives the name.
+//
+// Rules of the API: https://kubernetes.io/docs/concepts/services-networking/network-policies/. Selectors are compiled
+// to sets of addresses: a pod that comes or goes changes the sets of its groups, and no rule.
 package policy
 
 import (
@@ -28,6 +31,9 @@ const maxMembers = 1 << 20
 
 // State collects the objects of the cluster as the node sees them, and knows what changed since the last Take. Its
 // methods may be called from several goroutines.
+//
+// One goroutine per kind of object changes it, and the goroutine that writes rules takes. Methods whose name ends in
+// Locked need mu.
 type State struct {
 	node string
 	// own are the node's ranges of pod addresses, as far as they are known.
@@ -83,6 +89,9 @@ func (s *State) Changed() <-chan struct{} { return s.wake }
 func (s *State) Needed() <-chan struct{} { return s.needed }
 
 // Ready implements boundedfrequency.State: all policies are known, and, if there was one, all pods and namespaces.
+//
+// Before that nothing is written: rules from half of the policies would isolate too little, from half of the pods would
+// let too few through.
 func (s *State) Ready() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,6 +104,9 @@ func (s *State) Ready() bool {
 }
 
 // Take returns what changed since the last call.
+//
+// It describes the present state of everything that changed, not the changes: an object that changed twice is in it
+// once.
 func (s *State) Take() network.PolicyUpdate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,6 +114,7 @@ func (s *State) Take() network.PolicyUpdate {
 		Groups: map[string]bool{}, Named: map[network.NamedPort]bool{}, Policies: map[network.Name]*network.Policy{},
 		Isolations: map[string]*network.Isolation{}, Pods: map[network.Name]*network.PolicyPod{}, Own: s.own(),
 	}
+	// Before the changes are read: it may add some.
 	s.refillLocked()
 	for key := range s.changedGroups {
 		_, u.Groups[key] = s.groups[key]
@@ -142,7 +155,8 @@ func (s *State) Take() network.PolicyUpdate {
 	return u
 }
 
-// describeLocked tells what policies need of a pod that has an address, and gives it its isolation.
+// describeLocked returns what policies need to know about a pod that has an address, and settles its isolation. Only
+// ports that some policy names are listed.
 func (s *State) describeLocked(p *pod) *network.PolicyPod {
 	out := &network.PolicyPod{Addresses: p.Addresses, Local: p.Local}
 	for g := range p.groups {
@@ -163,7 +177,8 @@ func (s *State) describeLocked(p *pod) *network.PolicyPod {
 	return out
 }
 
-// closedLocked tells in which directions a pod that has no address yet will be isolated.
+// closedLocked reports in which directions some pod without an address will be isolated. Until its address is known its
+// traffic cannot be told from others', so new addresses of the node's range stay closed in that direction.
 func (s *State) closedLocked() (closed [2]bool) {
 	for _, p := range s.local {
 		if len(p.Addresses) > 0 {
@@ -189,6 +204,8 @@ func (s *State) isolatingLocked(p *pod, d network.Direction) []network.Name {
 }
 
 // isolateLocked notes that a pod is isolated by the policies, by none if there are none.
+//
+// Pods with the same policies share an isolation, which is one chain in the kernel. It goes with its last pod.
 func (s *State) isolateLocked(p *pod, d network.Direction, policies []network.Name) {
 	key := isolationKey(d, policies)
 	old := p.isolation[d]
@@ -212,13 +229,13 @@ func (s *State) isolateLocked(p *pod, d network.Direction, policies []network.Na
 	}
 }
 
-// touchLocked has a pod told.
+// touchLocked has the next Take describe a pod.
 func (s *State) touchLocked(p *pod) {
 	s.changedPods[p.name] = true
 	s.changedLocked()
 }
 
-// changedLocked wakes who waits for changes.
+// changedLocked wakes the loop that takes. It never blocks.
 func (s *State) changedLocked() {
 	select {
 	case s.wake <- struct{}{}:
@@ -250,6 +267,8 @@ func (s *State) forgetLocked(name string) {
 }
 
 // setNamespaceLocked: labels are nil for a namespace that is gone.
+//
+// A change of labels can move pods of this namespace into or out of every wide group.
 func (s *State) setNamespaceLocked(name string, labels map[string]string, known bool) {
 	ns := s.namespaceLocked(name)
 	if ns.known != known || !maps.Equal(ns.labels, labels) {

@@ -29,6 +29,8 @@ type pod struct {
 
 // podOf extracts the facts of p as the node sees it. It answers false for a pod that policies do not concern: of the
 // host's network, at its end, or elsewhere and without an address.
+//
+// A local pod without an address matters too: what it will be isolated by must be closed before it has one.
 func podOf(p *corev1.Pod, node string) (podFacts, bool) {
 	if p.Spec.HostNetwork || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed ||
 		p.Spec.NodeName == "" {
@@ -78,6 +80,7 @@ func (s *State) setPodLocked(name network.Name, f podFacts) {
 	if p != nil && reflect.DeepEqual(p.podFacts, f) {
 		return
 	}
+	// Its isolation and groups were those of the other pod.
 	if p != nil && p.Local != f.Local { // another pod of the same name
 		s.dropPodLocked(name)
 		p = nil

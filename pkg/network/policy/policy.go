@@ -28,6 +28,8 @@ type policy struct {
 }
 
 // compile reads a policy.
+//
+// It runs once per change of a policy, on the goroutine of the policies' watch.
 func compile(p *networkingv1.NetworkPolicy) *policy {
 	out := &policy{selector: selector(&p.Spec.PodSelector), groups: map[string]*group{},
 		named: map[network.NamedPort]bool{}}
@@ -58,6 +60,8 @@ func selector(s *metav1.LabelSelector) labels.Selector {
 }
 
 // rule adds what a rule allows.
+//
+// An empty list of peers means any, and so does one of ports; a list whose entries match nothing means nothing.
 func (p *policy) rule(d network.Direction, namespace string, peers []networkingv1.NetworkPolicyPeer,
 	ports []networkingv1.NetworkPolicyPort) {
 	r := network.PolicyRule{AnyPeer: len(peers) == 0, AnyPort: len(ports) == 0}
@@ -183,6 +187,9 @@ func merged(all []network.PortRange) []network.PortRange {
 }
 
 // setPolicyLocked takes in a policy.
+//
+// The new groups are used before the old ones are released, so that a group which both need is not emptied and filled
+// again.
 func (s *State) setPolicyLocked(name network.Name, p *policy) {
 	ns := s.namespaceLocked(name.Namespace)
 	old := ns.policies[name.Name]

@@ -53,6 +53,8 @@ func nameOf(o metav1.Object) network.Name {
 
 // sink puts locks around set and drop, drops what a complete list has not, and notes complete lists. known yields what
 // there is.
+//
+// A complete list is one change under one lock: no Take sees half of it.
 func sink[T metav1.Object](s *State, kind string, known func(yield func(network.Name)), set func(T),
 	drop func(network.Name)) apiclient.Sink[T] {
 	locked := func(f func(T)) func(T) {

@@ -10,7 +10,8 @@ import (
 	"bonsai/pkg/proxy"
 )
 
-// jumps lead from the kernel's chains to ours, first of all that stand there.
+// jumps lead from the kernel's chains to ours; each is inserted at the top, so the last of the list stands first.
+// Chains and comments are those of Kubernetes, because other programs look for them.
 var jumps = [...]struct {
 	table, from, to, comment string
 	fresh                    bool // new connections only
@@ -29,7 +30,8 @@ var jumps = [...]struct {
 	{"nat", "POSTROUTING", postroutingChain, "kubernetes postrouting rules", false},
 }
 
-// fixed are the rules that do not depend on services.
+// fixed are the rules that do not depend on services. Packets that must be masqueraded are only marked on their way
+// (KUBE-MARK-MASQ), and masqueraded after routing (KUBE-POSTROUTING), where the address to use is known.
 func (c *Config) fixed() map[chainRef][]string {
 	mark := fmt.Sprintf("%#x", cmp.Or(c.MasqueradeMark, 0x4000)) // upstream's bit 14
 	marked := " -m mark --mark " + mark + "/" + mark
@@ -41,6 +43,8 @@ func (c *Config) fixed() map[chainRef][]string {
 			comment("kubernetes service traffic requiring SNAT") + " -j MASQUERADE --random-fully",
 		},
 		{"filter", forwardChain}: {
+			// An answer that conntrack does not know would pass without translation, and its receiver would reset the
+			// connection.
 			"-m conntrack --ctstate INVALID -j DROP",
 			comment("kubernetes forwarding rules") + marked + " -j ACCEPT",
 			comment("kubernetes forwarding conntrack rule") + " -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT",

@@ -42,6 +42,8 @@ func portText(p *proxy.Port) string {
 }
 
 // chain is a name of upstream's form: 16 letters of a hash make it short enough for the kernel.
+//
+// The kernel allows 28 characters. The hash is the same on every node and in every round, so chains keep their names.
 func chain(prefix string, of ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(of, "")))
 	return prefix + base32.StdEncoding.EncodeToString(sum[:])[:16]

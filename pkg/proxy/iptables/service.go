@@ -10,6 +10,8 @@ import (
 )
 
 // fragment is what one service adds to the rules of a family.
+//
+// It is made once per change of the service and kept; a round puts the fragments together.
 type fragment struct {
 	// chains are the chains of the nat table that only this service uses.
 	chains map[string][]string
@@ -69,6 +71,8 @@ func comment(text string) string { return "-m comment --comment " + strconv.Quot
 func host(a netip.Addr) string { return netip.PrefixFrom(a, a.BitLen()).String() }
 
 // clusterIP leads the cluster IP to the endpoints for inside, or refuses.
+//
+// Refusals are in the filter table: nat sees only the first packet of a connection, and cannot reject.
 func (w *writer) clusterIP() {
 	if len(w.p.Internal()) == 0 {
 		w.put(filterServices, w.refuse(w.p.InternalLocal, func(what string) string {
@@ -79,7 +83,9 @@ func (w *writer) clusterIP() {
 	w.put(natServices, w.to(w.p.ClusterIP, "cluster IP")+" -j "+w.balancer(w.p.InternalLocal))
 }
 
-// refuse is the rule for a port without endpoints: policy Local keeps silent if other nodes have some.
+// refuse is the rule for a port without endpoints. Without any endpoint it rejects, so that clients fail at once. With
+// policy Local, and endpoints on other nodes, it drops: a load balancer may send here until it notices the health
+// check, and a refusal would end the client's connection.
 func (w *writer) refuse(local bool, match func(what string) string) string {
 	if local && w.p.Anywhere {
 		return match("has no local endpoints") + " -j DROP"
@@ -88,6 +94,8 @@ func (w *writer) refuse(local bool, match func(what string) string) string {
 }
 
 // exposed leads node port, external and load balancer addresses to the endpoints for outside.
+//
+// Addresses and node port lead to the same chain (outside). The load balancer's source ranges are checked in between.
 func (w *writer) exposed() {
 	target := ""
 	if len(w.p.Cluster) > 0 {
@@ -168,6 +176,9 @@ func (w *writer) outside() string {
 }
 
 // balancer writes the chain that chooses one endpoint, and returns its name.
+//
+// Each endpoint takes 1/left of what the endpoints before it left: 1/3, then 1/2, then all, which is a third each. With
+// affinity, clients that were here within its seconds are looked for first, in the list of each endpoint.
 func (w *writer) balancer(local bool) string {
 	prefix, endpoints := clusterPrefix, w.p.Cluster
 	if local {

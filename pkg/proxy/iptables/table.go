@@ -1,6 +1,10 @@
 // Package iptables writes a node's service rules into the kernel with iptables, in chains under the names that other
 // tools know from Kubernetes. A round changes the chains that differ from those of the round before; the first one, one
 // after an error, and one now and then write everything.
+//
+// A service becomes a fragment of chains; the chains of all fragments are compared with those of the last round; what
+// differs is written in one run of iptables-restore, which replaces the rules of each table as a whole. So no packet
+// meets half of a change within a table.
 package iptables
 
 import (
@@ -54,10 +58,12 @@ type Round struct {
 	Err         error
 }
 
-// fullEvery is how old a whole write may be.
+// fullEvery is how old a whole write may be. It heals what others changed in our chains.
 const fullEvery = time.Hour
 
 // Table is the rules of one family. Apply must not be called concurrently.
+//
+// The goroutine of the proxy's loop owns it.
 type Table struct {
 	config Config
 	six    bool
@@ -114,6 +120,7 @@ func (t *Table) Apply(ctx context.Context, u proxy.Update) error {
 		return err
 	}
 	began := t.config.Now()
+	// Only in rounds without changes of services: the question costs a process.
 	if t.has != nil && len(u.Services) == 0 && !t.undisturbed(ctx) {
 		t.log.Warn("somebody removed the rules: writing all of them again")
 		t.has = nil
@@ -153,11 +160,15 @@ func (t *Table) local(own []netip.Addr) ([]netip.Addr, error) {
 
 // undisturbed reports whether the chain that is written for this question alone is there still: who flushes tables
 // takes it away.
+//
+// It is Kubernetes' canary: firewalld and others flush all tables when they reload.
 func (t *Table) undisturbed(ctx context.Context) bool {
 	return t.tool.Run(ctx, "-t", "nat", "-S", canaryChain) == nil
 }
 
 // wanted are all chains as they should be.
+//
+// Sorted by service, so that equal states give equal chains.
 func (t *Table) wanted(u *proxy.Update, local []netip.Addr) map[chainRef][]string {
 	out := t.config.fixed()
 	for _, p := range []chainRef{natServices, natNodePorts, filterServices, filterExternal, filterFirewall,
@@ -192,6 +203,9 @@ func count(chains map[chainRef][]string) map[string]int {
 
 // write writes the chains that differ from what is there, or all, and removes those that are wanted no longer. It
 // returns how many rules of each table that were.
+//
+// Within a table all named chains are made or emptied first, then filled, and removed last: a rule may only jump to a
+// chain that exists, and only an empty chain that nothing refers to can go.
 func (t *Table) write(ctx context.Context, want map[chainRef][]string, full bool) (map[string]int, error) {
 	gone, err := t.gone(ctx, want, full)
 	if err != nil {
@@ -233,6 +247,7 @@ func (t *Table) write(ctx context.Context, want map[chainRef][]string, full bool
 			return last, fmt.Errorf("write the rules for Services: %w", err)
 		}
 	}
+	// Only then: the jumps are one process each, and nothing but a flush removes them.
 	if full {
 		return last, t.hook(ctx)
 	}
@@ -313,6 +328,7 @@ func installed(tool programs) bool {
 	return err == nil
 }
 
+// The jumps go first: a chain that is jumped to cannot be removed.
 func remove(ctx context.Context, tool Tool) error {
 	var script bytes.Buffer
 	var errs []error

@@ -18,7 +18,8 @@ type Tool interface {
 	Run(ctx context.Context, args ...string) error
 }
 
-// lockSeconds is how long a program waits for others that change the rules.
+// lockSeconds is how long a program waits for the lock that all iptables programs share (/run/xtables.lock). After that
+// the round fails, and the next writes everything.
 const lockSeconds = "5"
 
 // programs is the Tool of iptables (or ip6tables) on the machine.
@@ -43,6 +44,7 @@ func (p programs) Run(ctx context.Context, args ...string) error {
 	return err
 }
 
+// The error has what the program said, which names the line of the rule.
 func (p programs) run(ctx context.Context, stdin []byte, suffix string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, string(p)+suffix, args...)
 	var out, said bytes.Buffer

@@ -11,6 +11,8 @@ import (
 )
 
 // checkpoint is the content of the file dra_manager_state, as other kubelets write it: Data is JSON once more.
+//
+// Data is text inside of JSON because the checksum is over exactly these bytes.
 type checkpoint struct {
 	Data     string
 	Checksum uint64
@@ -42,7 +44,8 @@ const (
 	checkpointVersion = "checkpoint.dra.kubelet.k8s.io/v1"
 )
 
-// save writes down who uses which claim; m is locked.
+// save writes down which pods use which claims, and their devices; m.mu is held. It is called before drivers are asked
+// to prepare and after they answered, so that a kubelet that dies in between knows what to undo.
 func (m *Manager) save() error {
 	d := checkpointData{Kind: checkpointKind, APIVersion: checkpointVersion}
 	for _, c := range m.claims {
@@ -72,7 +75,8 @@ func (m *Manager) save() error {
 	return m.file.Write(data)
 }
 
-// load reads who used which claim.
+// load reads the file of an earlier life. A damaged one is an error, because without it claims would stay prepared for
+// ever.
 func (m *Manager) load() error {
 	data, err := m.file.Read()
 	if err != nil || data == nil {

@@ -61,6 +61,9 @@ type Config struct {
 }
 
 // Manager knows the drivers and which claims are prepared. It is safe for concurrent use.
+//
+// mu guards the maps and everything in them, except turn and the names. It is never held while a driver is asked: what
+// must not happen at the same time for one claim is kept apart by the claim's turn.
 type Manager struct {
 	cfg  Config
 	file cm.StateFile
@@ -118,6 +121,8 @@ func (m *Manager) claim(c *resourcev1.ResourceClaim) *claim {
 }
 
 // lock takes the turns of claims, in an order that all keep; unlock gives them back.
+//
+// The order is by uid: two pods with the same two claims cannot wait for each other.
 func lock(ctx context.Context, claims []*claim) (unlock func(), err error) {
 	claims = slices.Clone(claims)
 	slices.SortFunc(claims, func(a, b *claim) int {

@@ -32,6 +32,8 @@ type driver struct {
 
 // Register implements pluginmanager.Handler. Of several of one name the last one is asked, as when a new version takes
 // over from an old one.
+//
+// The plug-in manager calls it when a socket appears. It waits for no call: grpc connects with the first one.
 func (m *Manager) Register(ctx context.Context, name, endpoint string, versions []string) error {
 	d := &driver{name: name, endpoint: endpoint, health: map[string]health{}}
 	switch {
@@ -45,6 +47,7 @@ func (m *Manager) Register(ctx context.Context, name, endpoint string, versions 
 		return fmt.Errorf("the DRA plugin %s at %s supports none of %s, %s, only %s", name, endpoint,
 			drav1.DRAPluginService, drav1beta1.DRAPluginService, strings.Join(versions, ", "))
 	}
+	// The name becomes part of field selectors and metrics.
 	if bad := validation.IsDNS1123Subdomain(name); len(bad) > 0 {
 		return fmt.Errorf("%q is no name of a DRA driver: %s", name, bad[0])
 	}
@@ -70,6 +73,8 @@ func (m *Manager) Register(ctx context.Context, name, endpoint string, versions 
 }
 
 // Deregister implements pluginmanager.Handler.
+//
+// The time is noted only when the last of that name goes: Run then deletes its ResourceSlices after wipeAfter.
 func (m *Manager) Deregister(_ context.Context, name, endpoint string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,6 +93,9 @@ func (m *Manager) Deregister(_ context.Context, name, endpoint string) {
 }
 
 // socket checks that a path is that of a socket beneath the kubelet's directory, wherever links lead.
+//
+// A driver chooses the path. Without the check a registration could have the kubelet, which is root, talk to any
+// socket.
 func (m *Manager) socket(path string) error {
 	rel, err := filepath.Rel(m.cfg.RootDir, path)
 	if err != nil || !filepath.IsLocal(rel) {

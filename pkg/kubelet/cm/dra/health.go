@@ -29,6 +29,8 @@ type health struct {
 }
 
 // watchHealth follows the health of a driver's devices, if the driver reports it, until the stream ends.
+//
+// Its goroutine belongs to the driver's registration, and ends with it. It is KEP-4680.
 func (m *Manager) watchHealth(ctx context.Context, d *driver) {
 	stream, err := healthapi.NewDRAResourceHealthClient(d.conn).NodeWatchResources(ctx,
 		&healthapi.NodeWatchResourcesRequest{})
@@ -42,6 +44,8 @@ func (m *Manager) watchHealth(ctx context.Context, d *driver) {
 }
 
 // heard takes all that a driver says, and wakes the pods that have devices of it.
+//
+// A message replaces the one before it as a whole. Pods are woken after the lock is free, as Wake may take others.
 func (m *Manager) heard(d *driver, list []*healthapi.DeviceHealth) {
 	now, known := m.cfg.Now(), map[string]health{}
 	for _, h := range list[:min(len(list), maxHealth)] {

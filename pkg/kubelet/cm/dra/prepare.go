@@ -27,6 +27,9 @@ var (
 func (m *Manager) FailedReason() string { return "FailedPrepareDynamicResources" }
 
 // Prepare implements cm.Preparer: it has the drivers prepare the pod's claims.
+//
+// A pod's worker calls it before the sandbox, and again after a restart of the kubelet: drivers must answer the same
+// again.
 func (m *Manager) Prepare(ctx context.Context, pod *corev1.Pod) error {
 	if len(pod.Spec.ResourceClaims) == 0 && pod.Status.ExtendedResourceClaimStatus == nil {
 		return nil
@@ -40,6 +43,8 @@ func (m *Manager) Prepare(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
+// prepare has five steps: read the claims; note who uses them; take their turns; ask each driver for its claims at
+// once; note the answers. Any may fail, and the next round begins again.
 func (m *Manager) prepare(ctx context.Context, pod *corev1.Pod) error {
 	asked, err := m.ask(ctx, pod)
 	if err != nil {
@@ -66,6 +71,7 @@ func (m *Manager) prepare(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
+	// From here until unlock nobody else prepares or unprepares these claims.
 	unlock, err := lock(ctx, claims)
 	if err != nil {
 		return err
@@ -111,6 +117,9 @@ func (m *Manager) missing(claims []*resourcev1.ResourceClaim) error {
 }
 
 // ask reads the pod's claims; each must be allocated, and reserved for the pod.
+//
+// Both conditions protect other pods' devices: the scheduler reserves a claim for a pod, and a kubelet that only
+// trusted the pod's spec would let any pod of the namespace use it.
 func (m *Manager) ask(ctx context.Context, pod *corev1.Pod) ([]*resourcev1.ResourceClaim, error) {
 	var out []*resourcev1.ResourceClaim
 	get := func(name string, owned bool) error {
@@ -225,6 +234,8 @@ func (m *Manager) Unprepare(ctx context.Context, uid types.UID) error {
 	return err
 }
 
+// unprepare keeps a claim's entry, with the pod, until every driver has let go: the pod's end is tried again until
+// then. A claim that other pods use only loses this one.
 func (m *Manager) unprepare(ctx context.Context, uid types.UID, claims []*claim) error {
 	unlock, err := lock(ctx, claims)
 	if err != nil {
@@ -292,6 +303,8 @@ func (m *Manager) unprepareWith(ctx context.Context, name string, claims []*clai
 }
 
 // Prepared implements cm.Provider.
+//
+// The kubelet compares it with the pods that it has, and unprepares those that are gone.
 func (m *Manager) Prepared() ([]types.UID, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

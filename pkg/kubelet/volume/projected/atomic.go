@@ -20,6 +20,9 @@ import (
 
 // Files of a volume appear to its readers all at once: they are written into a directory named by the time, ..data is
 // a symlink to it which rename(2) replaces in one step, and what readers open is a symlink through ..data.
+//
+// This is the layout that Kubernetes documents for applications that watch ..data. Nested paths work because only the
+// top of a path is a link.
 const (
 	dataLink    = "..data"
 	newDataLink = "..data_tmp"
@@ -27,6 +30,10 @@ const (
 )
 
 // writeAtomically makes files the content of the volume at dir. If they are already, nothing is touched.
+//
+// The pod's worker calls it. All paths are resolved within root: the pod may have put links into its volume, and the
+// kubelet is root. After a crash at any step the volume shows either the old or the new content, and the next call
+// tidies the rest.
 func writeAtomically(dir string, files map[string]file, own volume.Owner, now time.Time) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -65,6 +72,8 @@ func writeAtomically(dir string, files map[string]file, own volume.Owner, now ti
 }
 
 // upToDate reports whether the directory old holds exactly files.
+//
+// Mode and size are looked at before the content is read. Owners are not compared.
 func upToDate(root *os.Root, old string, files map[string]file, own volume.Owner) bool {
 	seen := 0
 	err := fs.WalkDir(root.FS(), old, func(p string, d fs.DirEntry, err error) error {
@@ -90,6 +99,8 @@ func upToDate(root *os.Root, old string, files map[string]file, own volume.Owner
 }
 
 // writeFiles writes files into a new directory and returns its name.
+//
+// The name has a random part besides the time: two updates may fall into one second.
 func writeFiles(root *os.Root, files map[string]file, own volume.Owner, now time.Time) (string, error) {
 	var b [5]byte
 	rand.Read(b[:])
@@ -105,6 +116,7 @@ func writeFiles(root *os.Root, files map[string]file, own volume.Owner, now time
 		if err := root.WriteFile(full, f.data, 0o600); err != nil {
 			return "", fmt.Errorf("write %q: %w", p, err)
 		}
+		// The owner comes before the mode: until ApplyFile the file is readable by its owner alone.
 		if f.uid != nil {
 			if err := root.Lchown(full, int(*f.uid), -1); err != nil {
 				return "", fmt.Errorf("give %q to its user: %w", p, err)
@@ -146,6 +158,8 @@ func linkNames(root *os.Root, files map[string]file) error {
 }
 
 // removeOthers removes all earlier contents.
+//
+// A reader that has a file of them open keeps it.
 func removeOthers(root *os.Root, keep string) error {
 	return eachName(root, func(name string) error {
 		if strings.HasPrefix(name, "..2") && name != keep {

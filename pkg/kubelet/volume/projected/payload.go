@@ -73,6 +73,9 @@ func projectedParts(v *corev1.Volume) ([]projection, error) {
 }
 
 // collect computes the files of a volume, by path. Later sources win over earlier ones.
+//
+// All sources are tried, so that users see every mistake at once. With an error nothing is published: a volume is whole
+// or not there.
 func (c *content) collect(ctx context.Context, r volume.Request, parts []projection) (map[string]file, error) {
 	pod, files := r.Pod, map[string]file{}
 	var errs []error
@@ -133,6 +136,8 @@ func (c *content) secretFiles(ctx context.Context, ns string, s *corev1.SecretPr
 }
 
 // pick adds all keys as files of their name, or the chosen items under their paths.
+//
+// A missing key is an error unless the source is optional: an application must not start with half of its settings.
 func pick(data map[string][]byte, items []corev1.KeyToPath, optional bool, what string, mode int32,
 	files map[string]file) error {
 	if len(items) == 0 {
@@ -184,6 +189,8 @@ func (c *content) fieldFiles(pod *corev1.Pod, items []corev1.DownwardAPIVolumeFi
 }
 
 // tokenFile adds a service-account token. Where the pod runs as a user or group of its own, only those may read it.
+//
+// Mode 0600 with a group that volume.Owner applies lets that group read it as well.
 func (c *content) tokenFile(ctx context.Context, r volume.Request, s *corev1.ServiceAccountTokenProjection, mode int32,
 	files map[string]file) error {
 	token, err := c.tokens.get(ctx, r.Pod, s, r.Renew)

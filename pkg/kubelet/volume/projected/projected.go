@@ -83,6 +83,9 @@ func (s *Source) Supports(spec volume.Spec) bool {
 }
 
 // Prepare implements volume.Source.
+//
+// It reads everything first and returns what writes it: requests may take long, and must not happen while the volume is
+// half made.
 func (s *Source) Prepare(ctx context.Context, r volume.Request) (volume.Publish, error) {
 	parts, err := s.parts(r.Volume)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A token is replaced when 80 % of its life or a day has passed, whichever is first.
+// A token is replaced when 80 % of its life or a day has passed, whichever is first: the rule of KEP-1205, which
+// applications rely on to read the file again.
 const (
 	tokenLifePercent = 80
 	tokenMaxAge      = 24 * time.Hour
@@ -22,6 +23,9 @@ const (
 )
 
 // tokenCache holds each pod's service-account tokens and replaces them in time.
+//
+// The workers of all pods share it. It has at most one token for each pod, audience and life, and expired ones are
+// dropped with the next request.
 type tokenCache struct {
 	api Tokens
 	now func() time.Time
@@ -53,6 +57,8 @@ func newTokenCache(api Tokens, now func() time.Time, log *slog.Logger) *tokenCac
 
 // get returns a token bound to the pod. With renew it replaces one that is due, if the API server answers. Without
 // renew a token that is still valid is good enough, and the API server is not asked.
+//
+// The API server is asked without the lock; two callers may ask at once, and the last answer stays.
 func (c *tokenCache) get(ctx context.Context, pod *corev1.Pod, s *corev1.ServiceAccountTokenProjection,
 	renew bool) (string, error) {
 	life := int64(tokenDefaultLife / time.Second)
