@@ -158,6 +158,8 @@ func (c *Controller) attachmentChanged(a *storagev1.VolumeAttachment) {
 }
 
 // concerns reports whether a change of a node may matter: heartbeats do not.
+//
+// A node's status changes often; without the filter each change would have all of its volumes judged.
 func concerns(old, n *corev1.Node) bool {
 	return !slices.Equal(old.Status.VolumesInUse, n.Status.VolumesInUse) ||
 		!slices.Equal(old.Status.VolumesAttached, n.Status.VolumesAttached) ||
@@ -281,6 +283,8 @@ func (c *Controller) checkHolds(ctx context.Context, s *state) (time.Duration, e
 }
 
 // report replaces what the node's status says is attached.
+//
+// The list is replaced as a whole: this controller is its only writer.
 func (c *Controller) report(ctx context.Context, node string, attached []corev1.AttachedVolume) error {
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"volumesAttached": attached}})
 	if err != nil {
@@ -294,6 +298,8 @@ func (c *Controller) report(ctx context.Context, node string, attached []corev1.
 }
 
 // wanted are the volumes that pods of the node use and that have to be attached. The caller holds the lock of holds.
+//
+// A volume that several pods share is in it once, with all of them.
 func (c *Controller) wanted(node string, all []*storagev1.VolumeAttachment) []use {
 	var out []use
 	for _, p := range c.podsByNode.On(node) {
@@ -342,6 +348,8 @@ func (c *Controller) volumeOf(p *corev1.Pod, vol *corev1.Volume) *corev1.Persist
 }
 
 // holders are the names of the pods on the nodes that use the volume, sorted.
+//
+// They are only for the message of the event.
 func (c *Controller) holders(v *corev1.PersistentVolume, nodes []string) []string {
 	r := v.Spec.ClaimRef
 	if len(nodes) == 0 || r == nil {

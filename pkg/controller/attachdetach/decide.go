@@ -82,6 +82,8 @@ func (w *waits) end(name string) {
 }
 
 // plan is what to do about a node.
+//
+// Reconcile carries it out in this order: events, report, attach, detach.
 type plan struct {
 	attach, detach []*storagev1.VolumeAttachment
 	// forced is why each of detach is not waited for that has to be, by the attachment's name, in upstream's words.
@@ -154,6 +156,8 @@ func decide(s state) plan {
 
 // tell returns the events about an attachment that pods wait for: its success, once, when the node's status is about to
 // show it, and each failure.
+//
+// The status shows the volume from the next write on, so success is told in one round only.
 func (s *state) tell(u use, a *storagev1.VolumeAttachment) []event {
 	var out []event
 	id := u.volume.Spec.CSI
@@ -213,6 +217,8 @@ func (s *state) release(a *storagev1.VolumeAttachment, p *plan, keep *[]corev1.A
 }
 
 // outOfService reports whether an administrator vouches for it that nothing runs on the node any more.
+//
+// The taint alone is not enough while the node is ready: its kubelet is alive and can unmount.
 func (s *state) outOfService() bool {
 	if s.node == nil {
 		return s.left != nil && s.left.outOfService
@@ -251,6 +257,8 @@ func (p *plan) force(a *storagev1.VolumeAttachment, why string) {
 }
 
 // attachmentName is what the kubelet calls the attachment, too.
+//
+// The name is a contract: the kubelet looks the attachment up by this name to learn when it may mount.
 func attachmentName(handle, driver, node string) string {
 	sum := sha256.Sum256([]byte(handle + driver + node))
 	return "csi-" + hex.EncodeToString(sum[:])

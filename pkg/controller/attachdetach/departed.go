@@ -15,6 +15,8 @@ type departed struct {
 
 // departures are the deleted nodes that still have attachments, by name. They are lost with the controller: a node that
 // is not among them may have had every volume in use.
+//
+// An entry goes when a node of the name comes back, or when the last attachment is gone.
 type departures struct {
 	mu sync.Mutex
 	of map[string]departed

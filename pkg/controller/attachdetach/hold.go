@@ -65,6 +65,8 @@ func (h *holds) asked(volume, node string, err error, now time.Time) {
 }
 
 // refused reports whether the server says that it has done nothing: an answer of 4xx.
+//
+// A 5xx or a broken connection says nothing: the request may have been carried out.
 func refused(err error) bool {
 	status, ok := err.(apierrors.APIStatus)
 	return ok && status.Status().Code >= 400 && status.Status().Code < 500

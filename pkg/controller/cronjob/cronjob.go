@@ -30,6 +30,8 @@ import (
 func kind() schema.GroupVersionKind { return batchv1.SchemeGroupVersion.WithKind("CronJob") }
 
 // Controller reconciles CronJobs.
+//
+// edits locks itself: handlers write it, workers read it.
 type Controller struct {
 	controller.Deps
 	crons      *controller.Informer[*batchv1.CronJob]
@@ -166,6 +168,9 @@ func (c *Controller) remove(ctx context.Context, cron *batchv1.CronJob, j *batch
 
 // create makes the job and notes it. If the name exists, an earlier round made the job. If that job belongs to another
 // owner, this time has no job.
+//
+// The name is the guard: it follows from the time. Its existence means that an earlier try of this controller, or of
+// one before it, was carried out although the answer was lost.
 func (c *Controller) create(ctx context.Context, s *state, todo *plan) error {
 	made, err := c.writeJobs.Create(ctx, todo.create)
 	switch {

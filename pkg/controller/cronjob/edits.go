@@ -11,6 +11,8 @@ import (
 
 // edits are when the schedules of cron jobs were changed last. They are lost with the controller: after a restart a new
 // schedule may start a job for a time before it was set, as in Kubernetes.
+//
+// It has one entry for each CronJob whose schedule was changed since the start; deletion drops it.
 type edits struct {
 	mu sync.Mutex
 	at map[types.UID]time.Time

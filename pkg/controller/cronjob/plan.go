@@ -31,6 +31,8 @@ type state struct {
 }
 
 // plan is the next step.
+//
+// carryOut takes the parts in this order: remove and replace, create, status.
 type plan struct {
 	// status is to be stored when the rest is done; with create it gets the new job.
 	status batchv1.CronJobStatus
@@ -88,6 +90,7 @@ func (s *state) follow(p *plan) {
 		listed := slices.ContainsFunc(st.Active, func(r corev1.ObjectReference) bool { return r.UID == j.UID })
 		end := batch.Finished(&j.Status)
 		switch at, ours := scheduled(j); {
+		// Seen here for the first time: the event comes once.
 		case end != nil && listed:
 			unlist(st, j.UID)
 			p.say(corev1.EventTypeNormal, "SawCompletedJob", "Saw completed job: %s, condition: %v", j.Name, end.Type)
@@ -112,6 +115,8 @@ func (s *state) follow(p *plan) {
 }
 
 // note keeps the latest time for which a job was made.
+//
+// It never goes back: an earlier time would let missed runs be made up for twice.
 func (s *state) note(st *batchv1.CronJobStatus, at time.Time) {
 	if st.LastScheduleTime == nil || at.After(st.LastScheduleTime.Time) {
 		st.LastScheduleTime = new(metav1.NewTime(at))
@@ -152,6 +157,7 @@ func (s *state) trim(p *plan) {
 	oldest(batchv1.JobFailed, s.cron.Spec.FailedJobsHistoryLimit)
 }
 
+// started falls back to the creation for a job that failed before it began.
 func started(j *batchv1.Job) time.Time {
 	if j.Status.StartTime != nil {
 		return j.Status.StartTime.Time
@@ -227,6 +233,8 @@ func (s *state) start(at time.Time, p *plan) {
 }
 
 // jobAt makes the job for a time.
+//
+// The annotation has the time in the schedule's zone, as users wrote it. The name does not: it counts from the epoch.
 func (s *state) jobAt(name string, at time.Time) *batchv1.Job {
 	t := s.cron.Spec.JobTemplate.DeepCopy()
 	if zone := s.cron.Spec.TimeZone; zone != nil {

@@ -15,6 +15,8 @@ import (
 const manyMissed = 100
 
 // schedule reads when a cron job is to run. Its own time zone goes before that of the process.
+//
+// The parser is shared with the API server's validation, so what is stored can be read.
 func schedule(s *batchv1.CronJobSpec) (cron.Schedule, error) {
 	text := s.Schedule
 	if s.TimeZone != nil {
@@ -24,6 +26,8 @@ func schedule(s *batchv1.CronJobSpec) (cron.Schedule, error) {
 }
 
 // due is the last time up to now at which the cron job was to run and has not.
+//
+// Only the latest of several missed times is made up for: the others are lost, as Kubernetes documents.
 type due struct {
 	at time.Time // zero if there is none
 	// missed means that there were more than manyMissed such times.

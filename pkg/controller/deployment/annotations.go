@@ -97,6 +97,9 @@ func appendHistory(history string, rev int64) string {
 }
 
 // annotateSize remembers the Deployment's size, and its maximum while rolling, on a ReplicaSet.
+//
+// scaled compares desired-replicas with the Deployment: without the annotation a change of size in the middle of a
+// rollout would look like a step of it.
 func annotateSize(rs *appsv1.ReplicaSet, d *appsv1.Deployment) bool {
 	surge, _ := limits(d)
 	desired, most := strconv.Itoa(int(*d.Spec.Replicas)), strconv.Itoa(int(*d.Spec.Replicas+surge))

@@ -10,6 +10,8 @@ import (
 )
 
 // target is the size a ReplicaSet is to get.
+//
+// rs is the cached ReplicaSet and read only; resize copies it.
 type target struct {
 	rs       *appsv1.ReplicaSet
 	replicas int32
@@ -171,6 +173,9 @@ func scaleTargets(d *appsv1.Deployment, next *appsv1.ReplicaSet, old []*appsv1.R
 // keepAvailable moves replicas from ReplicaSets that have some which are not available to those that would lose
 // available ones, as far as the minimum needs it: a smaller size takes no more out of service than maxUnavailable
 // allows. The sum stays.
+//
+// Proportions alone could take a working replica of the old set and leave a broken one of the new set. Kubernetes stops
+// there; this step goes further (docs/differences.md).
 func keepAvailable(d *appsv1.Deployment, targets []target) {
 	_, unavailable := limits(d)
 	missing, spare, has := *d.Spec.Replicas-unavailable, int32(0), int32(0)
@@ -192,6 +197,8 @@ func keepAvailable(d *appsv1.Deployment, targets []target) {
 }
 
 // activeOrLatest returns the one active ReplicaSet, or if none is active the newest; nil if several are.
+//
+// A Deployment that was scaled to 0 has none that is active: the latest is the one that comes back.
 func activeOrLatest(next *appsv1.ReplicaSet, old []*appsv1.ReplicaSet) *appsv1.ReplicaSet {
 	all := active(old)
 	if replicas(next) > 0 {
@@ -212,6 +219,9 @@ func activeOrLatest(next *appsv1.ReplicaSet, old []*appsv1.ReplicaSet) *appsv1.R
 
 // saturated reports whether the new ReplicaSet has all replicas, all available, and knows the Deployment's present
 // size.
+//
+// The annotation is compared too: sizes that only happen to match, from before the Deployment was resized, do not
+// count.
 func saturated(d *appsv1.Deployment, next *appsv1.ReplicaSet) bool {
 	if next == nil {
 		return false
@@ -233,6 +243,7 @@ func proportional(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) []target {
 		allowed = *d.Spec.Replicas + surge
 	}
 	change := allowed - sum(sets, replicas)
+	// Of equal sizes the newer grows first and the older shrinks first: both bring the rollout forward.
 	slices.SortStableFunc(sets, func(a, b *appsv1.ReplicaSet) int {
 		age := byAge(a, b)
 		if change > 0 {
@@ -247,6 +258,7 @@ func proportional(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) []target {
 		given += part
 		out[i] = target{rs, replicas(rs) + part}
 	}
+	// What rounding left over, positive or negative, goes to the largest.
 	if len(out) > 0 && change != 0 {
 		out[0].replicas = max(out[0].replicas+change-given, 0)
 	}
@@ -254,6 +266,8 @@ func proportional(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) []target {
 }
 
 // share returns the part of change that falls to rs; given is the part that other ReplicaSets have taken.
+//
+// It never takes more than is left of change, in either direction.
 func share(d *appsv1.Deployment, rs *appsv1.ReplicaSet, change, given, surge int32) int32 {
 	if replicas(rs) == 0 || change == 0 || change == given {
 		return 0

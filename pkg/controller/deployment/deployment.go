@@ -122,6 +122,9 @@ func (c *Controller) podDeleted(p *corev1.Pod) {
 
 // Reconcile takes the next step of the rollout, or of scaling. It does nothing while the cache of ReplicaSets is behind
 // this controller's own writes: judged by old sizes, it would grow or shrink a second time.
+//
+// A worker of the loop calls it. After the claim it chooses one of four ways: report only, for one that is being
+// deleted; scale, for one that is paused or was resized; recreate; or roll. Each ends with a report.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	cached, ok := c.deployments.Get(key)
 	if !ok {
@@ -167,6 +170,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 // claim returns the Deployment's ReplicaSets, oldest first: it adopts orphans that the selector matches and releases
 // those that it no longer matches. Before it adopts, it reads the Deployment from the server (Fresh): one that is being
 // deleted must not adopt.
+//
+// A ReplicaSet is adopted whatever its template: it may be one of an earlier revision.
 func (c *Controller) claim(ctx context.Context, key controller.Key, d *appsv1.Deployment,
 	sel labels.Selector) ([]*appsv1.ReplicaSet, error) {
 	claim := owned.Claim[*appsv1.ReplicaSet]{

@@ -102,6 +102,9 @@ func (r *rollout) replace(rs *appsv1.ReplicaSet) {
 // createNext makes the ReplicaSet for the current template with as many replicas as the strategy allows at once. Its
 // name follows from the template, so a create whose answer was lost finds the name taken instead of making a second
 // one.
+//
+// A failure is shown in the conditions (noteCreateError), because a quota or an admission plug-in can refuse it for
+// long.
 func (r *rollout) createNext(ctx context.Context, rev int64) error {
 	rs := r.describeNext(rev)
 	made, err := r.writeSets.Create(ctx, rs)
@@ -208,6 +211,8 @@ func (r *rollout) noteCreateError(ctx context.Context, rs *appsv1.ReplicaSet, ca
 }
 
 // saveStatus stores r.d's status (and its revision annotation) and goes on with what the server made of it.
+//
+// Its resourceVersion is the new one afterwards, so a second write of the round is no conflict with the first.
 func (r *rollout) saveStatus(ctx context.Context) error {
 	updated, err := r.writeDeployments.UpdateStatus(ctx, r.d)
 	if err != nil {
@@ -333,6 +338,8 @@ func (r *rollout) recreate(ctx context.Context) (controller.Result, error) {
 }
 
 // oldPodsRun reports whether a pod of an old ReplicaSet may still do work; one that is being deleted may.
+//
+// The pods are read from the cache of pods: the status of a ReplicaSet may be late.
 func (r *rollout) oldPodsRun() bool {
 	for _, rs := range r.old() {
 		for _, p := range r.pods.OwnedBy(rs.UID) {
@@ -358,6 +365,8 @@ func (r *rollout) scaled() bool {
 
 // scale follows a new size. It creates no ReplicaSet and moves no pods between templates. It is also all that a round
 // does for a paused Deployment, together with the removal of surplus history.
+//
+// Old ReplicaSets beyond the history go here only when it is paused: otherwise the rollout cleans up at its end.
 func (r *rollout) scale(ctx context.Context) (controller.Result, error) {
 	if err := r.findNext(ctx, false); err != nil {
 		return controller.Result{}, err

@@ -176,12 +176,16 @@ func terminating(all []*appsv1.ReplicaSet) *int32 {
 }
 
 // complete reports whether a status says that all replicas are of the new template and available.
+//
+// s may be a status that is not stored yet: a rollout that completes in this round is reported as complete at once.
 func complete(d *appsv1.Deployment, s appsv1.DeploymentStatus) bool {
 	n := *d.Spec.Replicas
 	return s.UpdatedReplicas == n && s.Replicas == n && s.AvailableReplicas == n && s.ObservedGeneration >= d.Generation
 }
 
 // progressed reports whether anything moved in the right direction since the status that is stored.
+//
+// A rollout that goes backward, as when pods become unready, has not progressed, and its deadline runs on.
 func progressed(was, is appsv1.DeploymentStatus) bool {
 	return is.UpdatedReplicas > was.UpdatedReplicas ||
 		is.Replicas-is.UpdatedReplicas < was.Replicas-was.UpdatedReplicas ||
@@ -230,6 +234,8 @@ func judgeProgress(d *appsv1.Deployment, st *appsv1.DeploymentStatus, all []*app
 }
 
 // failure repeats the ReplicaFailure of the new ReplicaSet, or else of any old one.
+//
+// The new one comes first: its failure is what holds the rollout up.
 func failure(all []*appsv1.ReplicaSet, next *appsv1.ReplicaSet) *appsv1.DeploymentCondition {
 	for _, rs := range append([]*appsv1.ReplicaSet{next}, all...) {
 		if rs == nil {

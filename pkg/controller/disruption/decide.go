@@ -60,6 +60,8 @@ func firstOfEach(pods []*corev1.Pod) []*corev1.Pod {
 // decide returns the status of a budget, the pods that were evicted long ago and are still there, and when there may be
 // more of those. A pod that was evicted counts as lost from then on, although it is seen to be there: the eviction has
 // spent it already.
+//
+// It is pure. Rules: https://kubernetes.io/docs/tasks/run-application/configure-pdb/.
 func decide(b *policyv1.PodDisruptionBudget, pods []*corev1.Pod, want expectation,
 	now time.Time) (policyv1.PodDisruptionBudgetStatus, []*corev1.Pod, time.Duration) {
 	evicted, overdue, again := pending(b.Status.DisruptedPods, pods, now)
@@ -86,6 +88,8 @@ func decide(b *policyv1.PodDisruptionBudget, pods []*corev1.Pod, want expectatio
 }
 
 // failed is the status of a budget whose pods cannot be counted: it allows nothing.
+//
+// Refusing is the safe side: an eviction that waits harms nobody.
 func failed(s *policyv1.PodDisruptionBudgetStatus, why error, now time.Time) policyv1.PodDisruptionBudgetStatus {
 	status := *s.DeepCopy()
 	status.DisruptionsAllowed = 0

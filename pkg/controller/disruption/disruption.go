@@ -1,5 +1,8 @@
 // Package disruption keeps the status of PodDisruptionBudgets: how many of the selected pods may be evicted now. It
 // also removes the condition DisruptionTarget from pods that were marked and then not deleted.
+//
+// The API server spends from the status when it evicts, and this controller fills it up again; the resourceVersion of
+// each write keeps the two from overwriting one another.
 package disruption
 
 import (
@@ -128,6 +131,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 }
 
 // expect asks for the scales of the pods' controllers if the budget depends on them.
+//
+// A budget in relation to the wanted size needs the owners' scales, which costs a request where no cache has them.
 func (c *Controller) expect(ctx context.Context, b *policyv1.PodDisruptionBudget, pods []*corev1.Pod) (expectation,
 	error) {
 	if !relative(&b.Spec) {

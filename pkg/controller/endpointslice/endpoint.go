@@ -79,6 +79,8 @@ func group(svc *corev1.Service, family discoveryv1.AddressType, pods []*corev1.P
 }
 
 // address returns the pod's address of a family, "" if it has none yet.
+//
+// A pod has at most one address of each family (podIPs).
 func address(p *corev1.Pod, family discoveryv1.AddressType) string {
 	for _, ip := range p.Status.PodIPs {
 		if a, err := netip.ParseAddr(ip.IP); err == nil && a.Is6() == (family == discoveryv1.AddressTypeIPv6) {
@@ -154,6 +156,9 @@ func hint(svc *corev1.Service, endpoints []discoveryv1.Endpoint) {
 }
 
 // portsOf resolves the Service's ports on a pod. A named target port that the pod does not have is left out.
+//
+// The list may be empty, which is another group than any with ports: such a pod is reachable, for headless Services,
+// but not by a port.
 func portsOf(svc *corev1.Service, p *corev1.Pod) []discoveryv1.EndpointPort {
 	out := []discoveryv1.EndpointPort{}
 	for i := range svc.Spec.Ports {
@@ -206,6 +211,8 @@ func namedPort(c corev1.Container, sp *corev1.ServicePort) (int32, bool) {
 }
 
 // portKey is equal for equal sets of ports.
+//
+// The order of ports in a Service does not matter, hence the sorting.
 func portKey(ports []discoveryv1.EndpointPort) string {
 	parts := make([]string, len(ports))
 	for i, p := range ports {

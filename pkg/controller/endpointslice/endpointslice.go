@@ -30,6 +30,8 @@ import (
 const managedBy = "endpointslice-controller.k8s.io"
 
 // Controller reconciles Services.
+//
+// triggers, topology and written lock themselves: the workers share them.
 type Controller struct {
 	controller.Deps
 	maxPerSlice int
@@ -92,6 +94,8 @@ func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 var allNodes = controller.Key{}
 
 // wakeNode adds the Services with pods on a node, and those whose hints depend on all nodes.
+//
+// The pods of a node carry its zone in their endpoints, and are left out while it does not exist.
 func (c *Controller) wakeNode(n *corev1.Node) {
 	for _, p := range c.podsByNode.On(n.Name) {
 		c.backends.Wake(p)
@@ -146,6 +150,8 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (stale b
 		return true, nil
 	}
 	pods := c.backends.Of(svc)
+	// For the annotation endpoints.kubernetes.io/last-change-trigger-time, from which kube-proxy measures how late it
+	// is.
 	trigger := c.triggers.Earliest(svc, pods)
 	if !modeAuto(svc) && c.topology.forget(key) {
 		c.Events.Event(svc, corev1.EventTypeWarning, "TopologyAwareHintsDisabled",
@@ -175,6 +181,8 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (stale b
 }
 
 // zone returns the zone of a node, "" if it has none, and whether the node is there.
+//
+// The caches are not filled in step: a pod may be known before its node, and the node's addition wakes the Service.
 func (c *Controller) zone(node string) (string, bool) {
 	n, ok := c.nodes.Get(controller.Key{Name: node})
 	if !ok {
@@ -183,6 +191,7 @@ func (c *Controller) zone(node string) (string, bool) {
 	return n.Labels[corev1.LabelTopologyZone], true
 }
 
+// ofFamily leaves out slices that are being deleted: whatever is written into them is lost.
 func ofFamily(all []*discoveryv1.EndpointSlice, f discoveryv1.AddressType) []*discoveryv1.EndpointSlice {
 	var out []*discoveryv1.EndpointSlice
 	for _, s := range all {
@@ -193,6 +202,7 @@ func ofFamily(all []*discoveryv1.EndpointSlice, f discoveryv1.AddressType) []*di
 	return out
 }
 
+// unwantedFamilies returns the slices of families that the Service no longer has.
 func unwantedFamilies(svc *corev1.Service, all []*discoveryv1.EndpointSlice) []*discoveryv1.EndpointSlice {
 	wanted := map[discoveryv1.AddressType]bool{}
 	for _, f := range families(svc) {
@@ -244,7 +254,8 @@ func (c *Controller) apply(ctx context.Context, key controller.Key, svc *corev1.
 	return nil
 }
 
-// A conflict is no event: another writer was faster, and the next round sees its result.
+// failed records an error as an event and returns it. A conflict is no event: another writer was faster, and the next
+// round sees its result.
 func (c *Controller) failed(svc *corev1.Service, err error) error {
 	if !apierrors.IsConflict(err) {
 		c.Events.Eventf(svc, corev1.EventTypeWarning, "FailedToUpdateEndpointSlices",

@@ -12,6 +12,8 @@ import (
 
 // changes is what has to be written to bring the slices of one family to what is wanted; same are the slices that are
 // right.
+//
+// Slices in it that come from the cache are copies where they were changed.
 type changes struct{ create, update, remove, same []*discoveryv1.EndpointSlice }
 
 // plan packs the wanted endpoints into slices of at most most, with as few writes as it can, because every write goes
@@ -55,6 +57,8 @@ func reuse(c *changes) {
 }
 
 // packed is a slice while it is being filled.
+//
+// changed means that it has to be written anyway: more endpoints in it cost nothing.
 type packed struct {
 	slice   *discoveryv1.EndpointSlice
 	keep    []discoveryv1.Endpoint
@@ -97,6 +101,8 @@ func packGroup(svc *corev1.Service, family discoveryv1.AddressType, g *portGroup
 }
 
 // keep sorts out what stays in a slice, in its newest state, and takes it from open.
+//
+// What is left in open afterwards is new, or was in a slice of other ports.
 func keep(svc *corev1.Service, s *discoveryv1.EndpointSlice, open map[string]discoveryv1.Endpoint) *packed {
 	// A slice of an earlier Service of the same name is taken over: the garbage collector is after it.
 	p := &packed{slice: s, changed: !equality.Semantic.DeepEqual(s.Labels, labelsFor(svc)) ||
@@ -119,6 +125,8 @@ func keep(svc *corev1.Service, s *discoveryv1.EndpointSlice, open map[string]dis
 }
 
 // pour puts endpoints into the slices with room: those that are written anyway, or the fullest other one.
+//
+// The fullest first, so that few slices have gaps.
 func pour(fill []*packed, rest []discoveryv1.Endpoint, most int, changed bool) []discoveryv1.Endpoint {
 	order := slices.Clone(fill)
 	slices.SortStableFunc(order, func(a, b *packed) int { return len(b.keep) - len(a.keep) })
@@ -132,6 +140,8 @@ func pour(fill []*packed, rest []discoveryv1.Endpoint, most int, changed bool) [
 }
 
 // settle writes the changed slices and removes the empty ones, except for the last one of a Service without endpoints.
+//
+// An emptied slice is removed rather than kept for later: consumers would go on watching it.
 func settle(svc *corev1.Service, fill []*packed, placeholder bool, out *changes) {
 	for _, p := range fill {
 		if len(p.keep) == 0 && !placeholder {
@@ -150,6 +160,8 @@ func settle(svc *corev1.Service, fill []*packed, placeholder bool, out *changes)
 }
 
 // describe makes a new slice.
+//
+// The name is generated: any number of slices belong to a Service, and none has a meaning of its own.
 func describe(svc *corev1.Service, family discoveryv1.AddressType, ports []discoveryv1.EndpointPort,
 	endpoints []discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
 	return &discoveryv1.EndpointSlice{
@@ -166,6 +178,8 @@ func ownersFor(svc *corev1.Service) []metav1.OwnerReference {
 }
 
 // labelsFor returns a slice's labels: the Service's own and those that mark the slice.
+//
+// Consumers find the slices of a Service by the label of its name, and their writer by managed-by, both from KEP-752.
 func labelsFor(svc *corev1.Service) map[string]string {
 	out := map[string]string{}
 	for k, v := range svc.Labels {

@@ -43,6 +43,8 @@ func modeAuto(svc *corev1.Service) bool {
 }
 
 // nodeChanged reports whether a change of a node may change the hints.
+//
+// CPU counts because zones share endpoints by it, control-plane nodes because they do not take part.
 func nodeChanged(old, n *corev1.Node) bool {
 	ready := func(n *corev1.Node) bool {
 		c := controller.NodeCondition(n, corev1.NodeReady)
@@ -61,6 +63,8 @@ func (t *topology) invalidate() {
 }
 
 // concerned returns the Services whose hints do not fit the nodes any more, or that could not be given any before.
+//
+// It runs under allNodes, on one worker at a time.
 func (t *topology) concerned(nodes func() []*corev1.Node) []controller.Key {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -47,6 +47,8 @@ func (f failures) with(s *state) failures {
 		if !failed && !succeeded {
 			continue
 		}
+		// A pod is counted in the first round that sees its end. Later rounds only carry its key on, for as long as it
+		// exists.
 		key := string(p.UID)
 		out.seen[key] = struct{}{}
 		if _, known := f.seen[key]; known {
@@ -65,6 +67,7 @@ func (f failures) with(s *state) failures {
 	if !success.IsZero() && !out.last.After(success) {
 		out.n = 0
 	}
+	// The last success of this round comes before: what failed earlier than it delays nothing.
 	for _, at := range fresh {
 		if !at.After(success) {
 			continue

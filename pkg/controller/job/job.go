@@ -42,6 +42,8 @@ import (
 )
 
 // Controller reconciles Jobs.
+//
+// mu guards memory. The queues and caches lock themselves.
 type Controller struct {
 	controller.Deps
 	jobs      *controller.Informer[*batchv1.Job]
@@ -244,6 +246,10 @@ func (c *Controller) observe(ctx context.Context, s *state, sel labels.Selector)
 
 // confirm asks the server for pods that the status waits for, if they may be missing only because the cache of pods is
 // older than that of jobs: taken for gone they would be counted, and when they come, once more.
+//
+// Only a pod that the status waits for, that the cache lacks, and that the cache could not have seen yet costs the
+// request. What the server does not have either is remembered (unseen), because the cache may still report it later,
+// from before its end.
 func (c *Controller) confirm(ctx context.Context, s *state, sel labels.Selector, seen string) error {
 	untold := s.untold()
 	if len(untold) == 0 {

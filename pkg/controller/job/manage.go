@@ -27,6 +27,7 @@ func (s *state) manage(out *plan) {
 		out.withdraw = surplus[:min(len(surplus), burst)]
 		return
 	}
+	// One write at a time here too: a pod that exists before the status says Resumed would start before startTime.
 	if s.suspended() || batch.IsTrue(&s.job.Status, batchv1.JobSuspended) { // the status says first that it is resumed
 		return
 	}
@@ -100,6 +101,8 @@ func (s *state) surplus(active []*corev1.Pod, n int) []*corev1.Pod {
 
 // compareLoss orders pods by how little is lost with them: those without a node, not running, not ready, and young ones
 // first.
+//
+// The name decides last, so that two rounds choose the same pods.
 func compareLoss(a, b *corev1.Pod) int {
 	order := func(p *corev1.Pod) int {
 		switch {
@@ -148,6 +151,7 @@ func (s *state) fill(n int, active []*corev1.Pod, out *plan) {
 	if s.perIndex() {
 		last = s.index.lastFailed()
 	}
+	// n bounds the new pods, busy and done skip the indexes that need none. The walk is linear in completions.
 	for i := 0; i < s.completions() && n > 0; i++ {
 		if busy[i] || s.index.done(i) {
 			continue

@@ -13,6 +13,8 @@ import (
 )
 
 // progress is how far the indexes of an indexed Job have come.
+//
+// indexes.Set keeps runs, so a job with a hundred thousand indexes in order costs a few of them.
 type progress struct {
 	rules
 	pods []*corev1.Pod
@@ -91,6 +93,8 @@ func (x *progress) lastFailed() map[int]*corev1.Pod {
 
 // kept are the failed pods that keep their finalizer a while longer: with a limit for each index, the last failed pod
 // of an index says how often it has failed, until its successor does.
+//
+// Without it a failed pod that is deleted would take the number of failures with it, and the index would begin at zero.
 func (x *progress) kept(v *verdict, active []*corev1.Pod) map[types.UID]bool {
 	if !x.perIndex() || v != nil || x.job.DeletionTimestamp != nil {
 		return nil

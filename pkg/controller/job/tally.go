@@ -45,6 +45,7 @@ func (s *state) tally(v *verdict) {
 			s.settle(uid, &s.waiting.Failed, &s.failed)
 		}
 	}
+	// From here on, pods whose end is new. What is in the status already was settled above.
 	keep := s.index.kept(v, s.active())
 	for _, p := range s.pods {
 		if !tracked(p) || keep[p.UID] || !s.mayRelease(p, v) {
@@ -73,6 +74,8 @@ func (s *state) settle(uid types.UID, waiting *[]types.UID, count *int32) {
 }
 
 // mayRelease reports whether a pod needs its finalizer no more: its end is known, or does not matter.
+//
+// When the job itself is being deleted its pods must be free to go, whatever their state.
 func (s *state) mayRelease(p *corev1.Pod, v *verdict) bool {
 	return s.job.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || s.countsAsFailed(p, v) ||
 		v != nil && !controller.PodActive(p)
@@ -97,6 +100,7 @@ func (s *state) take(p *corev1.Pod, v *verdict) {
 		_, placed = indexOf(p, s.completions())
 	}
 	switch {
+	// Its finalizer still has to go.
 	case !placed: // no longer of this job, which has shrunk
 	case p.Status.Phase == corev1.PodSucceeded:
 		s.ended[endKind{success: true}]++

@@ -10,6 +10,8 @@ import (
 )
 
 // verdict is how a job ends, and why.
+//
+// nil means that the job goes on.
 type verdict struct {
 	success         bool
 	reason, message string
@@ -61,6 +63,8 @@ func (s *state) deadline() (time.Duration, bool) {
 
 // restartedTooOften: where failed containers are started again in their pods, their restarts count as the pods'
 // failures.
+//
+// Only pods that still run are asked: those that ended are counted as failed or succeeded.
 func (s *state) restartedTooOften() bool {
 	if s.job.Spec.Template.Spec.RestartPolicy != corev1.RestartPolicyOnFailure {
 		return false

@@ -166,6 +166,8 @@ func (c *Controller) mayEvict(n *corev1.Node) bool {
 
 // leaseSeen notes a heartbeat, if it is a new one: another one, not a later one, because a node's clock may be put
 // back. An old one that a late watch brings after we asked past it counts as well; the node was alive then.
+//
+// It wakes no node: one that is heard needs nothing, and Reconcile comes back when the next heartbeat is overdue.
 func (c *Controller) leaseSeen(l *coordinationv1.Lease) {
 	if l.Spec.RenewTime == nil {
 		return
@@ -184,6 +186,8 @@ func (c *Controller) leaseSeen(l *coordinationv1.Lease) {
 // aliveAfterAll asks the server, past the cache, whether a node that was last seen then has renewed its lease since: it
 // may be our own watch that is broken, or late, so that it brings the lease while we ask. While the server gives no
 // answer it will have none for the nodes either, and no node is given up.
+//
+// It costs one request per silent node and look, and only when the node is about to be marked.
 func (c *Controller) aliveAfterAll(ctx context.Context, node string, then time.Time) (bool, error) {
 	l, ok, err := c.leases.Live(ctx, controller.Key{Namespace: leaseNamespace, Name: node})
 	if ok && err == nil {
@@ -204,6 +208,9 @@ func nodeReady(n *corev1.Node) bool {
 }
 
 // lastSeen returns when the node last gave a sign of life.
+//
+// A status that is new to us counts like a lease. The first look at a node counts as a sign of life, too: after a
+// restart every node has a whole grace period.
 func (c *Controller) lastSeen(n *corev1.Node, now time.Time) time.Time {
 	status := n.CreationTimestamp
 	if r := controller.NodeCondition(n, corev1.NodeReady); r != nil {
@@ -276,6 +283,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		c.metrics.tainted(cached, updated)
 		n = updated
 	}
+	// Last: pods of a node whose own state could not be written must not be touched.
 	if err := c.settle(ctx, n); err != nil {
 		return controller.Result{}, err
 	}

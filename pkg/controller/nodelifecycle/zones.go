@@ -118,6 +118,8 @@ const soonest = 100 * time.Millisecond
 
 // next is when a zone may give up the next of the nodes that the last survey, which was now, left waiting for their
 // turn; 0 if none waits.
+//
+// It peeks at the limiter and takes nothing.
 func (z *zones) next(now time.Time) (first time.Duration) {
 	for _, at := range z.known {
 		waits := slices.ContainsFunc(at.failed, func(n *corev1.Node) bool { return !z.given[n.Name] })
@@ -138,6 +140,8 @@ func (z *zones) next(now time.Time) (first time.Duration) {
 }
 
 // count files the nodes under their zones. A zone that has no node any more is forgotten.
+//
+// Zones keep their limiter from survey to survey: tokens that were saved or spent stay so.
 func (z *zones) count(nodes []*corev1.Node, now time.Time) {
 	for _, at := range z.known {
 		at.nodes, at.ready, at.bad, at.failed = 0, 0, 0, nil
@@ -180,6 +184,8 @@ func zoneOf(n *corev1.Node) string {
 }
 
 // since is when the node's readiness last changed.
+//
+// Those that failed first are given up first.
 func since(n *corev1.Node) time.Time {
 	if r := controller.NodeCondition(n, corev1.NodeReady); r != nil {
 		return r.LastTransitionTime.Time

@@ -161,6 +161,8 @@ func (s *claimView) choose(delayed bool) *corev1.PersistentVolume {
 // makes a volume that names the claim.
 //
 // Both annotations are written, the present one and its beta predecessor, because provisioners of either age read them.
+//
+// A provisioner that does not exist is no error here: it may be installed later, and the event repeats until then.
 func (s *claimView) provision() step {
 	failed := func(format string, args ...any) step {
 		return s.pending(s.tell(corev1.EventTypeWarning, "ProvisioningFailed", format, args...))

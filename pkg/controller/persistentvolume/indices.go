@@ -9,6 +9,8 @@ import (
 )
 
 // indices are the ways in which claims, volumes and pods find each other without a look at all of them.
+//
+// They make a look at one object independent of how many there are; the caches keep them up to date.
 type indices struct {
 	// volumesByClaim has volumes by the claim that their claimRef names, whatever its UID.
 	volumesByClaim controller.Index[*corev1.PersistentVolume]

@@ -220,6 +220,8 @@ func (c *Controller) reconcile(ctx context.Context, judge func() (step, bool, er
 }
 
 // stepOfClaim gathers what the claim's next step depends on. A choice is noted before the next one is made.
+//
+// A claim that names its volume needs no choice, and no lock.
 func (c *Controller) stepOfClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) (step, error) {
 	s := claimView{claim: claim, provisions: c.cfg.Provisions}
 	if name := claim.Spec.VolumeName; name != "" {
@@ -264,6 +266,9 @@ func (c *Controller) candidates(claim *corev1.PersistentVolumeClaim, class strin
 }
 
 // missed reports whether another claim than this one had the volume and still names it.
+//
+// Such a volume was released by a deletion of its object and came back, perhaps from a backup: its data is that
+// claim's.
 func (c *Controller) missed(volume string, by *corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(c.indices.claimsNaming(volume),
 		func(other *corev1.PersistentVolumeClaim) bool {
@@ -323,6 +328,8 @@ func waiting(pods []*corev1.Pod) []string {
 }
 
 // write makes a change. It is refused if the object was changed since it was read, and then judged again.
+//
+// A volume's choice ends here in any case: written, or refused and free again.
 func (c *Controller) write(ctx context.Context, ch *change) error {
 	if ch.volume != nil {
 		defer c.decided(ch.volume.Name)

@@ -190,6 +190,8 @@ func (o *observation) recommended(p *plan) (n int32, name string, statuses []aut
 }
 
 // rescaled is the plan after the target was told its size.
+//
+// Only now: a size that was only planned must not be announced.
 func (p *plan) rescaled(now time.Time) {
 	p.condition(autoscalingv2.AbleToScale, true, "SucceededRescale",
 		fmt.Sprintf("the HPA controller was able to update the target scale to %d", p.replicas), now)
@@ -199,6 +201,8 @@ func (p *plan) rescaled(now time.Time) {
 
 // notRescaled is the plan after the target refused its size; of the status before, the size and the time of the last
 // change stay.
+//
+// The error of another writer's change is a conflict, and the next period decides from the new scale.
 func (p *plan) notRescaled(a *autoscalingv2.HorizontalPodAutoscaler, err error, now time.Time) {
 	p.warn("FailedRescale", fmt.Sprintf("New size: %d; reason: %s; error: %v", p.replicas, p.reason, err))
 	p.condition(autoscalingv2.AbleToScale, false, "FailedUpdateScale",

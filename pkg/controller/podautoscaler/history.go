@@ -49,7 +49,8 @@ func (h *history) recommend(replicas int32, now time.Time, window time.Duration)
 	h.recommendations = append(kept, recommendation{replicas, now})
 }
 
-// lowest returns the smallest of n and the recommendations after a time.
+// lowest returns the smallest of n and the recommendations after a time. For the window up: a size that one
+// recommendation of the window did not ask for is not reached yet.
 func (h *history) lowest(n int32, after time.Time) int32 {
 	for _, r := range h.recommendations {
 		if r.at.After(after) {
@@ -59,7 +60,8 @@ func (h *history) lowest(n int32, after time.Time) int32 {
 	return n
 }
 
-// highest returns the largest of n and the recommendations after a time.
+// highest returns the largest of n and the recommendations after a time. For the window down: a size below what one
+// recommendation of the window asked for is not reached yet.
 func (h *history) highest(n int32, after time.Time) int32 {
 	for _, r := range h.recommendations {
 		if r.at.After(after) {
@@ -71,6 +73,8 @@ func (h *history) highest(n int32, after time.Time) int32 {
 
 // changed adds a change and drops those that no policy of b looks at any more. Without a behavior there are no
 // policies, and nothing is kept.
+//
+// The longest period of both directions counts: size looks at all changes for either.
 func (h *history) changed(by int32, now time.Time, b *autoscalingv2.HorizontalPodAutoscalerBehavior) {
 	if b == nil {
 		h.changes = nil

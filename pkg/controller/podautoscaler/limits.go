@@ -8,6 +8,8 @@ import (
 )
 
 // limited is a number of replicas and why it is not another one, for a condition.
+//
+// Each step of the decision returns one, and the step that changed the number names the condition.
 type limited struct {
 	replicas        int32
 	reason, message string
@@ -66,6 +68,8 @@ func (o *observation) stabilized(n int32) limited {
 }
 
 // named adds the reason if the recommendation n is not followed.
+//
+// Following the recommendation is ReadyForNewScale, also when the recommendation is the present size.
 func named(n int32, s limited) limited {
 	if s.replicas == n {
 		return limited{n, "ReadyForNewScale", "recommended size matches current size"}
@@ -73,6 +77,8 @@ func named(n int32, s limited) limited {
 	return s
 }
 
+// window is the stabilization window of a direction, otherwise if the autoscaler names none. 0 is a window of its own:
+// no stabilization.
 func window(r *autoscalingv2.HPAScalingRules, otherwise time.Duration) time.Duration {
 	if r == nil || r.StabilizationWindowSeconds == nil {
 		return otherwise
@@ -156,6 +162,8 @@ func (o *observation) fastest(r *autoscalingv2.HPAScalingRules, up bool) int32 {
 }
 
 // reach is how far a policy lets a size go that was start at the beginning of its period.
+//
+// 64 bits: a percentage of a large size would overflow 32.
 func reach(p autoscalingv2.HPAScalingPolicy, start int32, up bool) int32 {
 	step := int64(p.Value)
 	if !up {

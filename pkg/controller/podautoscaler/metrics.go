@@ -16,6 +16,8 @@ type metrics struct {
 }
 
 // newMetrics registers the figures; count returns the number of autoscalers.
+//
+// desired keeps a series for each autoscaler, until gone drops it.
 func newMetrics(m *controller.Metrics, count func() float64) *metrics {
 	const subsystem = "horizontal_pod_autoscaler_controller"
 	labels, buckets := []string{"action", "error"}, prometheus.ExponentialBuckets(0.001, 2, 15)

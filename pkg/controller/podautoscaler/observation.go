@@ -10,6 +10,8 @@ import (
 )
 
 // Config are the cluster's own words on autoscaling.
+//
+// The defaults are upstream's: 15 s, 5 min, 0.1, 5 min and 30 s.
 type Config struct {
 	// Period is the time between two looks at an autoscaler.
 	Period time.Duration
@@ -54,6 +56,9 @@ type reading struct {
 }
 
 // podValue is what one pod uses: the average over the window that ended at a time.
+//
+// at and window together are the span that was measured; starting compares it with the time at which the pod became
+// ready.
 type podValue struct {
 	value  int64
 	at     time.Time
@@ -87,6 +92,9 @@ func least(a *autoscalingv2.HorizontalPodAutoscaler) int32 {
 }
 
 // outOfRange is what an autoscaler does without looking at metrics; ok is false if it does look.
+//
+// The first case is a target that was scaled to 0 by hand. With minReplicas 0 a size of 0 is within the range, and
+// metrics decide.
 func outOfRange(a *autoscalingv2.HorizontalPodAutoscaler, wanted int32) (replicas int32, reason string, ok bool) {
 	switch {
 	case wanted == 0 && least(a) != 0:

@@ -77,6 +77,7 @@ func New(d controller.Deps, config Config) (*Controller, error) {
 						add(a)
 					}
 				}}),
+		// No handlers: pods wake nothing, but the loop must not begin before their cache is filled.
 		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{}),
 	)
 }
@@ -173,6 +174,7 @@ func (c *Controller) selected(m *memory, text string) (labels.Selector, *failure
 	return s, nil
 }
 
+// matching selects pods from the cache. It walks the pods of the namespace once for each round.
 func (c *Controller) matching(namespace string, s labels.Selector) []*corev1.Pod {
 	return slices.DeleteFunc(c.pods.InNamespace(namespace), func(p *corev1.Pod) bool {
 		return !s.Matches(labels.Set(p.Labels))
@@ -202,6 +204,8 @@ func (c *Controller) alone(key controller.Key, pods []*corev1.Pod, selector stri
 	return &failure{reason: "AmbiguousSelector", said: err.Error(), condition: err.Error(), err: err}
 }
 
+// memoryOf returns the memory of an autoscaler, a new one if there is none. The pointer is shared by all of its rounds;
+// only selector is read by others, under mu.
 func (c *Controller) memoryOf(key controller.Key) *memory {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -221,6 +225,8 @@ func (c *Controller) forget(key controller.Key) {
 }
 
 // store writes the status if it is news.
+//
+// A conflict is no loss: the next period writes again.
 func (c *Controller) store(ctx context.Context, a *autoscalingv2.HorizontalPodAutoscaler,
 	status *autoscalingv2.HorizontalPodAutoscalerStatus) error {
 	if apiequality.Semantic.DeepEqual(&a.Status, status) {

@@ -10,6 +10,8 @@ import (
 )
 
 // sorted are a target's pods by what their metrics are worth.
+//
+// Pods that failed or are going are in none of the three.
 type sorted struct {
 	// ready have a value that counts.
 	ready map[string]podValue
@@ -55,6 +57,7 @@ func starting(p *corev1.Pod, v podValue, now time.Time, c Config) bool {
 	return unready && start.Add(c.ReadinessDelay).After(ready.LastTransitionTime.Time)
 }
 
+// readyPods counts for metrics that are about the whole target, where unready pods carry no load.
 func readyPods(pods []*corev1.Pod) int {
 	n := 0
 	for _, p := range pods {
@@ -67,6 +70,8 @@ func readyPods(pods []*corev1.Pod) int {
 
 // requests are the milli-units of a resource that each pod, or its container of a name (not ""), asks for; one without
 // such a container asks for none.
+//
+// One pod without a request fails all: a share of the requests would be wrong for the target as a whole.
 func requests(pods []*corev1.Pod, name corev1.ResourceName, container string) (map[string]int64, error) {
 	out := make(map[string]int64, len(pods))
 	for _, p := range pods {
@@ -102,6 +107,8 @@ func request(p *corev1.Pod, name corev1.ResourceName, container string) (int64, 
 }
 
 // lasting are the containers that run as long as the pod does.
+//
+// Containers that only initialize the pod are over when it works, and their requests with them.
 func lasting(p *corev1.Pod) []corev1.Container {
 	out := append([]corev1.Container(nil), p.Spec.Containers...)
 	for _, c := range p.Spec.InitContainers {

@@ -16,6 +16,8 @@ type proposal struct {
 }
 
 // propose judges one metric by its reading.
+//
+// A metric whose source is missing is refused like an unknown type; the API server stores neither.
 func (o *observation) propose(m *autoscalingv2.MetricSpec, r reading) (proposal, *failure) {
 	switch {
 	case m.Type == autoscalingv2.ObjectMetricSourceType && m.Object != nil:
@@ -143,6 +145,8 @@ func (o *observation) proposeContainerResource(m *autoscalingv2.ContainerResourc
 
 // ofResource judges a resource of pods, or of their container of a name (not ""); suffix names what the target is a
 // share of.
+//
+// A target has an average value or a utilization. The value wins, as validation allows only one of them.
 func (o *observation) ofResource(name corev1.ResourceName, container string, t *autoscalingv2.MetricTarget,
 	r reading) (n int32, current autoscalingv2.MetricValueStatus, suffix string, err error) {
 	if target, ok := average(t); ok {
@@ -205,6 +209,7 @@ func (o *observation) proposeExternal(m *autoscalingv2.ExternalMetricSource, r r
 		return fmt.Errorf("unable to get external metric %s/%s/%+v: %w", o.autoscaler.Namespace, m.Metric.Name,
 			m.Metric.Selector, err)
 	}
+	// The API may return one value for each matching series.
 	var sum int64
 	for _, v := range r.values {
 		sum += v

@@ -86,6 +86,8 @@ func total(values map[string]podValue) int64 {
 // value are assumed to use what damps the change: a missing one 0 on the way up and missingDown on the way down, an
 // unready one 0 on the way up. The number stays as it is within the tolerance, or if the assumptions would turn the
 // direction. It is an error if no pod is ready.
+//
+// The assumptions are those that the algorithm documents: they make a change smaller, never larger.
 func (o *observation) ofPods(s sorted, m measure, missingDown func(pod string) int64) (int32, usage, error) {
 	if len(s.ready) == 0 {
 		return 0, usage{}, errors.New("did not receive metrics for targeted pods (pods might be unready)")
@@ -160,6 +162,8 @@ func errNoPods() error {
 
 // ofShare returns how many replicas bring each replica's share of a value to the target, and the share of one present
 // replica, rounded up. The share is 0 without replicas.
+//
+// present and not wanted: the share is of replicas that exist and serve.
 func (o *observation) ofShare(value, target int64) (replicas int32, share int64) {
 	replicas = o.present
 	ratio := float64(value) / (float64(target) * float64(replicas))
@@ -173,6 +177,8 @@ func (o *observation) ofShare(value, target int64) (replicas int32, share int64)
 }
 
 // fallbackUtilization is the percentage of its request that a pod without a value is assumed to use on the way down.
+//
+// At least its whole request, and at least the target: a pod that is not measured never makes the target look idle.
 func fallbackUtilization(target int32) int64 { return int64(max(100, target)) }
 
 func average(t *autoscalingv2.MetricTarget) (int64, bool) {

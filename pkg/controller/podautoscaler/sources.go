@@ -75,6 +75,8 @@ func (s *sources) read(ctx context.Context, namespace, selector string, m *autos
 }
 
 // resource reads what pods, or their containers of a name (not ""), use. A pod with a missing value is left out.
+//
+// One list for all pods of the selector. Pods that the API has not measured yet are simply not in it.
 func (s *sources) resource(ctx context.Context, namespace, selector string, name corev1.ResourceName,
 	container string) (map[string]podValue, error) {
 	var list items[podMetrics]
@@ -149,6 +151,7 @@ func (s *sources) customVersion(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("no custom metrics API (%s) registered", customGroup)
 }
 
+// ofPods reads a custom metric of all pods of the selector in one request: the name * stands for each of them.
 func (s *sources) ofPods(ctx context.Context, namespace, selector string,
 	m autoscalingv2.MetricIdentifier) (map[string]podValue, error) {
 	query, err := withSelector(url.Values{"labelSelector": {selector}}, "metricLabelSelector", m.Selector)
@@ -174,6 +177,7 @@ func (s *sources) ofPods(ctx context.Context, namespace, selector string,
 	return out, nil
 }
 
+// ofObject reads one value of one object. More or fewer than one is an error, because nothing says which one is meant.
 func (s *sources) ofObject(ctx context.Context, namespace string, ref autoscalingv2.CrossVersionObjectReference,
 	m autoscalingv2.MetricIdentifier) ([]int64, error) {
 	query, err := withSelector(url.Values{}, "metricLabelSelector", m.Selector)
@@ -216,6 +220,7 @@ func (s *sources) objectPath(ctx context.Context, namespace string, ref autoscal
 	return at, nil
 }
 
+// external reads all values of an external metric that its selector matches.
 func (s *sources) external(ctx context.Context, namespace string, m autoscalingv2.MetricIdentifier) ([]int64, error) {
 	query, err := withSelector(url.Values{}, "labelSelector", m.Selector)
 	if err != nil {

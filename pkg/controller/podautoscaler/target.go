@@ -18,11 +18,16 @@ type target struct {
 }
 
 // errSpec is an error that lies in the autoscaler.
+//
+// The metrics count it as "spec": waiting does not help, only a change of the autoscaler does.
 type errSpec struct{ error }
 
 func (e errSpec) Unwrap() error { return e.error }
 
 // find reads the target's scale.
+//
+// The version of the reference is not used, only its group and kind: the server is asked in the version that it
+// prefers.
 func find(ctx context.Context, c *apiclient.Client, kinds *served.Finder,
 	a *autoscalingv2.HorizontalPodAutoscaler) (*target, error) {
 	ref := a.Spec.ScaleTargetRef

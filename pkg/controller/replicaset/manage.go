@@ -15,6 +15,9 @@ import (
 const burst = 500
 
 // manage creates or deletes the difference between the active pods and the wanted number.
+//
+// It runs only when the cache shows all own writes. Creation starts slowly, so that a refused template costs one
+// request.
 func (c *Controller) manage(ctx context.Context, s *set, active []*corev1.Pod) error {
 	switch diff := s.replicas - len(active); {
 	case diff > 0:

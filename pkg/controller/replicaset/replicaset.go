@@ -78,11 +78,15 @@ func (c *Controller) adopters(p *corev1.Pod) (keys []controller.Key) {
 }
 
 // Reconcile creates or deletes pods until the set has as many active ones as it asks for, and reports its status.
+//
+// A worker of the loop calls it. The status is written even if creating failed, because it has the condition that says
+// so.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	s, err := c.src.get(key)
 	if s == nil || err != nil {
 		return controller.Result{}, err
 	}
+	// Asked before the cache is read: in the other order a pod could be missing in the list, arrive, and be made twice.
 	upToDate := c.expect.Satisfied(s.obj.GetUID())
 	pods, err := c.claim(ctx, key, s)
 	if err != nil {

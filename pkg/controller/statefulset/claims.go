@@ -71,6 +71,8 @@ func claimOwners(set *appsv1.StatefulSet, p *corev1.Pod, surplus bool,
 
 // ofPod reports whether the claim belongs to an earlier pod of the same name: it is about to go, and must before the
 // next pod can have one.
+//
+// With the policy Delete such a claim is on its way out, and a new pod that used it would lose its data in a moment.
 func ofPod(claim *corev1.PersistentVolumeClaim, p *corev1.Pod) bool {
 	return slices.ContainsFunc(claim.OwnerReferences, func(r metav1.OwnerReference) bool {
 		return r.Kind == "Pod" && r.Name == p.Name && r.UID != p.UID

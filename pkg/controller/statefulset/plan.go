@@ -38,8 +38,8 @@ func (s *state) start() int {
 	return int(s.set.Spec.Ordinals.Start)
 }
 
-// In order means: one pod at a time, each healthy before the next. Parallel affects creation and scaling only, never
-// updates, as the API documents.
+// ordered reports whether pods come and go one at a time, each healthy before the next. Parallel affects creation and
+// scaling only, never updates, as the API documents.
 func (s *state) ordered() bool {
 	return s.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 }
@@ -143,6 +143,8 @@ func (s *state) revisionAt(i int) revision {
 // drain deletes surplus pods, which come the highest first; it reports whether updates may be looked at. An ordered set
 // deletes one at a time and waits until it is gone; it leaves an unhealthy pod alone while one before it is unhealthy
 // too.
+//
+// Its answer is false in an ordered set as long as a surplus pod exists: no update begins before the set has its size.
 func (s *state) drain(surplus []*corev1.Pod, out *plan) bool {
 	if len(surplus) == 0 {
 		return true
@@ -153,6 +155,7 @@ func (s *state) drain(surplus []*corev1.Pod, out *plan) bool {
 		})...)
 		return true
 	}
+	// An unhealthy pod may wait for one below it to work again; deleting more of them would make that less likely.
 	last, before := surplus[0], surplus[1:]
 	if last.DeletionTimestamp == nil && (s.healthy(last) || !slices.ContainsFunc(before, func(p *corev1.Pod) bool {
 		return !s.healthy(p)

@@ -49,6 +49,8 @@ type Input struct {
 // Build returns the container's environment: envFrom, then env in the order of the spec, then the Services' variables
 // by name. A name appears once; env wins over envFrom and both over Services. An error is what the pod's status shows
 // as the message of CreateContainerConfigError.
+//
+// The result may hold secrets.
 func Build(ctx context.Context, in Input, src Sources) ([]Var, error) {
 	b := &builder{in: in, src: src, index: map[string]int{}, services: serviceVars(in)}
 	for i := range in.Container.EnvFrom {
@@ -88,6 +90,8 @@ func (b *builder) set(name, value string) {
 }
 
 // lookup finds what $(name) stands for in a value: what was set so far, then the Services' variables.
+//
+// The order of the spec decides what a value may refer to, as the API documents.
 func (b *builder) lookup(name string) (string, bool) {
 	if i, ok := b.index[name]; ok {
 		return b.vars[i].Value, true

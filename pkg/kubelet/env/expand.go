@@ -9,6 +9,8 @@ import (
 
 // expand replaces each $(NAME) in s by what lookup knows of NAME. A reference that lookup does not know stays as it is,
 // $$ stands for one $ (so that $$(NAME) gives the text $(NAME)), and any other $ stands for itself.
+//
+// It works once from left to right: what a value expands to is not expanded again.
 func expand(s string, lookup func(name string) (string, bool)) string {
 	if !strings.Contains(s, "$") {
 		return s

@@ -13,6 +13,8 @@ import (
 )
 
 // Services caches the Services that variables describe.
+//
+// The watch is of all Services of the cluster, cut down to what variables need, because pods of any namespace may come.
 type Services struct{ informer cache.SharedIndexInformer }
 
 // NewServices returns a cache of all Services, which services lists and watches; it begins with Run.

@@ -35,6 +35,7 @@ func (e *Executor) Act(ctx context.Context, f lifecycle.Facts, p *Pod, plan life
 	// A container that cannot be ended or removed, and may be about to run after all, keeps its own successor from
 	// starting, but no other container.
 	var errs []error
+	// By the container's name: its name in the runtime is taken as long as it exists.
 	stays := map[string]bool{}
 	for _, x := range plan.Kill {
 		if err := e.killOne(ctx, f.Pod, x); ctx.Err() != nil {
@@ -67,6 +68,8 @@ func (e *Executor) Act(ctx context.Context, f lifecycle.Facts, p *Pod, plan life
 
 // HoldBack records, for the status, why containers wait whose start the plan holds back. The event comes once for each
 // new reason, not in every round.
+//
+// The pod's worker calls it in every round, also where there is nothing to do.
 func (e *Executor) HoldBack(f lifecycle.Facts, p *Pod, plan lifecycle.Plan) {
 	for c := range runtime.Containers(f.Pod) {
 		s := p.starts(c)

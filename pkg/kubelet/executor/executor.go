@@ -161,6 +161,8 @@ type Executor struct {
 }
 
 // New checks the configuration. It starts nothing.
+//
+// It is called once at the start of the kubelet.
 func New(cfg Config) (*Executor, error) {
 	for _, missing := range []bool{cfg.Runtime == nil, cfg.Images == nil, cfg.Volumes == nil, cfg.Resources == nil,
 		cfg.Cgroups == nil, cfg.Allocations == nil, cfg.Node == nil, cfg.Classes == nil, cfg.Events == nil,
@@ -174,6 +176,8 @@ func New(cfg Config) (*Executor, error) {
 }
 
 // Pod is what an Executor remembers about a pod between its steps. Only the pod's worker touches it, so it has no lock.
+//
+// It is lost with the kubelet, except for what the runtime and the disk show.
 type Pod struct {
 	// prepared: the pod has what it needs of the node, and mounts is set.
 	prepared bool

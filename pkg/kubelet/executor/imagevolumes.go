@@ -17,6 +17,7 @@ func (e *Executor) imageVolumes(ctx context.Context, pod *corev1.Pod, p *Pod,
 			f()
 		}
 	}
+	// Some images may be held already when a later one fails.
 	defer func() {
 		if err != nil {
 			release()

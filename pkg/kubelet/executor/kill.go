@@ -51,6 +51,8 @@ func (e *Executor) KillPod(ctx context.Context, pod *corev1.Pod, rt *runtime.Pod
 
 // killOne ends a container that its pod's plan wants gone. After a failed probe, that probe's grace period wins over
 // the pod's.
+//
+// The other containers go on: only a whole pod's end has an order.
 func (e *Executor) killOne(ctx context.Context, pod *corev1.Pod, x lifecycle.Kill) error {
 	grace := podGrace(pod)
 	probe := x.Container.LivenessProbe

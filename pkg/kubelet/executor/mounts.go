@@ -60,6 +60,9 @@ func (e *Executor) mounts(pod *corev1.Pod, p *Pod, c *corev1.Container, ips []st
 
 // volumeMount resolves one volumeMount. A subPath is made below the volume by Volumes, which defends against links that
 // lead out of it; that of an image volume is the runtime's.
+//
+// Whatever the spec asks for and cannot be had is an error, and the container waits with it: no mount is left out
+// silently.
 func (e *Executor) volumeMount(pod *corev1.Pod, p *Pod, c *corev1.Container, i int, m corev1.VolumeMount,
 	given mountInput) (runtime.Mount, error) {
 	v, ok := p.mounts[m.Name]
@@ -93,6 +96,7 @@ func (e *Executor) volumeMount(pod *corev1.Pod, p *Pod, c *corev1.Container, i i
 	}
 	if m.RecursiveReadOnly != nil && x.ReadOnly {
 		switch can := given.handler.RecursiveReadOnlyMounts; {
+		// Enabled must not become less (KEP-3857). IfPossible may.
 		case *m.RecursiveReadOnly == corev1.RecursiveReadOnlyEnabled && !can:
 			return runtime.Mount{}, fmt.Errorf("recursive read-only mount %q is not supported by the container runtime",
 				m.Name)
@@ -121,6 +125,8 @@ func volumeDevices(p *Pod, c *corev1.Container) ([]runtime.Device, error) {
 }
 
 // writeHosts writes the pod's hosts file: for the host network, the node's own with the pod's aliases.
+//
+// It is written again for each container, because the addresses may have changed with the sandbox.
 func (e *Executor) writeHosts(pod *corev1.Pod, ips []string) (string, error) {
 	var content []byte
 	if pod.Spec.HostNetwork {

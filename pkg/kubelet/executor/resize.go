@@ -19,6 +19,8 @@ func (e *ResizeError) Unwrap() error { return e.Err }
 
 // grow raises the pod's cgroup first and then updates the running containers: a container may not have more than its
 // pod. Every container is tried, even after an error.
+//
+// KEP-1287 fixes the order: first the pod up, then the containers, then the pod down.
 func (e *Executor) grow(ctx context.Context, f lifecycle.Facts, plan lifecycle.Plan) error {
 	if plan.ResizePod {
 		if err := e.cfg.Cgroups.Grow(f.Pod); err != nil {

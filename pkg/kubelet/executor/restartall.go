@@ -17,6 +17,8 @@ import (
 // except for ephemeral ones, which run only once. The sandbox and the volumes stay; the next round begins with the init
 // containers (KEP-5532). The containers that caused the restart are removed last, so that a restart of the kubelet in
 // between starts over. They wait out their back-off.
+//
+// It may be cut off anywhere: what still exists tells the next round what is left to do.
 func (e *Executor) restartAll(ctx context.Context, f lifecycle.Facts, p *Pod) error {
 	causes := map[runtime.ContainerID]bool{}
 	for _, c := range lifecycle.RestartsAll(f) {

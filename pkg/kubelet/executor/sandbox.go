@@ -20,6 +20,8 @@ import (
 // PrepareRunning gives a pod that already runs when the kubelet starts its resources, directories and volumes. Its
 // volumes then stay fresh, and it can get further containers. It does nothing for a pod that this Executor has
 // prepared.
+//
+// The pod's worker calls it in its first rounds, until it succeeds.
 func (e *Executor) PrepareRunning(ctx context.Context, pod *corev1.Pod, p *Pod, rt *runtime.PodStatus) error {
 	if p.prepared || !rt.SandboxReady() { // the making of its sandbox does it
 		return nil
@@ -173,6 +175,8 @@ func (e *Executor) networkReady(ctx context.Context, pod *corev1.Pod) error {
 
 // sandboxOptions returns the options of a sandbox. They are computed again for each container and must be the same
 // then. Problems of the DNS configuration are shown once, at the pod's first sandbox.
+//
+// CRI passes them with the sandbox, and again with each container.
 func (e *Executor) sandboxOptions(pod *corev1.Pod, rt *runtime.PodStatus, attempt uint32) runtime.SandboxOptions {
 	hostname, domain := dns.Hostname(pod, e.cfg.DNS.ClusterDomain)
 	if pod.Spec.SetHostnameAsFQDN != nil && *pod.Spec.SetHostnameAsFQDN && domain != "" {

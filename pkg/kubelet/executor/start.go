@@ -153,6 +153,8 @@ func (e *Executor) holdImage(ctx context.Context, pod *corev1.Pod, p *Pod, c *co
 // ensureImage brings an image that the container needs to the node. A pull secret that cannot be read gets an event and
 // does not stop the pull: the image may be public or on the node. A failed pull shows as ErrImagePull for a second, and
 // as ImagePullBackOff after that.
+//
+// Concurrent pulls of one image, and the node's limit of pulls, are the concern of package images.
 func (e *Executor) ensureImage(ctx context.Context, pod *corev1.Pod, p *Pod, c *corev1.Container, image string,
 	policy corev1.PullPolicy) (*runtime.Image, error) {
 	secrets, err := e.pullSecrets(ctx, pod)
@@ -184,6 +186,8 @@ func (e *Executor) ensureImage(ctx context.Context, pod *corev1.Pod, p *Pod, c *
 
 // RetryPulls cancels the delay of containers that wait for an image, if the pod's pull secrets have changed since the
 // failure: the user has probably just corrected them.
+//
+// Without it a corrected secret would wait for up to five minutes of back-off.
 func (e *Executor) RetryPulls(ctx context.Context, pod *corev1.Pod, p *Pod) {
 	if len(pod.Spec.ImagePullSecrets) == 0 {
 		return

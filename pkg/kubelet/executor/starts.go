@@ -49,6 +49,8 @@ func (p *Pod) Reasons(pod *corev1.Pod) map[string]lifecycle.Reason {
 
 // BackOff returns, by name, the times before which containers must not be started again: the later one of the retry
 // after a failed start and the back-off after an end. Containers without an entry may start.
+//
+// The pod's worker puts it into the facts of the round, so that lifecycle stays pure.
 func (e *Executor) BackOff(pod *corev1.Pod, p *Pod, rt *runtime.PodStatus) map[string]time.Time {
 	out, now := map[string]time.Time{}, time.Now()
 	for c := range runtime.Containers(pod) {

@@ -34,6 +34,8 @@ type stopper struct {
 //
 // The rules: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination (steps 1 and 2, and "Pod
 // Termination And Sidecar Containers").
+//
+// One goroutine per container; place has no cycles, so none waits for ever, and all waits end with the grace period.
 func (s *stopper) all(ctx context.Context, list []*runtime.Container) error {
 	ended := make([]chan struct{}, len(list))
 	for i := range list {
@@ -71,6 +73,8 @@ func (s *stopper) place(c *runtime.Container) int {
 
 // one runs the preStop hook, waits for the containers that must end before this one, and stops it. A container gets at
 // least minGrace for its stop signal, however long the hook took, unless the deletion asked for less.
+//
+// Errors of hooks are events only: they must not keep a container alive.
 func (s *stopper) one(ctx context.Context, c *runtime.Container, before []<-chan struct{}) error {
 	timed, cancel := context.WithDeadline(ctx, s.end)
 	defer cancel()

@@ -21,6 +21,8 @@ type turns struct{ free chan struct{} }
 func newTurns() turns { return turns{free: make(chan struct{}, 2*goruntime.NumCPU())} }
 
 // take waits for a turn. release gives it back, which turnLength does too; it may be called twice.
+//
+// The turn comes back by itself after turnLength, while the sandbox is still being made.
 func (t turns) take(ctx context.Context) (release func(), err error) {
 	select {
 	case t.free <- struct{}{}:

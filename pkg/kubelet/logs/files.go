@@ -16,6 +16,9 @@ import (
 
 // Files is where the logs of the node's containers are. A pod's have a directory of their own beneath Pods, and Links
 // has a link to each single one, which collectors of logs read; empty: no links are made.
+//
+// The layout is a contract with collectors of logs, which parse these names:
+// https://kubernetes.io/docs/concepts/cluster-administration/logging/.
 type Files struct{ Pods, Links string }
 
 // PodDir is the directory of a pod's logs: <namespace>_<name>_<uid>.
@@ -55,6 +58,8 @@ func (f Files) link(c Container) string {
 }
 
 // Link makes the link to a container's log, in place of one that an earlier container had.
+//
+// The link is replaced by rename, so that a collector never finds none.
 func (f Files) Link(c Container) error {
 	if f.Links == "" || f.linked(c) {
 		return nil

@@ -64,6 +64,9 @@ const (
 
 // Read writes the log at path to stdout and stderr as the options say. With Follow it goes on until running reports
 // that the container has ended and all its output is read, or ctx is done (which is no error).
+//
+// The server's handler of a request calls it; ctx ends with the client's connection. Memory is bounded by one chunk of
+// 32 KiB and one record of maxRecord.
 func Read(ctx context.Context, path string, o Options, running func(context.Context) (bool, error), stdout,
 	stderr io.Writer) error {
 	if o.Limit < 0 {
@@ -120,6 +123,9 @@ func (r *reader) upTo(ctx context.Context, n int64) error {
 	return err
 }
 
+// follow reads until the container has ended, the limit is reached or ctx ends. The order of a round matters: whether
+// the container runs, then whether the file was rotated, then the reading. What was written before a question is read
+// after it, so nothing is lost between the last reading and the end.
 func (r *reader) follow(ctx context.Context, running func(context.Context) (bool, error)) error {
 	changes, wait, stop := watchDir(filepath.Dir(r.path))
 	defer stop()
@@ -292,6 +298,8 @@ const rfc3339Nano = "2006-01-02T15:04:05.000000000Z07:00"
 
 // tailStart is the offset at which the last n lines of the file's first size bytes begin; a last line without newline
 // does not count as one.
+//
+// It reads backwards in blocks, so the cost follows the lines that are asked for, not the size of the file.
 func tailStart(f io.ReadSeeker, size, n int64) (int64, error) {
 	const block = 4096
 	buf := make([]byte, block)

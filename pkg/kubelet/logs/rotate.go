@@ -50,6 +50,8 @@ const (
 )
 
 // Run rotates until ctx is done.
+//
+// One goroutine does all of it, one file after the other: compression must not take more than one processor.
 func (r *Rotator) Run(ctx context.Context) error {
 	if r.MaxFiles < 2 || r.MaxSize <= 0 || r.Runtime == nil || r.Now == nil || r.Log == nil {
 		return errors.New("logs: a Rotator needs MaxFiles of at least 2, MaxSize, Runtime, Now and Log")
@@ -97,6 +99,10 @@ func (r *Rotator) running(ctx context.Context) ([]logFile, error) {
 }
 
 // rotate rotates one file if it is too large. A missing file is made by the runtime again.
+//
+// The kubelet rotates, and not the runtime, by the contract of CRI. The rename comes before the reopening: until then
+// the runtime writes into the renamed file, and no line is lost. The newest rotated file stays uncompressed, because
+// readers that follow may still read it.
 func (r *Rotator) rotate(ctx context.Context, f logFile) error {
 	info, err := os.Stat(f.path)
 	if errors.Is(err, os.ErrNotExist) {

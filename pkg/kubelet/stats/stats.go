@@ -87,6 +87,9 @@ func New(cfg Config) (*Collector, error) {
 
 // Summary computes the summary of now, or its CPU and memory only. Pods and containers that cannot be read (they just
 // ended) are shown without numbers.
+//
+// Handlers of requests call it, one at a time under mu: each summary's rates are relative to the last one. Slow parts,
+// the disks, are read before the lock.
 func (c *Collector) Summary(ctx context.Context, onlyCPUAndMemory bool) (*statsapi.Summary, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -138,6 +141,7 @@ func (c *Collector) Summary(ctx context.Context, onlyCPUAndMemory bool) (*statsa
 		}
 		sum.Pods = append(sum.Pods, p)
 	}
+	// Only what exists now: entries of pods that ended go with the old map.
 	c.last = next
 	return sum, nil
 }
@@ -236,6 +240,9 @@ const podInterface = "eth0"
 const minInterval = time.Second
 
 // cpu reports a counter and its rate since the last reading that is not too recent.
+//
+// Within minInterval the last rate is shown again, and the older sample stays: two clients that ask at the same time do
+// not spoil each other's rates. A counter that went back is another cgroup of that name.
 func (c *Collector) cpu(what string, total uint64, now time.Time, next map[string]sample) *statsapi.CPUStats {
 	out := &statsapi.CPUStats{Time: metav1.NewTime(now), UsageCoreNanoSeconds: &total}
 	before, ok := c.last[what]

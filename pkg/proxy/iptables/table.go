@@ -328,7 +328,8 @@ func installed(tool programs) bool {
 	return err == nil
 }
 
-// The jumps go first: a chain that is jumped to cannot be removed.
+// remove takes away the rules and chains of one family. The jumps go first: a chain that is jumped to cannot be
+// removed.
 func remove(ctx context.Context, tool Tool) error {
 	var script bytes.Buffer
 	var errs []error

@@ -44,7 +44,7 @@ func (p programs) Run(ctx context.Context, args ...string) error {
 	return err
 }
 
-// The error has what the program said, which names the line of the rule.
+// run starts the program and waits for its end. The error has what the program said, which names the line of the rule.
 func (p programs) run(ctx context.Context, stdin []byte, suffix string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, string(p)+suffix, args...)
 	var out, said bytes.Buffer

@@ -76,7 +76,8 @@ func (c *Cache) node(name string) *node {
 	return n
 }
 
-// It makes every kept verdict on this node stale: they name the generation that they are of.
+// touch notes a change of a node that verdicts may depend on. Every verdict that was kept for the node is stale then:
+// each names the generation that it is of.
 func (c *Cache) touch(n *node) {
 	c.generation++
 	n.info.Generation = c.generation

@@ -3,6 +3,9 @@ package config
 import configv1 "k8s.io/kube-scheduler/config/v1"
 
 // IdleField is a field of the configuration file that has no effect.
+//
+// Such fields are accepted, or a file that was written for another scheduler could not be used; the log names them, so
+// that nobody believes in an effect.
 type IdleField struct {
 	// Name is its path in the file, without the marks of lists; Why says what the scheduler does instead.
 	Name, Why string

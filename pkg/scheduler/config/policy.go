@@ -17,6 +17,9 @@ import (
 // policy is the file by which schedulers were configured before KubeSchedulerConfiguration (kind Policy, version v1):
 // predicates are what is called filters now, priorities what is called scores. A list that is left out stands for the
 // plug-ins of today.
+//
+// Kubernetes removed it in v1.23. It is read because old installations still have such files; everything behind this
+// file sees a KubeSchedulerConfiguration only.
 type policy struct {
 	metav1.TypeMeta                `json:",inline"`
 	Predicates                     []predicate      `json:"predicates"`
@@ -101,6 +104,9 @@ func always() []string {
 }
 
 // predicates are today's filters by the names of predicates.
+//
+// Several names of one predicate come from different versions. Limits of the old in-tree volumes are those of their CSI
+// drivers now.
 func predicates() map[string][]string {
 	// Conditions of nodes have become taints.
 	conditions := []string{openPlugin, taintsPlugin}
@@ -147,6 +153,7 @@ func ReadPolicy(path string) (*configv1.KubeSchedulerConfiguration, error) {
 	return decodePolicy(data)
 }
 
+// decodePolicy is ReadPolicy for the content of a file. All mistakes of the file are returned together.
 func decodePolicy(data []byte) (*configv1.KubeSchedulerConfiguration, error) {
 	p := &policy{}
 	if err := yaml.UnmarshalStrict(data, p); err != nil {
@@ -193,6 +200,9 @@ func defaultScores() map[string]int64 {
 }
 
 // translation is a policy in today's words.
+//
+// It collects while the lists are read, and is turned into a profile at the end, because filters and scores of one
+// plug-in may come from several entries.
 type translation struct {
 	filters  []string
 	weights  map[string]int64 // of what scores
@@ -201,6 +211,7 @@ type translation struct {
 	args     []configv1.PluginConfig
 }
 
+// predicate translates one predicate. One with an argument is a custom one: its name is free, and the argument decides.
 func (t *translation) predicate(p *predicate) error {
 	if a := p.Argument; a != nil {
 		switch {
@@ -229,6 +240,8 @@ func (t *translation) predicate(p *predicate) error {
 	return nil
 }
 
+// priority translates one priority; arguments are treated as those of predicates. What cannot be translated is refused,
+// rather than left out: pods would be placed by another policy than the file says.
 func (t *translation) priority(p *priority) error {
 	if p.Weight <= 0 || p.Weight > maxWeight {
 		return fmt.Errorf("priority %s should have a positive weight applied to it or it has overflown", p.Name)
@@ -285,6 +298,9 @@ func (t *translation) score(p *priority, plugin string, s *configv1.ScoringStrat
 }
 
 // plugins enables what filters and what scores, and each only for that.
+//
+// Everything is disabled first, so that the default plug-ins do not come on top. A plug-in that only filters is
+// switched off for scoring, and the other way round; one that does both is enabled whole.
 func (t *translation) plugins() *configv1.Plugins {
 	out := &configv1.Plugins{MultiPoint: configv1.PluginSet{Disabled: []configv1.Plugin{{Name: "*"}}}}
 	enabled := append(always(), t.filters...)

@@ -2,6 +2,9 @@
 // (kubescheduler.config.k8s.io/v1). Unknown fields and values out of range are errors. Fields that tune
 // what this scheduler does not do, such as percentageOfNodesToScore (all nodes are scored) or parallelism, are checked,
 // and have no effect (Idle names them for the log).
+//
+// Read decodes and sets the defaults, Validate checks the result; the command calls them once, before the scheduler
+// starts.
 package config
 
 import (
@@ -40,6 +43,8 @@ func Read(path string) (*configv1.KubeSchedulerConfiguration, error) {
 	return decode(data)
 }
 
+// decode is Read for the content of a file. Its scheme is its own: the types of the configuration are registered
+// nowhere else, and strict decoding is only wanted here.
 func decode(data []byte) (*configv1.KubeSchedulerConfiguration, error) {
 	scheme := runtime.NewScheme()
 	if err := configv1.AddToScheme(scheme); err != nil {
@@ -55,6 +60,7 @@ func decode(data []byte) (*configv1.KubeSchedulerConfiguration, error) {
 	if !ok {
 		return nil, fmt.Errorf("couldn't decode as KubeSchedulerConfiguration, got %s: ", gvk)
 	}
+	// The arguments of plug-ins are objects within the object, which the first decoding leaves as bytes.
 	if err := c.DecodeNestedObjects(decoder); err != nil {
 		return nil, err
 	}
@@ -62,6 +68,8 @@ func decode(data []byte) (*configv1.KubeSchedulerConfiguration, error) {
 	return c, nil
 }
 
+// setDefaults fills fields that are not set. Afterwards no pointer that is read later is nil: Validate and the command
+// rely on it. A field that is set stays, also if it is wrong.
 func setDefaults(c *configv1.KubeSchedulerConfiguration) {
 	setDefault(&c.Parallelism, defaultParallelism)
 	setDefault(&c.PercentageOfNodesToScore, 0)
@@ -86,6 +94,8 @@ func setDefaults(c *configv1.KubeSchedulerConfiguration) {
 }
 
 // setArgs gives arguments their defaults that zero is not.
+//
+// The values are those that the API documents.
 func setArgs(args runtime.Object) {
 	switch a := args.(type) {
 	case *configv1.DefaultPreemptionArgs:
@@ -132,6 +142,9 @@ func setDefault[T any](to **T, value T) {
 }
 
 // Points calls yield with each extension point of p by its name in the file, and its plug-ins.
+//
+// The names of the file, for messages and for checks of every point; placementGenerate and placementScore are included,
+// so that a plug-in at them is seen.
 func Points(p *configv1.Plugins) func(yield func(point string, set configv1.PluginSet) bool) {
 	return func(yield func(string, configv1.PluginSet) bool) {
 		for _, e := range []struct {

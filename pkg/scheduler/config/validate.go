@@ -17,6 +17,8 @@ import (
 )
 
 // Validate returns everything that is wrong with c, which has its defaults, in upstream's words.
+//
+// It stops at nothing: a user sees all mistakes of a file at once.
 func Validate(c *configv1.KubeSchedulerConfiguration) field.ErrorList {
 	var errs field.ErrorList
 	if *c.Parallelism <= 0 {
@@ -43,6 +45,7 @@ func percentage(p *int32, at *field.Path) field.ErrorList {
 	return nil
 }
 
+// profiles checks names, which must be unique because a pod chooses by them, and that all have the same queue sort.
 func profiles(list []configv1.KubeSchedulerProfile) field.ErrorList {
 	var errs field.ErrorList
 	names := sets.New[string]()
@@ -69,6 +72,8 @@ func profiles(list []configv1.KubeSchedulerProfile) field.ErrorList {
 	return errs
 }
 
+// arguments checks the arguments of plug-ins by their type. A second entry for a plug-in is refused, since one would
+// win silently.
 func arguments(list []configv1.PluginConfig, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[string]()
@@ -178,6 +183,8 @@ func fit(a *configv1.NodeResourcesFitArgs, at *field.Path) field.ErrorList {
 }
 
 // shape checks points of a scoring function.
+//
+// Points must rise in utilization, so that between two of them there is exactly one line.
 func shape(list []configv1.UtilizationShapePoint, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, point := range list {

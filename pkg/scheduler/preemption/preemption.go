@@ -169,7 +169,8 @@ func (p *Plugin) PreEnqueue(pod *model.PodInfo) *framework.Status {
 // EventsToRegister returns no events: PostFilter releases a pod that is held back once its victims have been evicted.
 func (p *Plugin) EventsToRegister() []clusterevent.Interest { return nil }
 
-// It must be set before the pod can return to the queue, and taken back before the queue is asked to look again.
+// hold has PreEnqueue hold a pod back, or ends that. It must be set before the pod can return to the queue, and taken
+// back before the queue is asked to look again.
 func (p *Plugin) hold(pod types.UID, hold bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -194,6 +195,8 @@ func (p *Plugin) displace(ctx context.Context, pod *model.PodInfo, node string) 
 // ineligible says why the pod may not preempt now, "" if it may. A pod waits for victims of preemption that still end
 // on its nominated node, unless that node has become one where no eviction helps. Pods that end for other reasons are
 // not waited for: when they will be gone is unknown, and another node may be better.
+//
+// Without this wait a pod would evict more with every try, on one node after the other, while the first victims end.
 func (p *Plugin) ineligible(pod *model.PodInfo, d *framework.Diagnosis) string {
 	if policy := pod.Pod.Spec.PreemptionPolicy; policy != nil && *policy == corev1.PreemptNever {
 		return "not eligible due to preemptionPolicy=Never."
@@ -232,8 +235,8 @@ func (p *Plugin) start(n int) int {
 	return rand.IntN(n)
 }
 
-// The bound keeps a search short in a large cluster: the filters run once or twice for each pod of lower priority on a
-// node.
+// enough is how many candidates end the search among so many nodes. The bound keeps a search short in a large cluster:
+// the filters run once or twice for each pod of lower priority on a node.
 func (p *Plugin) enough(nodes int) int {
 	least, percent := p.MinNodes, p.Percent
 	if least == 0 && percent == 0 {

@@ -9,6 +9,8 @@ import (
 
 // spare lets the extenders choose among the candidates and their victims. It returns at least one candidate, or a
 // status that says why there is none. A node on which they see no victim is the only candidate left: nothing is better.
+//
+// It costs a request to each such extender, in the scheduling goroutine.
 func (p search) spare(ctx context.Context, pod *model.PodInfo, list []*candidate) ([]*candidate, *framework.Status) {
 	victims := make(map[string]framework.Victims, len(list))
 	for _, c := range list {

@@ -45,6 +45,8 @@ func (p *Profile) Class(pod *model.PodInfo) (string, bool) {
 // Alone returns the pod's class and a state for RunFilter if each node alone decides whether the pod fits there: no
 // slow plug-in concerns the pod, and no Tracking plug-in could refuse it a node because of pods on other nodes.
 // Otherwise it returns false.
+//
+// Preemption asks it: if each node decides alone, victims on one node never change the answer of another.
 func (p *Profile) Alone(pod *model.PodInfo, s *model.Snapshot, nominated []*model.PodInfo) (
 	class string, state *framework.CycleState, ok bool,
 ) {

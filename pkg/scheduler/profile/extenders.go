@@ -65,6 +65,9 @@ func (p *Profile) Spares(pod *model.PodInfo) bool {
 
 // SpareVictims lets those extenders that take part in preemption choose among the nodes and victims, one after the
 // other.
+//
+// The result has no more nodes and no more victims than it was given; an extender that fails and may be ignored changes
+// nothing.
 func (p *Profile) SpareVictims(
 	ctx context.Context, pod *model.PodInfo, victims map[string]framework.Victims,
 ) (map[string]framework.Victims, error) {

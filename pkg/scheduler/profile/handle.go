@@ -6,6 +6,7 @@ import (
 	"bonsai/pkg/scheduler/framework"
 )
 
+// handle joins the profile, which knows the plug-ins, and the queue, which knows the waiting pods.
 type handle struct {
 	*Profile
 	framework.Activator

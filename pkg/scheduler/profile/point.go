@@ -28,6 +28,8 @@ var Points = [...]Point{
 }
 
 // Has reports whether a plug-in implements the point.
+//
+// The configuration uses it to refuse a plug-in that is enabled at a point which it does not implement.
 func (p Point) Has(pl framework.Plugin) (ok bool) {
 	switch p {
 	case PreEnqueuePoint:

@@ -50,6 +50,8 @@ type Profile struct {
 
 // Go runs f beside the scheduling cycles, such as the evictions of a preemption. f must end soon after the context of
 // its cycle has ended.
+//
+// Bindings are not started by it: the scheduler counts those itself.
 func (p *Profile) Go(f func()) { p.background.Go(f) }
 
 // Wait returns when every function that Go started has ended.
@@ -66,6 +68,8 @@ type Enabled struct {
 // New returns the profile of a scheduler name. It puts each plug-in into the extension points that it implements, in
 // the given order. Exactly one plug-in must sort the queue, and at least one must bind. The extenders are called in the
 // given order.
+//
+// It is called at the start, once for each profile of the configuration. An error is the configuration's.
 func New(schedulerName string, plugins []Enabled, extenders ...framework.Extender) (*Profile, error) {
 	p := &Profile{
 		SchedulerName: schedulerName,
@@ -89,6 +93,8 @@ func New(schedulerName string, plugins []Enabled, extenders ...framework.Extende
 	return p, nil
 }
 
+// plug puts one plug-in into its lists. A plug-in that is switched off at a point still declares its interests and
+// fields: its other points need them.
 func (p *Profile) plug(e Enabled) error {
 	pl := e.Plugin
 	if s, ok := pl.(framework.QueueSort); ok && !e.Off[QueueSortPoint] {

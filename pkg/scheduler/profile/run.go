@@ -91,6 +91,8 @@ func (p *Profile) RunFilter(state *framework.CycleState, pod *model.PodInfo, nod
 }
 
 // AddPod updates the plug-ins' prepared state as if added were on node.
+//
+// Preemption tries victims with it: the state is a clone, and costs no PreFilter for each try.
 func (p *Profile) AddPod(state *framework.CycleState, pod, added *model.PodInfo, node *model.NodeInfo) {
 	for _, pl := range p.PreFilters {
 		if x, ok := pl.(framework.PreFilterExtensions); ok && !state.SkipsFilter(pl.Name()) {
@@ -111,6 +113,8 @@ func (p *Profile) RemovePod(state *framework.CycleState, pod, removed *model.Pod
 // RunPostFilter calls the plug-ins until one finds a way out, and returns the node that the pod is nominated to from
 // now on. A plug-in without a way out may name the node that the pod still waits for. If no plug-in finds one, the
 // status has the reasons of all.
+//
+// An error ends the search; a refusal goes on with the next plug-in.
 func (p *Profile) RunPostFilter(
 	ctx context.Context, a framework.Activator, state *framework.CycleState, pod *model.PodInfo, d *framework.Diagnosis,
 ) (string, *framework.Status) {
@@ -179,6 +183,8 @@ func (p *Profile) RunReserve(
 }
 
 // RunUnreserve undoes RunReserve, in the opposite order.
+//
+// It is called after any failure from Reserve on, also of plug-ins that did not reserve: Unreserve must bear that.
 func (p *Profile) RunUnreserve(ctx context.Context, state *framework.CycleState, pod *model.PodInfo, node string) {
 	for i := len(p.reserves) - 1; i >= 0; i-- {
 		p.reserves[i].Unreserve(ctx, state, pod, node)
@@ -210,6 +216,8 @@ func (p *Profile) Lingers(state *framework.CycleState, pod *model.PodInfo) bool 
 }
 
 // RunBind lets the extender bind that does so for the pod, else the first plug-in that does not Skip.
+//
+// The first extender that binds replaces the plug-ins.
 func (p *Profile) RunBind(
 	ctx context.Context, state *framework.CycleState, pod *model.PodInfo, node string,
 ) *framework.Status {

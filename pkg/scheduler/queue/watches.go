@@ -92,7 +92,8 @@ func (w *watches) add(p *profile.Profile, it *item) {
 	}
 }
 
-// A group that was helped is on its way out; the pod begins a new one, because the event was before its time.
+// addAlways has every later event help a pod. A group that was helped is on its way out; the pod begins a new one,
+// because the event was before its time.
 func (w *watches) addAlways(it *item) {
 	if w.always == nil || w.always.helped {
 		w.always = &group{}

@@ -63,6 +63,8 @@ func (v *Volumes) AttachedTo(node string, yield func(driver, volume string)) {
 type attachment struct{ driver, volume string }
 
 // nameLocked is the attached volume by the names of Attached. That of a volume which is not known is no claim's.
+//
+// A volume is counted by its handle, because two PersistentVolumes can stand for one volume of the driver.
 func (v *Volumes) nameLocked(a attachment) string {
 	if pv := v.volumes[a.volume].now(); pv != nil && pv.Spec.CSI != nil {
 		return handleName(pv.Spec.CSI)
@@ -76,6 +78,8 @@ func handleName(source *corev1.CSIPersistentVolumeSource) string {
 
 // AttachmentChanged takes in an added or changed VolumeAttachment, or a deleted one (a is nil). It returns the nodes
 // whose attached volumes changed.
+//
+// The caller wakes the nodes that it returns (cache.Touch) and the pods that wait for room on them.
 func (v *Volumes) AttachmentChanged(old, a *storagev1.VolumeAttachment) (nodes []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -136,6 +140,8 @@ func (v *Volumes) Counted() int64 {
 
 // recountLocked makes a change that concerns a claim, and notes whether it is of another driver after it. One that was
 // not known is counted nowhere yet.
+//
+// The lock is held around the change, so that before and after are of the same moment.
 func (v *Volumes) recountLocked(claim string, change func()) {
 	before := v.claims[claim].now()
 	if before == nil {

@@ -113,8 +113,9 @@ func (v *Volumes) Bind(ctx context.Context, choice *Choice, node *corev1.Node, p
 // writeTimeout bounds the writes of one choice: others wait for their turn.
 const writeTimeout = time.Minute
 
-// At most writers of them run at once, so that many pods with volumes do not crowd out other requests. What the server
-// answers is taken in at once (see…Locked), without waiting for the watch.
+// write sends what Reserve assumed: volumes with their claim first, then the nodes for provisioning. At most writers of
+// them run at once, so that many pods with volumes do not crowd out other requests. What the server answers is taken in
+// at once (see…Locked), without waiting for the watch.
 func (v *Volumes) write(ctx context.Context, choice *Choice, node string) error {
 	select {
 	case v.writes <- struct{}{}:
@@ -183,6 +184,8 @@ func errDeleted(c *corev1.PersistentVolumeClaim) error {
 }
 
 // staticLocked reports whether a claim has the volume that was chosen for it.
+//
+// It returns an error as soon as waiting cannot help any more: the claim or the volume went to somebody else.
 func (v *Volumes) staticLocked(b Binding) (bool, error) {
 	c := v.claims[claimKey(b.Claim.Namespace, b.Claim.Name)].now()
 	if c == nil || c.UID != b.Claim.UID {
@@ -200,6 +203,8 @@ func (v *Volumes) staticLocked(b Binding) (bool, error) {
 }
 
 // provisionedLocked reports whether a claim has a volume that the node can use.
+//
+// A provisioner that gives up removes the annotation of the node: the pod must be scheduled again, perhaps elsewhere.
 func (v *Volumes) provisionedLocked(was *corev1.PersistentVolumeClaim, node *corev1.Node) (bool, error) {
 	c := v.claims[claimKey(was.Namespace, was.Name)].now()
 	if c == nil || c.UID != was.UID {

@@ -52,6 +52,8 @@ type want struct {
 }
 
 // Choice is what the claims of a pod get on a node.
+//
+// Reserve makes it, and it goes with the pod's cycle state until it is bound or released.
 type Choice struct {
 	// Static are free volumes for claims, Provision the claims that others make a volume for.
 	Static    []Binding
@@ -79,8 +81,8 @@ func refuse(format string, args ...any) *framework.Status {
 	return framework.NewStatus(framework.UnschedulableAndUnresolvable, fmt.Sprintf(format, args...))
 }
 
-// Three sorts of claims: bound ones restrict the nodes; those whose class waits for the first consumer get their volume
-// with the node (unbound); any other claim is bound without a node, so the pod waits for that.
+// needsLocked sorts the claims of a pod: bound ones restrict the nodes; those whose class waits for the first consumer
+// get their volume with the node (unbound); any other claim is bound without a node, so the pod waits for that.
 func (v *Volumes) needsLocked(pod *model.PodInfo) (*Needs, *framework.Status) {
 	n := &Needs{v: v}
 	immediate := false
@@ -124,6 +126,8 @@ func (v *Volumes) needsLocked(pod *model.PodInfo) (*Needs, *framework.Status) {
 }
 
 // usable returns why a pod cannot be scheduled with a claim, whatever the claim is bound to; nil if it can.
+//
+// These refuse the pod as a whole, before any node is looked at.
 func usable(pod *corev1.Pod, pc model.PodClaim, c *corev1.PersistentVolumeClaim) *framework.Status {
 	switch {
 	case c == nil && pc.Ephemeral:
@@ -160,7 +164,7 @@ func (n *Needs) On(node *corev1.Node) (*Choice, []string) {
 	return n.onLocked(node)
 }
 
-// taken keeps two claims of one pod from getting the same volume.
+// onLocked is On; taken keeps two claims of one pod from getting the same volume.
 func (n *Needs) onLocked(node *corev1.Node) (*Choice, []string) {
 	if n.lost {
 		return nil, []string{reasonNoVolume}
@@ -187,6 +191,8 @@ func (n *Needs) onLocked(node *corev1.Node) (*Choice, []string) {
 }
 
 // usableOn reports whether a node can use a volume.
+//
+// A volume without node affinity can be used anywhere.
 func usableOn(pv *corev1.PersistentVolume, node *corev1.Node) bool {
 	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
 		return true
@@ -234,6 +240,8 @@ func (v *Volumes) chooseLocked(w want, node *corev1.Node, choice *Choice, taken 
 }
 
 // bestLocked is the free volume that fits the claim best on a node, nil if none fits.
+//
+// Only volumes that the node may be able to use are walked (pool.on).
 func (v *Volumes) bestLocked(c *corev1.PersistentVolumeClaim, node *corev1.Node,
 	taken map[string]bool) *corev1.PersistentVolume {
 	var best *corev1.PersistentVolume
@@ -248,6 +256,8 @@ func (v *Volumes) bestLocked(c *corev1.PersistentVolumeClaim, node *corev1.Node,
 
 // allowed reports whether volumes of a class may be made where the node is: nowhere in particular, or one of the terms
 // fits.
+//
+// Terms are ORed, the labels of a term are ANDed; a term without labels allows nothing.
 func allowed(terms []corev1.TopologySelectorTerm, node *corev1.Node) bool {
 	if len(terms) == 0 {
 		return true

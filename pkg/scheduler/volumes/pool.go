@@ -53,6 +53,9 @@ func (p *pool) remove(pv *corev1.PersistentVolume) bool {
 
 // hostsOf returns the values of the label hostname that let a node use the volume. It returns nil if that label alone
 // does not decide.
+//
+// Several terms are ORed, so that one label of one of them would exclude too much: then the volume is in others, and
+// usableOn decides.
 func hostsOf(pv *corev1.PersistentVolume) []string {
 	a := pv.Spec.NodeAffinity
 	if a == nil || a.Required == nil || len(a.Required.NodeSelectorTerms) != 1 {

@@ -9,6 +9,8 @@ import (
 )
 
 // meta keeps of an object's metadata what is read here: the annotations of binding and classes.
+//
+// A cluster can have as many claims as pods, and the scheduler keeps all of them.
 func meta(m metav1.ObjectMeta) metav1.ObjectMeta {
 	out := metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
 		Labels:            m.Labels,

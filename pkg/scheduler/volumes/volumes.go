@@ -104,7 +104,8 @@ func (v *Volumes) ClaimChanged(old, c *corev1.PersistentVolumeClaim) {
 	v.seeClaimLocked(c)
 }
 
-// The same version again (a new list) keeps what was assumed; any other drops it.
+// seeClaimLocked takes in a claim as the API server shows it. The same version again (a new list) keeps what was
+// assumed; any other drops it.
 func (v *Volumes) seeClaimLocked(c *corev1.PersistentVolumeClaim) {
 	key := claimKey(c.Namespace, c.Name)
 	h, known := v.claims[key]
@@ -121,6 +122,8 @@ func (v *Volumes) seeClaimLocked(c *corev1.PersistentVolumeClaim) {
 }
 
 // tellLocked wakes those who wait for a claim.
+//
+// Closing the channel wakes all of them; each asks again under the lock.
 func (v *Volumes) tellLocked(key string) {
 	if ch := v.waiting[key]; ch != nil {
 		close(ch)
@@ -167,6 +170,8 @@ func (v *Volumes) seeVolumeLocked(pv *corev1.PersistentVolume) {
 }
 
 // indexLocked keeps free and meant when a volume changes; nil is none.
+//
+// before must be what was indexed last, or a volume would stay free in one place and taken in another.
 func (v *Volumes) indexLocked(before, after *corev1.PersistentVolume) {
 	if before != nil {
 		class := core.VolumeClass(before)
@@ -200,6 +205,8 @@ func (v *Volumes) indexLocked(before, after *corev1.PersistentVolume) {
 }
 
 // ClassChanged takes in an added or changed storage class, or a deleted one (c is nil).
+//
+// A change of a class changes the answers for its unbound claims, which the epoch makes stale.
 func (v *Volumes) ClassChanged(old, c *storagev1.StorageClass) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -213,6 +220,8 @@ func (v *Volumes) ClassChanged(old, c *storagev1.StorageClass) {
 }
 
 // DriverChanged takes in an added or changed CSIDriver, or a deleted one (d is nil).
+//
+// It concerns all classes of the driver, so all answers become stale; drivers seldom change.
 func (v *Volumes) DriverChanged(old, d *storagev1.CSIDriver) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -225,6 +234,8 @@ func (v *Volumes) DriverChanged(old, d *storagev1.CSIDriver) {
 }
 
 // CapacityChanged takes in an added or changed CSIStorageCapacity, or a deleted one (c is nil).
+//
+// There is one object for each class and segment of the topology.
 func (v *Volumes) CapacityChanged(old, c *storagev1.CSIStorageCapacity) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -284,6 +295,8 @@ func (v *Volumes) Claim(namespace, name string) *corev1.PersistentVolumeClaim {
 }
 
 // boundLocked returns the volume that a claim is bound to; done reports whether it is bound.
+//
+// Bound means what the volume controller says: the claim has its volume and the annotation bind-completed.
 func (v *Volumes) boundLocked(c *corev1.PersistentVolumeClaim) (pv *corev1.PersistentVolume, done bool) {
 	if _, done = c.Annotations[volumebinding.BindCompleted]; !done || c.Spec.VolumeName == "" {
 		return nil, false
