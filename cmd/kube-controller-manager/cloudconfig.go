@@ -18,6 +18,8 @@ type cloudConfig struct {
 }
 
 // readCloudConfig reads the file strictly and returns the ranges of balancers; without a file there are none.
+//
+// Strict, because an unknown field is most likely a misspelled one. All wrong ranges are reported together.
 func readCloudConfig(path string) ([]netip.Prefix, error) {
 	if path == "" {
 		return nil, nil

@@ -11,6 +11,8 @@ import (
 const component = "kube-controller-manager"
 
 // newCommand returns the command with upstream's flags.
+//
+// The checks run before anything is opened or sent, so that a wrong flag ends the process at once.
 func newCommand() *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{

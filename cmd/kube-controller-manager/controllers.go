@@ -62,6 +62,8 @@ type runner interface {
 }
 
 // entry plugs one controller in.
+//
+// A controller is a package that knows nothing of the others; this list is the only place where all of them meet.
 type entry struct {
 	// name is upstream's name, alias the short one that --controllers accepts too.
 	name, alias string
@@ -206,10 +208,14 @@ func elsewhere() []string {
 }
 
 // plain adapts a constructor that needs no options.
+//
+// T is the type of the controller: its nil pointer becomes a runner that is not nil, which run recognizes by
+// reflection.
 func plain[T runner](build func(controller.Deps) (T, error)) func(*options, controller.Deps) (runner, error) {
 	return func(_ *options, d controller.Deps) (runner, error) { return build(d) }
 }
 
+// buildRootCA has nothing to do without --root-ca-file. The file is read once: a new certificate needs a restart.
 func buildRootCA(o *options, d controller.Deps) (runner, error) {
 	if o.rootCAFile == "" {
 		return nil, nil
@@ -244,6 +250,8 @@ func buildTokens(o *options, d controller.Deps) (runner, error) {
 }
 
 // buildSigning makes the controller for those signers that have an authority.
+//
+// The files are read for each signature, so that a renewed authority needs no restart.
 func buildSigning(o *options, d controller.Deps) (runner, error) {
 	cfg := csrsigning.Config{Duration: o.signing.duration,
 		Authorities: map[string]func() (*csrsigning.Authority, error){}}
@@ -269,6 +277,7 @@ func buildBalancers(o *options, d controller.Deps) (runner, error) {
 	})
 }
 
+// buildCollector is called last: a resource that another controller caches is not watched a second time.
 func buildCollector(o *options, d controller.Deps) (runner, error) {
 	if !o.collectGarbage {
 		return nil, nil
@@ -327,6 +336,8 @@ func selected(flags []string) ([]entry, error) {
 	return slices.DeleteFunc(all, func(e entry) bool { return !enabled(e, flags) }), nil
 }
 
+// enabled reports whether --controllers turns a controller on. The first entry with its name decides; the star counts
+// only if none has it.
 func enabled(e entry, flags []string) bool {
 	star := false
 	for _, f := range flags {

@@ -24,6 +24,9 @@ const accountNamespace = "kube-system"
 // accountClient returns a client that acts as a service account in kube-system, so that each controller can do only
 // what its role allows. The account is made and its token requested with root's rights, at the first request. anonymous
 // is the connection, which has no credentials of its own.
+//
+// A controller that is broken or misused can then do no more than its role allows, while the manager's own identity can
+// fill every role.
 func accountClient(ctx context.Context, root *apiclient.Client, anonymous *rest.Config, account string,
 	s *runtime.Scheme) (*apiclient.Client, error) {
 	cfg := rest.CopyConfig(anonymous)
@@ -39,6 +42,8 @@ type bearer struct {
 }
 
 // RoundTrip sends req with the token; after a 401 the next request asks for a new one.
+//
+// The 401 itself goes to the caller, whose loop tries again: a request with a body cannot always be sent twice.
 func (b *bearer) RoundTrip(req *http.Request) (*http.Response, error) {
 	token, err := b.tokens.get()
 	if err != nil {
@@ -57,6 +62,8 @@ func (b *bearer) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // tokenSource keeps one account's token and renews it when four fifths of its life are over.
+//
+// mu is held during the request for a token: other requests of the controller wait for it instead of asking again.
 type tokenSource struct {
 	ctx      context.Context
 	accounts *apiclient.Resource[*corev1.ServiceAccount]
@@ -77,6 +84,7 @@ func (t *tokenSource) get() (string, error) {
 	if t.token != "" && t.now().Before(t.renew) {
 		return t.token, nil
 	}
+	// Not the request's own context: the token is for all requests that wait for it.
 	ctx, cancel := context.WithTimeout(t.ctx, 10*time.Second)
 	defer cancel()
 	got, err := t.request(ctx)

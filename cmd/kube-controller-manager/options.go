@@ -26,6 +26,8 @@ import (
 )
 
 // options are the flags, under upstream's names and with upstream's defaults.
+//
+// workers has the --concurrent-… flags by the controller's name.
 type options struct {
 	logging   daemon.Logging
 	guard     guard.Flags
@@ -143,6 +145,8 @@ func (o *options) addAutoscalingFlags(fs *pflag.FlagSet) {
 		"For how long after its start a pod that becomes unready is taken for one that has not become ready yet.")
 }
 
+// addNodeFlags adds the flags of the node lifecycle controller; the rates and the threshold are explained at
+// nodelifecycle.Evictions.
 func (o *options) addNodeFlags(fs *pflag.FlagSet) {
 	e := &o.evictions
 	fs.DurationVar(&o.monitorPeriod, "node-monitor-period", 5*time.Second,
@@ -162,6 +166,8 @@ func (o *options) addNodeFlags(fs *pflag.FlagSet) {
 }
 
 // addWorkerFlags adds one --concurrent-… flag for each controller that upstream has one for.
+//
+// The numbers are upstream's defaults.
 func (o *options) addWorkerFlags(fs *pflag.FlagSet) {
 	o.workers = map[string]*int{}
 	for _, w := range []struct {
@@ -202,6 +208,8 @@ func (o *options) workersOf(e entry) int {
 }
 
 // accepted are flags that have no effect: of controllers that are not here, and of what is always done one way.
+//
+// They are accepted because manifests for upstream pass them; Warn logs the names of those that were given.
 func accepted() daemon.AcceptedFlags {
 	return daemon.AcceptedFlags{
 		{Why: "there is no cloud provider in the controller manager; other values than external are refused",
@@ -235,6 +243,8 @@ func accepted() daemon.AcceptedFlags {
 }
 
 // refused are flags that choose what is served, and that are not built.
+//
+// Accepting one of these silently would give users something else than they asked for.
 func refused() daemon.Refused {
 	return daemon.Refused{{Name: "emulated-version", Would: "have the features of another version",
 		Usual: []string{kubeversion.API, "kube=" + kubeversion.API}}}

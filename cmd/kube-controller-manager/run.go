@@ -25,6 +25,10 @@ import (
 )
 
 // run serves health and metrics, becomes leader, and runs the controllers until ctx ends or leadership is lost.
+//
+// The order matters. The server starts first, so that probes see a process that waits. Then the API server is awaited.
+// Only the leader builds and runs controllers; losing the lease ends the process, because two sets of controllers would
+// undo each other's work.
 func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger) error {
 	klog.SetSlogLogger(log)
 	kubeconfig, err := daemon.Kubeconfig("--kubeconfig", o.kubeconfig, o.master, component)
@@ -71,6 +75,8 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 }
 
 // manager builds and runs the controllers.
+//
+// A process leads once at most: what run builds is never used again.
 type manager struct {
 	o    *options
 	log  *slog.Logger
@@ -82,6 +88,8 @@ type manager struct {
 }
 
 // run returns when ctx ended and every controller stopped, or when one failed.
+//
+// All controllers are built before the caches run: an informer that is asked for later would never be filled.
 func (m *manager) run(ctx context.Context) error {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	defer broadcaster.Shutdown()
@@ -106,6 +114,7 @@ func (m *manager) run(ctx context.Context) error {
 		starts = append(starts, func() error { return m.shown.running.run(ctx, cmp.Or(e.alias, e.name), r) })
 	}
 	m.log.Info("starting controllers", "count", len(starts))
+	// The controllers wait for their caches themselves (Loop.Run).
 	g.Go(func() error { informers.Run(ctx); return nil })
 	for _, start := range starts {
 		g.Go(start)
@@ -113,6 +122,8 @@ func (m *manager) run(ctx context.Context) error {
 	return g.Wait()
 }
 
+// build makes one controller. Caches are read with the manager's own identity and shared by all; only writes, and reads
+// past the caches, are made as the controller's account.
 func (m *manager) build(ctx context.Context, e entry, informers *controller.Informers,
 	b record.EventBroadcaster) (runner, error) {
 	client := m.root

@@ -15,6 +15,8 @@ import (
 type caFiles struct{ cert, key string }
 
 // signing are the flags of the certificatesigningrequest-signing-controller.
+//
+// One authority for all, or one for each signer, never both: nothing would say which one signs.
 type signing struct {
 	duration time.Duration
 	// all is for every signer, or else each of single for one, in the order of signers.

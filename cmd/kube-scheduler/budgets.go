@@ -14,6 +14,9 @@ import (
 
 // budgets are the disruption budgets in one order. The list is rebuilt after a change; fields that preemption does not
 // read are dropped.
+//
+// Changed runs on the informer's goroutine and only sets a flag; the scheduling goroutine owns list. One order and the
+// same pointers let preemption see that nothing has changed.
 type budgets struct {
 	informer *apiclient.Informer[*policyv1.PodDisruptionBudget]
 	changed  atomic.Bool

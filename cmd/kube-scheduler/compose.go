@@ -34,6 +34,8 @@ const writers = 16
 
 // parts is what all profiles and the scheduling loop share: what writes to the API server, and what this scheduler has
 // decided that the API server may not show yet.
+//
+// They are made before the profiles, whose plug-ins use them, and outlive every decision.
 type parts struct {
 	writer    *write.Writer
 	recorder  *event.Recorder
@@ -61,6 +63,9 @@ func newParts(c *apiclient.Client, host string, metrics *scheduler.Metrics, log 
 }
 
 // newScheduler returns the scheduler that cfg and the flags describe. It sees nothing until the world feeds it.
+//
+// cache.New(0): assumed pods never expire, as upstream: the room of one that is dropped too early would be given away
+// twice.
 func newScheduler(
 	o *options, cfg *configv1.KubeSchedulerConfiguration, w *world, p *parts,
 ) (*scheduler.Scheduler, error) {
@@ -86,6 +91,8 @@ func newScheduler(
 }
 
 // newProfiles returns the profiles by scheduler name. Each has plug-ins of its own; all share the extenders.
+//
+// Plug-ins may keep state, and their arguments differ, so none is shared by two profiles.
 func newProfiles(
 	o *options, cfg *configv1.KubeSchedulerConfiguration, w *world, p *parts,
 ) (map[string]*profile.Profile, error) {
@@ -148,6 +155,8 @@ func newQueue(
 
 // newKeeper returns the keeper of those fields of pods and nodes that the profiles' plug-ins declare. With extenders it
 // keeps whole objects: what they read is unknown.
+//
+// A cluster of many pods is mostly fields that no plug-in reads; leaving them out saves most of the memory.
 func newKeeper(
 	cfg *configv1.KubeSchedulerConfiguration, profiles map[string]*profile.Profile,
 ) (*slim.Keeper, error) {

@@ -9,6 +9,8 @@ import (
 )
 
 // apply writes the settings of a configuration file into the options whose flags were not given.
+//
+// Values that are zero count as not given. QPS needs no such rule: 0 and less is any number.
 func apply(c *configv1.KubeSchedulerConfiguration, o *options, fs *pflag.FlagSet) {
 	unset := func(flag string) bool { return !fs.Changed(flag) }
 	text := func(flag string, to *string, value string) {

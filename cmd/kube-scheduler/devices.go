@@ -30,6 +30,7 @@ func newDeviceInformers(c *apiclient.Client, log *slog.Logger) *deviceInformers 
 	return m
 }
 
+// feed makes the changes reach the scheduler; it is called before the informers run.
 func (m *deviceInformers) feed(s *scheduler.Scheduler) {
 	m.slices.Changed, m.classes.Changed = s.ResourceSliceChanged, s.DeviceClassChanged
 	m.claims.Changed = s.ResourceClaimChanged

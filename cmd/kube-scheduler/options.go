@@ -78,6 +78,8 @@ func refused() daemon.Refused {
 }
 
 // complete reads the configuration file, lets the flags that were given overrule it, and returns every problem at once.
+//
+// The order of precedence is: flag, file, default. A policy file has no such settings, so nothing of it is applied.
 func (o *options) complete(fs *pflag.FlagSet) (*configv1.KubeSchedulerConfiguration, error) {
 	cfg := config.Default()
 	var err error

@@ -24,6 +24,8 @@ import (
 const never = 365 * 24 * time.Hour
 
 // available returns every plug-in with the profile's arguments.
+//
+// The arguments are valid and complete: config.Validate has seen them.
 func available(p *configv1.KubeSchedulerProfile, c plugins.Config) ([]profile.Enabled, error) {
 	if !gives(p) {
 		c.Fit.ByDevices = nil
@@ -116,6 +118,8 @@ var elsewhere = [...]string{"GangScheduling", "EBSLimits", "GCEPDLimits", "Azure
 
 // enabled picks a profile's plug-ins, and the extension points that each is called at. A point's own list takes
 // precedence over multiPoint, and enabled over disabled. Plug-ins are called in the order of the default ones.
+//
+// A plug-in that ends up at no point is left out altogether, and with it its interests and fields.
 func enabled(p *configv1.KubeSchedulerProfile, c plugins.Config) ([]profile.Enabled, error) {
 	all, err := available(p, c)
 	if err != nil {
@@ -161,6 +165,8 @@ func says(set configv1.PluginSet, name string, before bool) bool {
 }
 
 // known checks that every enabled plug-in exists, implements the point, and is named there once.
+//
+// Disabled plug-ins may be unknown: the file may be for several versions.
 func known(sets map[string]configv1.PluginSet, all []profile.Enabled) error {
 	for point, set := range sets {
 		seen := map[string]bool{}

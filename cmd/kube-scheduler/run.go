@@ -33,6 +33,9 @@ import (
 )
 
 // run serves health and metrics, becomes leader, and schedules until ctx ends or leadership is lost.
+//
+// The server starts first, so that probes see a process that waits. Informers run also without leadership: a new leader
+// schedules at once. When leadership is lost the process ends, because another one schedules by then.
 func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfiguration, pages *zpages.Config,
 	log *slog.Logger) error {
 	klog.SetSlogLogger(log)
@@ -66,6 +69,7 @@ func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfigurati
 		return err
 	}
 	shown.read(s, w)
+	// Before the informers run: a change that nobody hears would be lost.
 	w.feed(s, keep)
 	guard, err := o.guard.New(component, log)
 	if err != nil {
@@ -121,6 +125,8 @@ func endless(run func(context.Context)) func(context.Context) error {
 }
 
 // newServer returns the server of health, metrics and the paths in extra.
+//
+// Ready means that the informers have read everything once, with or without leadership.
 func newServer(
 	o *options, w *world, g *guard.Guard, extra map[string]http.Handler, r daemon.Registry, log *slog.Logger,
 ) *daemon.Server {

@@ -39,6 +39,7 @@ func newStorageInformers(c *apiclient.Client, log *slog.Logger) *storageInformer
 	return m
 }
 
+// feed makes the changes reach the scheduler; it is called before the informers run.
 func (m *storageInformers) feed(s *scheduler.Scheduler) {
 	m.claims.Changed, m.volumes.Changed, m.classes.Changed = s.ClaimChanged, s.VolumeChanged, s.ClassChanged
 	m.drivers.Changed, m.csiNodes.Changed, m.capacities.Changed = s.DriverChanged, s.CSINodeChanged, s.CapacityChanged

@@ -157,7 +157,7 @@ func decide(s state) plan {
 // tell returns the events about an attachment that pods wait for: its success, once, when the node's status is about to
 // show it, and each failure.
 //
-// The status shows the volume from the next write on, so success is told in one round only.
+// The status shows the volume from the next write on, so success is reported in one round only.
 func (s *state) tell(u use, a *storagev1.VolumeAttachment) []event {
 	var out []event
 	id := u.volume.Spec.CSI

@@ -178,7 +178,8 @@ func (s *State) describeLocked(p *pod) *network.PolicyPod {
 }
 
 // closedLocked reports in which directions some pod without an address will be isolated. Until its address is known its
-// traffic cannot be told from others', so new addresses of the node's range stay closed in that direction.
+// traffic cannot be distinguished from that of others, so new addresses of the node's range stay closed in that
+// direction.
 func (s *State) closedLocked() (closed [2]bool) {
 	for _, p := range s.local {
 		if len(p.Addresses) > 0 {
