@@ -38,6 +38,9 @@ func (g *Generic) CreateItem(ctx context.Context, ns, name string, obj runtime.O
 }
 
 // createNoted is CreateItem of an object whose managedFields are made, or not.
+//
+// A generated name is drawn after mutating admission, which sees no name, and before validating admission, which sees
+// it. If the name is taken, run gets another one, at most nameAttempts times; mutating admission runs once.
 func (g *Generic) createNoted(ctx context.Context, ns, name string, obj runtime.Object, opts *metav1.CreateOptions,
 	noted bool) (*storage.Item, runtime.Object, error) {
 	access, err := meta.Accessor(obj)

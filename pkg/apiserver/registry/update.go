@@ -66,6 +66,9 @@ func (g *Generic) UpdateItem(ctx context.Context, ns, name, subresource string, 
 		strategy: strategyOf(g.Row, subresource), change: change, opts: opts, dryRun: isDryRun(opts.DryRun)})
 }
 
+// update runs attempts until one is stored, or ends in another way. An attempt that takes the last finalizer stores
+// nothing: the key is removed, if it still has the revision that the attempt saw. If it was written in between, the
+// update begins again with the newer object.
 func (g *Generic) update(ctx context.Context, u *update) (*storage.Item, runtime.Object, error) {
 	key, name := g.key(u.ns, u.name), u.name
 	for {
@@ -114,7 +117,8 @@ func removeAt(ctx context.Context, from storage.Interface, key string, revision 
 	})
 }
 
-// settle tells the hook of the last attempt how it ended.
+// settle reports to the hook how the last attempt ended. Each done of a hook is called once, before the next attempt
+// calls BeforeUpdate: a hook holds what it allocated for one attempt only.
 func (u *update) settle(committed bool) {
 	if u.done != nil {
 		u.done(committed)
@@ -122,7 +126,9 @@ func (u *update) settle(committed bool) {
 	}
 }
 
-// attempt makes the draft of the new object from the current item.
+// attempt makes the draft of the new object from the current item. The storage calls it again if another write came
+// first, so it leaves nothing of an earlier attempt in place: it settles that one's hook and decodes the item again.
+// change gets a copy, as strategies, admission and validation compare its result with old.
 func (u *update) attempt(ctx context.Context, current *storage.Item) (storage.Draft, error) {
 	u.settle(false)
 	old, err := Object(u.codec, current)
@@ -165,7 +171,9 @@ func draftItem(current *storage.Item, draft storage.Draft) *storage.Item {
 	return storage.NewItem(current.Key, draft.Value, current.Revision, *draft.Facts)
 }
 
-// prepare takes obj through metadata rules, admission, strategy and validation, and returns what came of it.
+// prepare takes obj through metadata rules, admission, strategy and validation, and returns what came of it. It checks
+// the identity twice, before and after admission: a webhook may answer with another object, which must not be stored
+// under this key either.
 func (u *update) prepare(ctx context.Context, obj, old runtime.Object) (runtime.Object, metav1.Object, error) {
 	access, err := meta.Accessor(obj)
 	if err != nil {
@@ -206,7 +214,9 @@ func (u *update) prepare(ctx context.Context, obj, old runtime.Object) (runtime.
 	return a.Object, access, u.settleOn(ctx, a, access, was)
 }
 
-// settleOn takes what admission left through strategy and validation.
+// settleOn takes what admission left through strategy and validation. The order matters: the strategy puts back what
+// the request may not change before the generation counts changes, the hook allocates before the validation sees the
+// object, and validating admission comes last and sees what will be stored.
 func (u *update) settleOn(ctx context.Context, a *admission.Attributes, access, was metav1.Object) (err error) {
 	obj, old := a.Object, a.OldObject
 	keepSystemMetadata(access, was)
@@ -290,7 +300,8 @@ func version(access metav1.Object) (uint64, error) {
 	return strconv.ParseUint(v, 10, 64)
 }
 
-// keepSystemMetadata carries over what a client cannot change.
+// keepSystemMetadata carries over what a client cannot change. A UID or a deletion time that the client sends stays:
+// the validation refuses it if it differs.
 func keepSystemMetadata(access, was metav1.Object) {
 	access.SetResourceVersion(was.GetResourceVersion())
 	if access.GetUID() == "" {
