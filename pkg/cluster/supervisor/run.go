@@ -47,6 +47,9 @@ func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, lo
 	s.Environ = c.Environ(s.Environ)
 	layers := layers{life: life}
 	defer layers.end()
+	if err := controlplane.RemoveUnborn(c); err != nil {
+		return err
+	}
 	// Every process retries until what it needs is there, so a layer need not wait for the one before.
 	for _, layer := range controlplane.Processes(c, self) {
 		var all []func(context.Context)
