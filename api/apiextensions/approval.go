@@ -13,13 +13,16 @@ import (
 
 const approvalHelp = "https://github.com/kubernetes/enhancements/pull/1111"
 
-// isProtected reports whether a group is Kubernetes' own, in which APIs need an approval.
+// isProtected reports whether a group is one of Kubernetes' own, *.k8s.io or *.kubernetes.io. APIs in these need an
+// approval by the project (approvalHelp), so that nobody takes the name of a future API.
 func isProtected(group string) bool {
 	return group == "k8s.io" || strings.HasSuffix(group, ".k8s.io") || group == "kubernetes.io" ||
 		strings.HasSuffix(group, ".kubernetes.io")
 }
 
-// APIApproval is the condition KubernetesAPIApprovalPolicyConformant; an empty status for none.
+// APIApproval returns the condition KubernetesAPIApprovalPolicyConformant, and an empty status for groups that need no
+// approval. An annotation that begins with "unapproved" admits itself: the definition is accepted and the condition is
+// false.
 func APIApproval(crd *definition) (status apiextensionsv1.ConditionStatus, reason, message string) {
 	if !isProtected(crd.Spec.Group) {
 		return "", "", ""
@@ -39,6 +42,8 @@ func APIApproval(crd *definition) (status apiextensionsv1.ConditionStatus, reaso
 		fmt.Sprintf("protected groups must have approval annotation %q with either a URL or a reason starting with \"unapproved\", see %s", annotation, approvalHelp)
 }
 
+// An API without any annotation is refused at creation, and existing ones are left alone (validateUpdate): they may be
+// older than the rule.
 func validateApproval(crd *definition) field.ErrorList {
 	_, reason, message := APIApproval(crd)
 	path := field.NewPath("metadata", "annotations").Key(apiextensionsv1.KubeAPIApprovedAnnotation)
@@ -51,7 +56,8 @@ func validateApproval(crd *definition) field.ErrorList {
 	return nil
 }
 
-// NonStructural is the message of the condition NonStructuralSchema; "" for a structural schema.
+// NonStructural returns the message of the condition NonStructuralSchema, "" if all schemas are structural. Definitions
+// from the time of v1beta1 may have schemas that v1 refuses; they stay served, with this condition.
 func NonStructural(crd *definition) string {
 	var messages []string
 	for v, at := range schemaPart.places(crd) {

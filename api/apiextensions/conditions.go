@@ -13,8 +13,8 @@ func Condition(crd *v1.CustomResourceDefinition,
 	return nil
 }
 
-// SetCondition puts c in the place of the condition of its type, or behind all others. Its time is kept where its
-// status is.
+// SetCondition replaces the condition of c's type, or adds c at the end. The transition time stays as long as the
+// status does (API conventions).
 func SetCondition(crd *v1.CustomResourceDefinition, c v1.CustomResourceDefinitionCondition) {
 	was := Condition(crd, c.Type)
 	if was == nil {

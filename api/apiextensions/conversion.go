@@ -12,9 +12,11 @@ import (
 	"bonsai/api/validate"
 )
 
-// ReviewVersions are the versions of ConversionReview that webhooks are asked in, preferred first.
+// ReviewVersions returns the versions of ConversionReview that the server can send to webhooks, the preferred one
+// first.
 func ReviewVersions() []string { return []string{"v1", "v1beta1"} }
 
+// The paths in the errors are those of v1beta1 (webhookClientConfig), as upstream's.
 func validateConversion(c *apiextensionsv1.CustomResourceConversion, path *field.Path) field.ErrorList {
 	if c == nil {
 		return nil
@@ -41,6 +43,7 @@ func validateConversion(c *apiextensionsv1.CustomResourceConversion, path *field
 	return errs
 }
 
+// A missing webhook is treated as an empty one, so that each missing field is reported.
 func validateWebhook(w *apiextensionsv1.WebhookConversion, path *field.Path) field.ErrorList {
 	if w == nil {
 		w = &apiextensionsv1.WebhookConversion{}
@@ -61,6 +64,7 @@ func validateWebhook(w *apiextensionsv1.WebhookConversion, path *field.Path) fie
 	return append(errs, validateReviewVersions(w.ConversionReviewVersions, path.Child("conversionReviewVersions"))...)
 }
 
+// At least one version must be known to this server. The others may be for later ones.
 func validateReviewVersions(versions []string, path *field.Path) field.ErrorList {
 	if len(versions) == 0 {
 		return field.ErrorList{field.Required(path, "")}

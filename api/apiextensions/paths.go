@@ -11,7 +11,8 @@ import (
 type version = apiextensionsv1.CustomResourceDefinitionVersion
 
 // part is a field that each version of a definition has, with the path that errors name. If all versions have the same
-// value, Kubernetes names the path in the spec where v1beta1 had it.
+// value, Kubernetes names the path in the spec, where v1beta1 had it. Clients of v1 see that path as well, so it is
+// kept.
 type part struct {
 	// shared and own are the fields' names in the spec and in a version.
 	shared, own []string
@@ -36,7 +37,7 @@ var (
 		}}
 )
 
-// isShared reports whether all versions have it alike.
+// isShared reports whether all versions have the same value. It holds for a definition with one version.
 func (p part) isShared(crd *definition) bool {
 	versions := crd.Spec.Versions
 	return !slices.ContainsFunc(versions, func(v version) bool {
@@ -44,7 +45,8 @@ func (p part) isShared(crd *definition) bool {
 	})
 }
 
-// places yields the versions to look at, with the path of the part: the first alone if it is shared.
+// places yields the versions to check, with the path of the part. A shared value is yielded once, so a definition of
+// ten versions with one schema costs one check and gives one error.
 func (p part) places(crd *definition) func(yield func(v *version, path *field.Path) bool) {
 	spec := field.NewPath("spec")
 	return func(yield func(v *version, path *field.Path) bool) {

@@ -10,7 +10,7 @@ import (
 	"bonsai/api/resources"
 )
 
-// Rows returns the resources of the group.
+// Rows returns the resources of the group apiextensions.k8s.io.
 func Rows() []resources.Row {
 	return []resources.Row{definitionRow()}
 }
@@ -44,7 +44,9 @@ func definitionRow() resources.Row {
 	}
 }
 
-// prepareDelete has the definition stay until its objects are gone: the server takes the finalizer off then.
+// prepareDelete adds the cleanup finalizer, which keeps a deleted definition until its objects are gone. The server
+// removes the finalizer then. Without it the objects would stay in storage, and come back with the next definition of
+// that name.
 func prepareDelete(crd *v1.CustomResourceDefinition) {
 	if !slices.Contains(crd.Finalizers, v1.CustomResourceCleanupFinalizer) {
 		crd.Finalizers = append(crd.Finalizers, v1.CustomResourceCleanupFinalizer)
@@ -60,6 +62,7 @@ func prepareDelete(crd *v1.CustomResourceDefinition) {
 	})
 }
 
+// held reports whether the cleanup is still to be done.
 func held(crd *v1.CustomResourceDefinition) bool {
 	return slices.Contains(crd.Finalizers, v1.CustomResourceCleanupFinalizer)
 }

@@ -12,14 +12,15 @@ import (
 
 const notSimple = "must be a simple json path starting with ."
 
-// statusRoot are the fields that a schema may have at its root if its objects have a status of their own, by their
-// names in Go.
+// statusRoot are the fields that a schema may have at its root if the status subresource is enabled, by their names in
+// Go. The error prints the list, in this order.
 var statusRoot = [...]string{"Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum",
 	"ExclusiveMinimum", "MaxLength", "MinLength", "Pattern", "MaxItems", "MinItems",
 	"UniqueItems", "MultipleOf", "Required", "Items", "Properties", "ExternalDocs", "Example", "XPreserveUnknownFields",
 	"XValidations"}
 
-// validateStatusRoot: what a schema says at its root holds for writes of the status and of all else alike.
+// validateStatusRoot restricts the root of a schema whose objects have a status subresource. What the root says holds
+// for writes of the status and of everything else alike.
 func validateStatusRoot(s *apiextensionsv1.JSONSchemaProps, path *field.Path) field.ErrorList {
 	if s.Type != "" && s.Type != "object" {
 		return field.ErrorList{field.Invalid(path.Child("type"), s.Type,
@@ -27,6 +28,7 @@ func validateStatusRoot(s *apiextensionsv1.JSONSchemaProps, path *field.Path) fi
 	}
 	rest := *s
 	for _, name := range statusRoot {
+		// What is not zero at the end is a field that is not allowed, even one that a later version of the type adds.
 		reflect.ValueOf(&rest).Elem().FieldByName(name).SetZero()
 	}
 	if !reflect.DeepEqual(rest, apiextensionsv1.JSONSchemaProps{}) {
@@ -37,6 +39,7 @@ func validateStatusRoot(s *apiextensionsv1.JSONSchemaProps, path *field.Path) fi
 	return nil
 }
 
+// The paths of scale are plain: the server reads them with a lookup of nested fields, and not with a JSONPath engine.
 func validateSubresources(s *apiextensionsv1.CustomResourceSubresources, path *field.Path) field.ErrorList {
 	if s == nil || s.Scale == nil {
 		return nil
@@ -87,9 +90,11 @@ func validateColumn(c *apiextensionsv1.CustomResourceColumnDefinition, path *fie
 	return errs
 }
 
-// maxSelectable is how many fields objects can be selected by.
+// maxSelectable is upstream's bound on the fields that objects of a version can be selected by. Each is read from every
+// object that a list with a field selector looks at.
 const maxSelectable = 8
 
+// Only valid paths count for duplicates and for the bound.
 func validateSelectable(v *version, path *field.Path) field.ErrorList {
 	fields := v.SelectableFields
 	if len(fields) == 0 {
@@ -118,7 +123,8 @@ func validateSelectable(v *version, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// selectable tells why objects cannot be selected by what stands at a path; "" if they can.
+// selectable returns why objects cannot be selected by the value at path, "" if they can. The schema must give the
+// value a scalar type, since selectors compare strings.
 func selectable(v *version, path string) string {
 	const invalid = "is an invalid path: "
 	switch {

@@ -8,7 +8,8 @@ import (
 	"bonsai/api/apiextensions/structural"
 )
 
-// warnings names the formats that no value is checked by, except for those that old, which may be nil, had as well.
+// warnings returns a warning for each format that validates nothing, without those that old has as well. old may be
+// nil. Repeating a warning with each update would hide new ones.
 func warnings(crd, old *definition) []string {
 	now := unknownFormats(crd)
 	if old != nil {

@@ -10,8 +10,9 @@ import (
 	"bonsai/pkg/apiserver/rest"
 )
 
-// audit notes requests of callers that are known, as the audit policy asks for. Without a policy it is no filter at
-// all.
+// audit records the requests of authenticated callers, as the audit policy asks. Without a policy it adds no filter at
+// all. It comes after authenticate, because a policy may select by user, and before impersonate and authorize, so that
+// refusals are recorded too. refuseUnauthenticated records the requests that do not get this far.
 func (s *Server) audit(next http.HandlerFunc) http.HandlerFunc {
 	if s.Auditor == nil {
 		return next
@@ -23,6 +24,7 @@ func (s *Server) audit(next http.HandlerFunc) http.HandlerFunc {
 			next(w, r)
 			return
 		}
+		// With a blocking-strict audit log, a request that cannot be recorded must not be served (upstream's rule).
 		if refused := rec.Received(); refused {
 			s.Auditor.Metrics.Rejected()
 			http.Error(w, fmt.Sprintf("Internal Server Error: %q: failed to store audit event", r.RequestURI),
@@ -30,6 +32,7 @@ func (s *Server) audit(next http.HandlerFunc) http.HandlerFunc {
 			return
 		}
 		answer := rec.Writer(w, rest.LongRunning(info))
+		// The panic goes on to recover, which is an outer filter and answers the client.
 		defer func() {
 			p := recover()
 			if p == nil {
@@ -43,7 +46,8 @@ func (s *Server) audit(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// note makes the record of a request by user, nil if nobody knows who asks, and of none if the policy asks for none.
+// note begins the record of a request and hangs it on the request's Info, where handlers add annotations. user is nil
+// if the caller is not authenticated. It returns nil if the policy asks for no record.
 func (s *Server) note(w http.ResponseWriter, r *http.Request, user *request.User) *audit.Record {
 	info := request.InfoFrom(r.Context())
 	rec := s.Auditor.Begin(r, info, user, w.Header().Get("Audit-Id"))
@@ -53,7 +57,7 @@ func (s *Server) note(w http.ResponseWriter, r *http.Request, user *request.User
 	return rec
 }
 
-// refuseUnauthenticated answers a request whose user is not known, or not yet.
+// refuseUnauthenticated answers a request with err while its user is unknown: authentication failed, or has not begun.
 func (s *Server) refuseUnauthenticated(w http.ResponseWriter, r *http.Request, err error) {
 	if s.Auditor == nil {
 		s.API.WriteError(w, r, err)
@@ -67,7 +71,8 @@ func (s *Server) refuseUnauthenticated(w http.ResponseWriter, r *http.Request, e
 	s.API.WriteError(rec.Writer(w, true), r, err) // its one event is that of the answer's begin, as upstream
 }
 
-// noteDecision notes whether a request may be made.
+// noteDecision annotates the audit record with the authorizer's decision, under upstream's names of annotations. a is
+// nil if the request is not recorded.
 func noteDecision(a request.Audit, allowed bool, reason string, err error) {
 	if a == nil {
 		return
@@ -82,12 +87,13 @@ func noteDecision(a request.Audit, allowed bool, reason string, err error) {
 	a.Annotate("authorization.k8s.io/reason", reason)
 }
 
-// runAudit lets the sinks of the audit log write. The function that it returns lets them come to their end, when
-// nothing is served any more.
+// runAudit starts the sinks of the audit log. The caller calls end when nothing is served any more: it stops the sinks
+// and waits until they have written what is queued.
 func (s *Server) runAudit(ctx context.Context) (end func()) {
 	if s.Auditor == nil {
 		return func() {}
 	}
+	// The end of ctx begins the shutdown, while requests under way are still recorded. So the sinks outlive ctx.
 	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() {

@@ -17,23 +17,28 @@ import (
 	"bonsai/pkg/slowclient"
 )
 
-// filter wraps a handler in one concern. While a stream is open all filters are on its goroutine's stack, for a watch
-// mostly doing nothing: so one does its own work in a function that has returned when it calls the next.
+// filter wraps a handler in one concern. While a stream is open, all filters are on its goroutine's stack, and a watch
+// mostly does nothing. A filter therefore does its own work in a function that has returned before it calls the next
+// one, so that its variables do not take stack for hours.
 type filter func(http.HandlerFunc) http.HandlerFunc
 
 // chain is the life of a request, first to last.
+//
+// The order is part of the security: nothing is recorded before the caller is known, nothing is decided before
+// impersonation has settled who acts, and no byte of a body is read for a caller that may not send it. A turn comes
+// last, so that a slow sender holds none.
 func (s *Server) chain(router http.HandlerFunc) http.HandlerFunc {
 	filters := []filter{
-		s.requestInfo,  // what is asked, and of what: request.Info
+		s.requestInfo,  // what is asked for: request.Info
 		s.observe,      // metrics, status code, Audit-Id
-		s.recover,      // a panic is this request's end only
+		s.recover,      // a panic ends this request only
 		s.deadline,     // 60 s, 34 s for writes; for watches and streams only for each piece
 		s.authenticate, // who asks: request.User
 		s.audit,        // the audit log, from here to the end of the answer
-		s.impersonate,  // who is meant by who asks
+		s.impersonate,  // the user that the caller acts as: request.User
 		s.authorize,    // may they
-		s.receive,      // the body: nobody's is read before
-		s.limit,        // requests in flight, of those that are whole
+		s.receive,      // the body, which nothing reads earlier
+		s.limit,        // a turn, for a request whose body has come
 	}
 	h := router
 	for i := len(filters) - 1; i >= 0; i-- {
@@ -59,6 +64,8 @@ func (s *Server) requestInfo(next http.HandlerFunc) http.HandlerFunc {
 
 // observe counts the request and sets the headers of every answer. With GoAwayChance it ends some HTTP/2 connections
 // after the answer, so that clients spread over the API servers behind a load balancer again.
+// It is outside of recover, so that a request that panics is counted with its code 500. net/http turns
+// "Connection: close" into GOAWAY on HTTP/2.
 func (s *Server) observe(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
@@ -78,7 +85,8 @@ func (s *Server) observe(next http.HandlerFunc) http.HandlerFunc {
 // maxAuditID bounds the Audit-ID of a client, in bytes: it is in each audit event.
 const maxAuditID = 2048
 
-// auditID is the client's, if it is reasonable, or a random one.
+// auditID returns the client's Audit-ID if it has an acceptable length, else a random UUID (version 4). math/rand is
+// enough: the id must be unique, and it is no secret.
 func auditID(r *http.Request) string {
 	if id := r.Header.Get("Audit-Id"); id != "" && len(id) <= maxAuditID {
 		return id
@@ -127,6 +135,7 @@ func (s *Server) recover(next http.HandlerFunc) http.HandlerFunc {
 
 // deadline bounds the time of a request. A watch or a stream may last, but its client must keep reading: a slow one
 // would hold memory and a connection for as long as it likes.
+// It comes before authenticate, so that a token review that hangs cannot hold a request longer than its deadline.
 func (s *Server) deadline(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if info := request.InfoFrom(r.Context()); rest.LongRunning(info) {
@@ -149,7 +158,8 @@ func (s *Server) deadline(next http.HandlerFunc) http.HandlerFunc {
 // maxWriting is how long a request that changes something here may take at most, as in Kubernetes.
 const maxWriting = 34 * time.Second
 
-// longest is how long a request may take.
+// longest is the longest time that a request may take. Writes of this server's resources end at maxWriting already.
+// Aggregated servers have deadlines of their own.
 func (s *Server) longest(info *request.Info) time.Duration {
 	switch info.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
@@ -160,7 +170,7 @@ func (s *Server) longest(info *request.Info) time.Duration {
 	return s.RequestTimeout
 }
 
-// timeout is the server's, or the client's if that is shorter.
+// timeout returns the server's limit, or the client's (?timeout=) if that is shorter. A client can only shorten it.
 func (s *Server) timeout(r *http.Request) (time.Duration, error) {
 	longest, v := s.longest(request.InfoFrom(r.Context())), timeoutParam(r)
 	if v == "" {
@@ -197,6 +207,8 @@ func timeoutParam(r *http.Request) string {
 	return r.URL.Query().Get("timeout")
 }
 
+// authenticate ends the request with 401 if its credentials are not valid. A request without credentials is
+// system:anonymous, if the authenticator has that.
 func (s *Server) authenticate(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if user := s.caller(w, r); user != nil {
@@ -220,10 +232,13 @@ func (s *Server) caller(w http.ResponseWriter, r *http.Request) *request.User {
 	if user.Name != request.AnonymousUser {
 		authenticated(r.Context())
 	}
+	// No handler and no other server gets to see the token.
 	r.Header.Del("Authorization")
 	return user
 }
 
+// authorize asks about the impersonated user, if there is one: the caller's right to impersonate has been checked
+// before.
 func (s *Server) authorize(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if s.allowed(w, r) {
@@ -233,6 +248,9 @@ func (s *Server) authorize(next http.HandlerFunc) http.HandlerFunc {
 }
 
 // allowed reports whether the caller may do what is asked. If not, it has answered.
+//
+// Up to three questions are asked: the request itself, once more after the default roles are known (awaitRoles), and
+// the stricter verb of a WebSocket (runsInPod).
 func (s *Server) allowed(w http.ResponseWriter, r *http.Request) bool {
 	ctx := r.Context()
 	a := authz.Attributes{User: request.UserFrom(ctx), Info: *request.InfoFrom(ctx)}
@@ -259,11 +277,13 @@ func (s *Server) allowed(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// contentTypeOptions keeps browsers from guessing what a refusal, which repeats what was asked, is.
+// contentTypeOptions keeps browsers from guessing the type of a refusal. Its text repeats parts of the request, which
+// could be HTML.
 const contentTypeOptions = "X-Content-Type-Options"
 
-// runsInPod reports whether a GET is a WebSocket that does what takes a POST without one: who may only get must not
-// exec. By way of nodes/proxy it reaches the exec of the node's kubelet, which knows the caller as the API server.
+// runsInPod reports whether a GET is a WebSocket upgrade that does what otherwise takes a POST. A caller who may only
+// "get" must not exec. Through nodes/proxy the upgrade reaches the exec of the node's kubelet, which sees the API
+// server as the caller.
 func runsInPod(r *http.Request, info *request.Info) bool {
 	if info.Verb != "get" || info.APIGroup != "" || !httpstream.IsUpgradeRequest(r) {
 		return false
@@ -275,7 +295,7 @@ func runsInPod(r *http.Request, info *request.Info) bool {
 	return false
 }
 
-// forbidden is the 403 for what a asks.
+// forbidden returns the 403 for a request, with upstream's message.
 func forbidden(a authz.Attributes, reason string) error {
 	err := fmt.Errorf("%s", authz.ForbiddenMessage(a, reason))
 	if !a.IsResource {

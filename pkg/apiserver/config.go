@@ -80,6 +80,8 @@ type Aggregated interface {
 	Proxy(w http.ResponseWriter, r *http.Request, stream bool) bool
 }
 
+// complete sets the defaults and reports the first required field that is missing. Handlers use the fields without
+// checking them again.
 func (c *Config) complete() error {
 	for _, missing := range []struct {
 		is   bool

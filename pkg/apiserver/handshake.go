@@ -8,13 +8,15 @@ import (
 	"time"
 )
 
-// handshakes is a TLS listener whose connections have shaken hands before they are accepted, each in a goroutine that
-// ends with that. A handshake takes a stack of 16 KB or more, and once it has grown, what serves an HTTP/2 connection
-// would not let it shrink again: the connection would keep it until it is closed. One whose handshake failed is
-// accepted, too: net/http then gets the same error from it, and answers what is right.
+// handshakes is a TLS listener whose connections have finished their handshakes before they are accepted. Each
+// handshake has a goroutine of its own, which ends with it. A handshake needs a stack of 16 KB or more. On the
+// goroutine that serves an HTTP/2 connection that stack would never shrink, and each connection would keep it until it
+// closes. A connection whose handshake failed is accepted too: net/http then gets the same error from it and handles it
+// as usual.
 type handshakes struct {
 	net.Listener
-	config  *tls.Config
+	config *tls.Config
+	// A client that connects and sends nothing holds a goroutine for as long.
 	timeout time.Duration // of one handshake
 
 	ctx      context.Context // ends with Close
@@ -49,8 +51,8 @@ func (h *handshakes) Accept() (net.Conn, error) {
 	}
 }
 
-// accept takes connections. An error goes to the caller of Accept, who knows when to try again: nothing is accepted
-// before that.
+// accept takes connections until Close. An error goes to the caller of Accept, which decides when to try again
+// (net/http backs off). Until then nothing is accepted.
 func (h *handshakes) accept() {
 	for {
 		c, err := h.Listener.Accept()
@@ -64,6 +66,8 @@ func (h *handshakes) accept() {
 	}
 }
 
+// shake runs on the goroutine of one connection. Without a reader in Accept it waits in give, so no more connections
+// pile up here than limitUnauthenticated allows.
 func (h *handshakes) shake(c *tls.Conn) {
 	ctx, cancel := context.WithTimeout(h.ctx, h.timeout)
 	defer cancel()
@@ -73,7 +77,7 @@ func (h *handshakes) shake(c *tls.Conn) {
 	}
 }
 
-// give hands a to Accept; false: there will be none any more.
+// give hands a to Accept. It returns false after Close, when nobody accepts any more.
 func (h *handshakes) give(a accepted) bool {
 	select {
 	case h.accepted <- a:

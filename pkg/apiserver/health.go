@@ -9,7 +9,9 @@ import (
 	"bonsai/pkg/health"
 )
 
-// addHealth adds /healthz, /livez and /readyz, each with one path per check below it, and /metrics/slis.
+// addHealth adds /healthz, /livez and /readyz, each with one path per check below it, and /metrics/slis. Only /readyz
+// fails while the server shuts down: it takes the server out of load balancers, while a failing /livez would have it
+// restarted.
 func (s *Server) addHealth(paths map[string]http.Handler) {
 	// records are written at once: none can be stuck
 	log := health.Check{Name: "log", Run: func(*http.Request) error { return nil }}

@@ -14,6 +14,8 @@ import (
 )
 
 // impersonate lets a caller act as another user, if the caller may.
+//
+// The audit record has both users. Everything behind this filter knows only the impersonated one.
 func (s *Server) impersonate(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		as, err := s.meant(r)
@@ -32,7 +34,8 @@ func (s *Server) impersonate(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// meant is whom the caller acts as; nil for itself.
+// meant returns the user that the caller acts as, nil if the caller acts as itself. The headers are removed afterwards,
+// so that an aggregated server does not impersonate a second time.
 func (s *Server) meant(r *http.Request) (*impersonation.Impersonated, error) {
 	wanted, asked := impersonated(r.Header)
 	if !asked {
@@ -56,7 +59,9 @@ func (s *Server) meant(r *http.Request) (*impersonation.Impersonated, error) {
 	return as, nil
 }
 
-// impersonated reads the Impersonate-* headers; asked reports whether there are any.
+// impersonated reads the Impersonate-* headers; asked reports whether there are any. Any Impersonate-* header counts as
+// asking, even one that is unknown: ignoring it would run the request with the caller's own, greater rights. Keys of
+// extra fields are lower case and percent-encoded, as upstream documents.
 func impersonated(h http.Header) (u *request.User, asked bool) {
 	u = &request.User{
 		Name:   h.Get(authenticationv1.ImpersonateUserHeader),

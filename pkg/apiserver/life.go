@@ -5,25 +5,27 @@ import (
 	"time"
 )
 
-// lifeKey is where the context of a request, while a server runs, has the server's life.
+// lifeKey is the key of the server's life in the context of a request.
 type lifeKey struct{}
 
-// life tells when the server begins to stop, with which streams end, and when it cuts off the requests that are still
-// under way.
+// life has the two steps of the server's end. stopping is closed when the server begins to stop: streams end then.
+// cutOff is closed when it aborts the requests that are still under way.
 type life struct{ stopping, cutOff <-chan struct{} }
 
-// lifeOf is the life of the server that serves a request; without one neither ever comes.
+// lifeOf returns the life of the server that serves a request. Without one both channels are nil, and block for ever.
 func lifeOf(ctx context.Context) life {
 	l, _ := ctx.Value(lifeKey{}).(life)
 	return l
 }
 
-// whole returns the context of a request that is no stream: it ends with its time, with its client, and when the server
-// cuts it off, but not when the server begins to stop. What is under way then, mostly a write, would else be done and
-// answered as if it were not.
+// whole returns the context of a request that is not a stream. It ends with its timeout, with its client, and when the
+// server cuts requests off. It does not end when the server begins to stop: a write under way might be stored and yet
+// be answered as if it were not.
 func whole(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	server := lifeOf(ctx)
 	out, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	// ctx ends for either of two reasons, and only the server's channels tell which. A client that leaves during the
+	// shutdown is not noticed, which costs at most the timeout.
 	stop := context.AfterFunc(ctx, func() {
 		select {
 		case <-server.stopping:

@@ -24,8 +24,8 @@ const (
 // slowBody is the age from which a body that is still being received gives way to another one of its caller.
 const slowBody = time.Second
 
-// receive reads the body of a request that is authorized and has no turn yet: a slow sender holds a little memory, and
-// no turn. The server's read deadline ends it.
+// receive reads the body of a request that is authorized and has no turn yet. A slow sender then holds a little memory,
+// and no turn. The server's read deadline ends it at the latest.
 func (s *Server) receive(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		info := request.InfoFrom(r.Context())
@@ -42,6 +42,8 @@ func (s *Server) receive(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
+// received counts the body in steps, as it comes in, and not by its Content-Length: a client could claim much and send
+// nothing. Hold registers the function that ends this body when a newer one of the same caller needs its share.
 func (s *Server) received(w http.ResponseWriter, r *http.Request, info *request.Info) (*http.Request, error) {
 	user := request.UserFrom(r.Context())
 	control := http.NewResponseController(w)
@@ -55,6 +57,7 @@ func (s *Server) received(w http.ResponseWriter, r *http.Request, info *request.
 		}
 		return nil
 	})
+	// The error is then only the deadline that the function above has set.
 	if err != nil && held.Ended() {
 		return nil, tooMany()
 	}

@@ -6,12 +6,14 @@ import (
 	"net/http"
 )
 
-// recorder remembers the status code of an answer. It lets streams flush and connections be taken over.
+// recorder remembers the status code of an answer, for metrics and for recover. It passes flushes and hijacks on, which
+// streams need.
 type recorder struct {
 	http.ResponseWriter
 	code int
 }
 
+// Codes below 200 are informational: the answer's own code follows.
 func (r *recorder) WriteHeader(code int) {
 	if r.code == 0 && code >= 200 {
 		r.code = code

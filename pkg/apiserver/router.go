@@ -13,6 +13,9 @@ import (
 )
 
 // router sends resource requests to the API and every other path to its handler.
+//
+// The order matters: the aggregator comes first, because its API groups look like resources. The API comes next, and
+// everything else is a path. Paths are fixed at the start; only the resources change while the server runs.
 func (s *Server) router() http.HandlerFunc {
 	mux := http.NewServeMux()
 	paths := map[string]http.Handler{
@@ -51,7 +54,7 @@ func (s *Server) router() http.HandlerFunc {
 	}
 }
 
-// index lists the paths there are.
+// index lists the paths of the server. It is made once, because the paths do not change.
 func index(paths []string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		writePlainJSON(w, map[string][]string{"paths": paths})

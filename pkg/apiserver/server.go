@@ -29,7 +29,8 @@ type Server struct {
 	underWay      atomic.Int64 // requests that have not been answered
 }
 
-// New checks cfg and returns the server, which does nothing until Run.
+// New checks cfg and returns the server, which does nothing until Run. It builds the chain of filters once; a request
+// only walks it.
 func New(cfg Config) (*Server, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -67,6 +68,10 @@ const (
 )
 
 // Run serves until ctx ends. Then /readyz fails, watches and streams end, and other requests get ShutdownTimeout.
+//
+// The order of the end: /readyz fails for ShutdownDelay, so that load balancers stop sending; then streams end and the
+// listener closes; then requests under way get ShutdownTimeout; the audit log is flushed last. Contexts nest
+// accordingly: requests live until cutOff, streams until endStreams.
 func (s *Server) Run(ctx context.Context) error {
 	requests, cutOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer cutOff()
@@ -77,15 +82,19 @@ func (s *Server) Run(ctx context.Context) error {
 		Handler:           s,
 		TLSConfig:         s.TLS.Clone(),
 		ReadHeaderTimeout: readHeaderTimeout,
-		ReadTimeout:       s.RequestTimeout + lateAfter,
-		WriteTimeout:      s.RequestTimeout + lateAfter,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
+		// These are deadlines for a whole request over HTTP/1. Streams replace them by deadlines for each piece
+		// (slowclient).
+		ReadTimeout:    s.RequestTimeout + lateAfter,
+		WriteTimeout:   s.RequestTimeout + lateAfter,
+		IdleTimeout:    idleTimeout,
+		MaxHeaderBytes: maxHeaderBytes,
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: s.MaxStreams, WriteByteTimeout: writeByteTimeout,
 			MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connectionWindow},
 		ConnContext: withConnection,
 		BaseContext: func(net.Listener) context.Context { return serving },
-		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+		// What net/http logs are faults of clients, such as failed handshakes. Everybody can cause them, so they are
+		// debug messages.
+		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
 	if len(server.TLSConfig.NextProtos) == 0 {
 		server.TLSConfig.NextProtos = []string{"h2", "http/1.1"}
@@ -117,7 +126,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// ServeHTTP serves one request and knows of it while it lasts.
+// ServeHTTP serves one request, and counts it as under way for as long.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.underWay.Add(1)
 	defer s.underWay.Add(-1)
@@ -131,8 +140,9 @@ const (
 	drainLast = 50 * time.Millisecond
 )
 
-// drain closes the listener, tells HTTP/2 clients to go away, and closes the connections when nothing is under way any
-// more or at the end of timeout. It does not wait for clients to close: HTTP/2 ones would get a second each.
+// drain ends the server's connections. It closes the listener, tells HTTP/2 clients to go away, and closes the
+// connections when nothing is under way any more, or after timeout. It does not wait for clients to close, because
+// Shutdown gives each HTTP/2 client a second.
 func (s *Server) drain(ctx context.Context, server *http.Server, timeout time.Duration) error {
 	end := time.NewTimer(timeout)
 	defer end.Stop()
@@ -149,6 +159,8 @@ func (s *Server) drain(ctx context.Context, server *http.Server, timeout time.Du
 			return err
 		case <-end.C:
 			s.Log.Warn("requests were cut off", "count", s.underWay.Load(), "timeout", timeout)
+		// The counter says only that handlers have returned. Their last bytes may still be in buffers, so drain waits
+		// for drainLast without a new request.
 		case now := <-poll.C:
 			if s.underWay.Load() > 0 {
 				idle = time.Time{}

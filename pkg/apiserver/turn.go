@@ -14,8 +14,8 @@ import (
 	"bonsai/pkg/apiserver/rest"
 )
 
-// limitPatience is how long a request waits for its turn where there is no priority and fairness, and how long one with
-// a large body waits for its part of the memory for bodies.
+// limitPatience is how long a request waits for its turn if there is no priority and fairness. It is also how long one
+// with a large body waits for its part of the memory for bodies.
 const limitPatience = 5 * time.Second
 
 // How many streams (watches, logs, upgraded connections) may be open at a time: those of all callers together, and
@@ -26,9 +26,9 @@ const (
 	maxUserStreams = 4000
 )
 
-// limit lets a request wait for its turn. The turn ends with the first byte of the answer: what is left then is
-// writing, and a client that reads slowly must not keep others from theirs. The turn of a watch thus ends when the
-// watch has begun.
+// limit lets a request wait for its turn. The turn ends with the first byte of the answer. What is left then is
+// writing, and a client that reads slowly must not keep others waiting. For the same reason, the turn of a watch ends
+// when the watch has begun.
 func (s *Server) limit(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		t, ok := s.take(w, r)
@@ -55,6 +55,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) (*turn, bool) {
 	if isHealth(info) {
 		return nil, true
 	}
+	// From here on t holds something, and each way out must end in over.
 	t := &turn{ResponseWriter: w, lane: inflight.LaneOf(user, info), caller: inflight.CallerOf(user)}
 	if rest.LongRunning(info) {
 		t.stream = s.streams.Hold(t.lane, t.caller, ends(w))
@@ -81,8 +82,8 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) (*turn, bool) {
 	return t, true
 }
 
-// seat waits for the turn, and then for a large body's part of the memory for bodies in work. Until then the body
-// counts against the memory for bodies that wait.
+// seat waits for the turn, and then for the memory that a large body takes while it is worked on. Until it has both,
+// the body counts against the memory of waiting bodies, whose bound may also end the wait.
 func (s *Server) seat(t *turn, r *http.Request, class fairness.Class, user *request.User,
 	info *request.Info) (ok bool) {
 	length, memory := rest.Received(r)
@@ -122,6 +123,7 @@ func isHealth(info *request.Info) bool {
 	return false
 }
 
+// A verb that it does not know counts as mutating.
 func mutating(info *request.Info) bool {
 	switch info.Verb {
 	case "get", "list", "head", "options":
@@ -130,7 +132,8 @@ func mutating(info *request.Info) bool {
 	return true
 }
 
-// turn is what a request holds while it is worked on, and a writer that ends it when the answer begins.
+// turn is what a request holds while it is worked on. It is also the writer that gives the turn back when the answer
+// begins.
 type turn struct {
 	http.ResponseWriter
 	// none is set for a stream that has no turn to end with its first byte. It needs its own writer, as it may take the
@@ -139,6 +142,7 @@ type turn struct {
 	seat  *fairness.Turn
 	place inflight.Turn
 	body  inflight.Body
+	// end may be called from several goroutines, and only the first call counts.
 	ended atomic.Bool
 
 	lane     inflight.Lane
@@ -154,7 +158,7 @@ func (t *turn) writer() http.ResponseWriter {
 	return t
 }
 
-// end ends the turn.
+// end gives back the seat and the memory of the body. It may be called more than once.
 func (t *turn) end() {
 	if !t.ended.CompareAndSwap(false, true) {
 		return
@@ -167,7 +171,7 @@ func (t *turn) end() {
 	}
 }
 
-// over gives back all that is held.
+// over gives back everything that is still held: when the handler has returned, or when the request gets no turn.
 func (t *turn) over() {
 	t.end()
 	t.stream.Give()
@@ -192,8 +196,8 @@ func (t *turn) Write(b []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (t *turn) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
-// ends returns what ends a request that reads or writes at its client's pace, by its deadlines: its context ends with
-// them.
+// ends returns a function that ends a request which reads or writes at its client's pace. It sets deadlines in the
+// past, so that the pending read or write fails; the request's context ends with that.
 func ends(w http.ResponseWriter) func() {
 	control := http.NewResponseController(w)
 	return func() { // only writers of tests have no deadlines
@@ -212,7 +216,8 @@ const (
 	maxUserAnswers = 128 << 20
 )
 
-// BoundAnswers returns a rest.Config.Hold.
+// BoundAnswers returns a rest.Config.Hold. The bound is on the bytes that belong to one answer alone; shared encodings
+// of objects do not count. An answer that does not fit is refused with 429 before it is built.
 func BoundAnswers() func(w http.ResponseWriter, r *http.Request, bytes int) (release func(), err error) {
 	answers := inflight.NewShares(maxAnswers, maxUserAnswers, slowAnswer)
 	return func(w http.ResponseWriter, r *http.Request, bytes int) (func(), error) {

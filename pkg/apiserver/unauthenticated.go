@@ -9,8 +9,8 @@ import (
 )
 
 // unauthenticatedListener bounds the open connections on which no request has been authenticated yet. Everybody who
-// reaches the port may open one, so beyond the bound the oldest is closed. A client with credentials shows them with
-// the first request, within milliseconds, and its connection is then no longer counted.
+// reaches the port can open one, so beyond the bound the oldest is closed. A client with credentials shows them in its
+// first request, within milliseconds, and from then on its connection does not count.
 type unauthenticatedListener struct {
 	net.Listener
 	most int
@@ -34,12 +34,15 @@ func (l *unauthenticatedListener) Accept() (net.Conn, error) {
 	l.mu.Lock()
 	c.counted = l.open.PushBack(c)
 	var oldest *unauthenticatedConn
+	// The oldest goes, and not the newest: an attacker that keeps connections open then loses them, and new clients get
+	// in.
 	if l.open.Len() > l.most {
 		oldest = l.open.Remove(l.open.Front()).(*unauthenticatedConn)
 		oldest.counted = nil
 	}
 	l.mu.Unlock()
 	if oldest != nil {
+		// Outside the lock: closing may block, and oldest.Close would take the lock again.
 		_ = oldest.Conn.Close() // the goroutine that serves it notices
 	}
 	return c, nil
@@ -71,7 +74,8 @@ func (c *unauthenticatedConn) Close() error {
 
 type unauthenticatedKey struct{}
 
-// withConnection is the http.Server's ConnContext: it lets authenticated find the connection of a request.
+// withConnection is the http.Server's ConnContext: it lets authenticated find the connection of a request. The
+// connection below TLS is stored, so it works for HTTP/1 and HTTP/2 alike.
 func withConnection(ctx context.Context, c net.Conn) context.Context {
 	if t, ok := c.(*tls.Conn); ok {
 		if u, ok := t.NetConn().(*unauthenticatedConn); ok {

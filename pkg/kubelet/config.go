@@ -29,7 +29,8 @@ import (
 )
 
 // Config is what a Kubelet needs. Every field is required unless its comment says otherwise. New completes the parts
-// that need other parts, such as Node, Images and Runtime: callers leave their functions empty.
+// that need other parts, such as Node, Images and Runtime: callers leave their functions empty. cmd/kubelet makes it
+// from its flags and its configuration file, and has checked the values; complete looks only for what would crash.
 type Config struct {
 	NodeName string
 	Client   *kubeclient.Client
@@ -79,7 +80,8 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// complete checks the configuration and makes RootDir absolute: drivers and plug-ins get paths below it.
+// complete checks the configuration and makes RootDir absolute: drivers and plug-ins get paths below it. A relative
+// path would change its meaning in another process, such as a CSI driver.
 func (c *Config) complete() error {
 	if c.NodeName == "" || c.Client == nil || c.Log == nil || c.Sysctls == nil {
 		return errors.New("kubelet: NodeName, Client, Sysctls and Log are required")
@@ -91,7 +93,8 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// podsDir is the directory of all pods' directories.
+// podsDir is the directory of all pods' directories. Its layout (pods/UID/volumes/…) is upstream's, because CSI drivers
+// and plug-ins rely on the paths.
 func (c *Config) podsDir() string { return filepath.Join(c.RootDir, "pods") }
 
 // pluginDir is the directory of one of the kubelet's own volume plug-ins.

@@ -20,18 +20,21 @@ import (
 	"bonsai/pkg/kubelet/volume"
 )
 
-// dialTimeout bounds how long the container runtime may take to answer when the kubelet starts.
+// dialTimeout bounds how long the container runtime may take to answer when the kubelet starts. A kubelet that cannot
+// reach it by then ends, and whoever started it tries again.
 const dialTimeout = time.Minute
 
 // containers are what pods consist of on this node: the runtime, its images, and cgroups.
 // Everything here outlives a pod. What is made for one pod is in the packages of podParts.
 type containers struct {
+	// It is shared by all goroutines of the kubelet.
 	cri     *cri.Client
 	cgroups *cgroup.Manager
 	images  *images.Manager
 	// unused removes images, dead removes containers.
 	unused *images.Collector
 	dead   housekeeping.Containers
+	// relist finds changes in the runtime, by its events and by listing.
 	relist *pleg.Generator
 }
 
@@ -47,6 +50,7 @@ func newContainers(ctx context.Context, cfg *Config, r reporting, s signals) (_ 
 	if c.cri, err = dial(ctx, cfg, r, c.cgroups); err != nil {
 		return nil, err
 	}
+	// The connection is the only thing here that has to be closed.
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.cri.Close())
@@ -70,6 +74,8 @@ func dial(ctx context.Context, cfg *Config, r reporting, groups *cgroup.Manager)
 	to.CgroupV2 = groups.Version() == 2
 	to.SystemdCgroups = cfg.Cgroups.Driver == cgroup.DriverSystemd
 	to.Observe = r.metrics.Called
+	// The runtime reports mounts by their paths on the host, and only the volumes' layout tells which of them is the
+	// termination log.
 	to.TerminationLog = func(uid types.UID, container, path string) bool {
 		return volume.IsTerminationLog(podsDir, uid, container, path)
 	}
@@ -92,6 +98,7 @@ func newImages(cfg *Config, r reporting, service *cri.Client) (*images.Manager, 
 	if cfg.Metrics != nil {
 		countRecords(cfg.Metrics, x.Records)
 	}
+	// Without providers no program is started for a pull.
 	if len(cfg.CredentialProviders) > 0 {
 		x.Providers, err = credentialprovider.New(credentialprovider.Config{Providers: cfg.CredentialProviders,
 			BinDir:   cfg.CredentialProviderDir,

@@ -12,6 +12,8 @@ import (
 // countPods registers the metrics of pods. They are computed when they are scraped, from the same state that the
 // kubelet works on, so that they cannot drift from it.
 func countPods(r prometheus.Registerer, nodeName string, cgroupVersion int, s signals) {
+	// A scrape walks the pods once for each metric. A node has 110 pods by default, so that costs less than counters
+	// that must be kept right.
 	static := func(list func() []*corev1.Pod, static bool) func() float64 {
 		return func() (n float64) {
 			for _, p := range list() {
@@ -75,7 +77,7 @@ func newWorkingPods(count func() map[podworker.Kind]int) *workingPods {
 // Describe implements prometheus.Collector.
 func (w *workingPods) Describe(to chan<- *prometheus.Desc) { to <- w.desc }
 
-// Collect implements prometheus.Collector.
+// Collect implements prometheus.Collector. The labels and their combinations are upstream's; dashboards expect them.
 func (w *workingPods) Collect(to chan<- prometheus.Metric) {
 	type series struct{ config, lifecycle, static string }
 	all := map[series]int{}
@@ -86,6 +88,7 @@ func (w *workingPods) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	for k, n := range w.count() {
+		// "terminated" stands for every state but the two below.
 		s := series{"desired", "terminated", ""}
 		switch k.State {
 		case podworker.Syncing:

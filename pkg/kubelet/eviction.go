@@ -19,7 +19,8 @@ import (
 	"bonsai/pkg/kubelet/syncloop"
 )
 
-// evictionNode is the node as the eviction manager sees it.
+// evictionNode is the node as the eviction manager sees it. It lives here, and not in package eviction, because it
+// needs cgroups, images and containers, and siblings do not import siblings.
 type evictionNode struct {
 	eviction.Observer
 	cgroups *cgroup.Manager
@@ -35,6 +36,8 @@ var _ eviction.Node = evictionNode{}
 // pods of the node, not only those that it has heard about first.
 func newEviction(cfg *Config, r reporting, s signals, c *containers, sources *syncloop.Loop,
 	storage *localstorage.Watcher, end func(types.UID, runtime.Ending) bool) (*eviction.Manager, error) {
+	// Pods is the usage below the cgroup of all pods, whose limit is lower than the machine's memory if part of it is
+	// reserved (allocatableMemory.available).
 	look := eviction.Observer{Root: "/", Dir: cfg.RootDir, Filesystems: c.cri.Filesystems,
 		Memory: func() (int64, int64, error) { return stats.Memory("/") },
 		Pods: func() (used, available int64, limited bool, err error) {
@@ -42,6 +45,8 @@ func newEviction(cfg *Config, r reporting, s signals, c *containers, sources *sy
 			return int64(u.WorkingSetBytes), int64(u.MemoryAvail), u.MemoryLimitBytes > 0, err
 		}}
 	return eviction.New(eviction.Config{Policy: cfg.Eviction, Ready: sources.Spoken, Conditions: s.pressure,
+		// Evict interrupts the pod's worker (ending), and Gone says when its containers and volumes are gone, so that
+		// the manager waits for an eviction's effect before it evicts the next pod.
 		Node:  evictionNode{Observer: look, cgroups: c.cgroups, storage: storage, dead: c.dead, unused: c.unused},
 		Pods:  func() []*corev1.Pod { return s.workers.Active(s.pods.Pods()) },
 		Evict: end, Gone: s.workers.Cleaned, Changed: s.node.Notify, Now: time.Now, Log: cfg.Log,
@@ -59,9 +64,11 @@ func (n evictionNode) Reclaim(signal pressure.Signal, d eviction.Disks) []func(c
 		return nil
 	}
 	var steps []func(context.Context) error
+	// Dead containers take space where their layers are.
 	if layersHere(signal, d) {
 		steps = append(steps, n.dead.RemoveUnused)
 	}
+	// Images help only on their own file system.
 	if signal.OfImages() || !d.ImagesApart {
 		steps = append(steps, n.unused.RemoveUnused)
 	}
@@ -92,6 +99,7 @@ func (n evictionNode) Use(ctx context.Context, pods []*corev1.Pod, signal pressu
 		if layersHere(signal, d) {
 			sum = localstorage.Sum(u.Layers)
 		}
+		// Logs and emptyDirs are always on the node's file system.
 		if !signal.OfImages() || !d.ImagesApart {
 			sum = sum.Plus(localstorage.Sum(u.Logs, u.Volumes))
 		}
@@ -104,6 +112,7 @@ func (n evictionNode) Use(ctx context.Context, pods []*corev1.Pod, signal pressu
 	return out, err
 }
 
+// A signal about inodes ranks by inodes, one about bytes by bytes: both are measured at once.
 func diskUse(d runtime.DiskUse) pressure.Use {
 	return pressure.Use{corev1.ResourceEphemeralStorage: d.Bytes, pressure.Inodes: d.Inodes}
 }
@@ -116,6 +125,8 @@ func (n evictionNode) processUse(pod *corev1.Pod) (pressure.Candidate, error) {
 	}
 	c := pressure.Candidate{Pod: pod, Containers: map[string]pressure.Use{},
 		Use: pressure.Use{corev1.ResourceMemory: int64(u.WorkingSetBytes), pressure.Processes: int64(u.Processes)}}
+	// The manager compares the use of single containers with their requests. A container that has just ended is left
+	// out.
 	for name, id := range stats.Running(pod) {
 		if u, err := n.cgroups.ContainerUsage(pod, id); err == nil {
 			c.Containers[name] = pressure.Use{corev1.ResourceMemory: int64(u.WorkingSetBytes)}

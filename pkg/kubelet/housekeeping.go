@@ -13,7 +13,8 @@ import (
 	"bonsai/pkg/kubelet/syncloop"
 )
 
-// How often housekeeping cleans up, as upstream does.
+// How often housekeeping cleans up, as upstream does. Thirty seconds bound how long a deleted pod's directory stays;
+// image collection reads the disk's state and is expensive when it removes anything.
 const (
 	cleanPeriod = 30 * time.Second
 	imagePeriod = 5 * time.Minute
@@ -21,7 +22,9 @@ const (
 
 // housekeepingRounds lists what is cleaned up, in order: containers before the directories and cgroups that they use.
 // What pods left is removed only when all sources have named their pods (Ready), and while no worker has the pod
-// (WhenGone, WhenFinished). Otherwise the directory of a pod that was not named yet would be removed.
+// (WhenGone, WhenFinished). Otherwise the directory of a pod that was not named yet would be removed. Rounds run on a
+// goroutine of their own each, the tasks of one round one after the other. A task that fails is logged and does not
+// keep the next ones from running.
 func housekeepingRounds(cfg *Config, r reporting, s signals, c *containers, n *nodeParts,
 	v *volumeParts, sources *syncloop.Loop) []housekeeping.Round {
 	return []housekeeping.Round{
@@ -35,6 +38,7 @@ func housekeepingRounds(cfg *Config, r reporting, s signals, c *containers, n *n
 				return n.resources.Reconcile(ctx, s.workers.WhenFinished)
 			}},
 			{What: "logs of pods", Do: func(context.Context) error { return cfg.Logs.Clean(s.workers.WhenGone) }},
+			// The shares of the burstable class are the sum over its pods, so they change whenever a pod comes or goes.
 			{What: "cgroups' CPU of pods", Do: func(context.Context) error { return c.cgroups.UpdateQoS(s.active()) }},
 		}},
 		{Every: imagePeriod, Tasks: []housekeeping.Task{

@@ -15,6 +15,8 @@ import (
 )
 
 // Kubelet runs the pods of one node. Its parts are complete when New returns; nothing is set later.
+//
+// The parts are groups by topic. Each has its own locks, and nothing here has one: the fields are only read after New.
 type Kubelet struct {
 	cfg        Config
 	reporting  reporting
@@ -95,7 +97,9 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	return runAll(ctx, k.runners)
 }
 
-// Server returns the server of the kubelet's HTTPS API. It completes cfg with what the API shows of the node.
+// Server returns the server of the kubelet's HTTPS API. It completes cfg with what the API shows of the node. The
+// server is made before Run starts and runs beside it. Its requests may come before the first pod is known; they then
+// show no pods.
 func (k *Kubelet) Server(cfg server.Config) (*server.Server, error) {
 	cfg.NodeName, cfg.Log, cfg.Healthy = k.cfg.NodeName, k.cfg.Log, k.Healthy
 	cfg.Pods, cfg.Runtime, cfg.Logs, cfg.Stats = k.signals.pods, k.serving.host, k.serving.host, k.serving.stats.Summary
@@ -103,7 +107,8 @@ func (k *Kubelet) Server(cfg server.Config) (*server.Server, error) {
 	return server.New(cfg)
 }
 
-// Healthy returns nil while the container runtime lists its pods.
+// Healthy returns nil while the container runtime lists its pods. /healthz and the Node's Ready condition use it: a
+// kubelet that cannot see its containers cannot keep pods running, whatever else works.
 func (k *Kubelet) Healthy() error { return k.containers.relist.Healthy(time.Now()) }
 
 // Addresses returns the node's addresses as the API shows them.

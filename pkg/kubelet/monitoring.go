@@ -21,7 +21,8 @@ import (
 	"bonsai/pkg/kubelet/stats"
 )
 
-// monitor measures the machine and the pods' cgroups for /metrics/cadvisor.
+// monitor measures the machine and the pods' cgroups for /metrics/cadvisor. Nothing is cached: Prometheus decides how
+// often it is measured.
 type monitor struct {
 	cgroups *cgroup.Manager
 	pods    *podmanager.Manager
@@ -60,7 +61,8 @@ func (m monitor) machine() cadvisor.Machine {
 }
 
 // groups reads the cgroups of all pods, and the machine as a whole under "/". Cgroups that vanish meanwhile are left
-// out. Network figures are those of the sandbox, whose network namespace all containers of the pod share.
+// out. Network figures are those of the sandbox, whose network namespace all containers of the pod share. A scrape
+// reads the files of each cgroup, and the open files of all processes of the machine once.
 func (m monitor) groups() ([]cadvisor.Group, error) {
 	all, err := m.wholeNode()
 	files := stats.NewFiles("/")
@@ -74,6 +76,7 @@ func (m monitor) groups() ([]cadvisor.Group, error) {
 		for _, id := range stats.Running(p) {
 			containers[id] = true
 		}
+		// Pods of the host's network would each show the machine's traffic again.
 		alone[string(p.UID)] = !p.Spec.HostNetwork
 	}
 	groups := m.cgroups.Groups()
@@ -117,6 +120,7 @@ func sandboxes(groups []cgroup.Group, containers map[string]bool) map[string]boo
 	return out
 }
 
+// It returns what it could measure, also with an error.
 func (m monitor) wholeNode() (cadvisor.Group, error) {
 	u, interfaces, err := stats.Node("/")
 	g := cadvisor.Group{ID: "/", Network: interfacesOf(interfaces),

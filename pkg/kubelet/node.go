@@ -69,8 +69,10 @@ func newNodeParts(cfg *Config, r reporting, s signals, c *containers) (*nodePart
 	if err != nil {
 		return nil, err
 	}
+	// The nodes are read from the machine and not configured.
 	topology := cfg.Topology
 	topology.Nodes, topology.Distances = cfg.Machine.Nodes(), cfg.Machine.Distances
+	// The cgroups come first: the pod's cgroup must exist before anything is put into it.
 	n.resources = &cm.Manager{Providers: []cm.Provider{c.cgroups, users, n.devices, n.dra, n.cpu, memories},
 		Topology: topology, Metrics: r.metrics, Event: r.events.Pod, Log: cfg.Log}
 	n.served = &podresources.Server{RootDir: cfg.RootDir, Resources: n.resources, Pods: s.active,
@@ -90,6 +92,8 @@ func newNode(cfg *Config, r reporting, s signals, c *containers, d *devices.Mana
 		list, err := c.cri.Images(ctx)
 		return images.Named(list), err
 	}
+	// The conditions are read under their own lock; the eviction manager sets them and then notifies the node
+	// (Changed).
 	x.Pressure = func() node.Pressure {
 		return node.Pressure{Memory: s.pressure.Under(corev1.NodeMemoryPressure),
 			Disk: s.pressure.Under(corev1.NodeDiskPressure),

@@ -60,6 +60,7 @@ func newPodParts(ctx context.Context, cfg *Config, r reporting, s signals, c *co
 	if p.classes, err = runtimeclass.New(cfg.Client.RuntimeClasses()); err != nil {
 		return nil, err
 	}
+	// Admission decides on allocations from the checkpoint, so it must be open before the first pod is known.
 	admitter, err := newAdmitter(cfg, r, s, n)
 	if err != nil {
 		return nil, err
@@ -83,6 +84,7 @@ func newPodParts(ctx context.Context, cfg *Config, r reporting, s signals, c *co
 	if p.sources, err = newSources(cfg, r, s, n, v, admitter); err != nil {
 		return nil, err
 	}
+	// The three below share it, so that a pod is ended once, with the first reason.
 	end := ending{p.syncer, s.workers}.end
 	if p.storage, err = newStorage(cfg, r, s, c, v, end); err != nil {
 		return nil, err
@@ -119,7 +121,8 @@ func newAdmitter(cfg *Config, r reporting, s signals, n *nodeParts) (*admission.
 }
 
 // newSources returns the loop over the sources of pods: the API and, if configured, a directory of manifests. Static
-// pods never pass the API server's defaulting, so it happens here.
+// pods never pass the API server's defaulting, so it happens here. The field selector spec.nodeName is what the node
+// authorizer allows a kubelet to watch.
 func newSources(cfg *Config, r reporting, s signals, n *nodeParts, v *volumeParts,
 	admitter *admission.Admitter) (*syncloop.Loop, error) {
 	api, err := config.NewAPI(cfg.Client.Objects("pods", "", "spec.nodeName="+cfg.NodeName))
@@ -136,7 +139,8 @@ func newSources(cfg *Config, r reporting, s signals, n *nodeParts, v *volumePart
 	return syncloop.New(x), nil
 }
 
-// newStorage returns the watcher that ends pods beyond their limits of local storage.
+// newStorage returns the watcher that ends pods beyond their limits of local storage. Measuring walks directories and
+// may take long; Measured shows for how long.
 func newStorage(cfg *Config, r reporting, s signals, c *containers, v *volumeParts,
 	end func(types.UID, runtime.Ending) bool) (*localstorage.Watcher, error) {
 	return localstorage.NewWatcher(localstorage.Config{Runtime: c.cri, Pods: s.active, Log: cfg.Log,
@@ -150,6 +154,9 @@ func newStorage(cfg *Config, r reporting, s signals, c *containers, v *volumePar
 }
 
 // ending ends pods that the node cannot keep. Eviction, shutdown and the limits of storage all use it.
+//
+// It may be called from any goroutine. The order inside matters: a worker that is interrupted before the reason is
+// recorded would sync the pod as usual.
 type ending struct {
 	syncer  *podsyncer.Syncer
 	workers *podworker.Workers
@@ -176,6 +183,7 @@ type environment struct {
 // so that the container of a pod of the API does not start with some of their variables missing.
 func (e environment) build(ctx context.Context, pod *corev1.Pod, c *corev1.Container, a executor.Addresses,
 	volumes map[string]volume.Mounted) ([]env.Var, error) {
+	// The wait ends with ctx, which is the worker's: an interrupted sync does not wait on.
 	services, err := e.services.For(ctx, pod)
 	if err != nil {
 		return nil, err
@@ -191,7 +199,8 @@ type variables struct {
 	volumes map[string]volume.Mounted
 }
 
-// File implements env.Sources.
+// File implements env.Sources. A block device has no files, and a volume without a path on the host is not mounted
+// here.
 func (s variables) File(name, path string) ([]byte, error) {
 	v, ok := s.volumes[name]
 	if !ok || v.HostPath == "" || v.Device {

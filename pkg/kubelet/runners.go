@@ -18,7 +18,8 @@ import (
 	"bonsai/pkg/kubelet/syncloop"
 )
 
-// runner is one of the kubelet's loops. It works until its context ends; an error ends the kubelet.
+// runner is one of the kubelet's loops. It works until its context ends; an error ends the kubelet. run must return
+// soon after its context ends, because runAll waits for all of them.
 type runner struct {
 	name string
 	run  func(context.Context) error
@@ -29,6 +30,7 @@ type runner struct {
 // where a loop needs another one's state, it waits for that state (Ready, Synced, Registered).
 func newRunners(cfg *Config, r reporting, s signals, c *containers, n *nodeParts, v *volumeParts,
 	p *podParts) []runner {
+	// The directory is upstream's: drivers put their registration sockets there.
 	plugins := &pluginmanager.Manager{Dir: filepath.Join(cfg.RootDir, "plugins_registry"), Log: cfg.Log,
 		Handlers: map[string]pluginmanager.Handler{
 			registerapi.CSIPlugin: v.drivers, registerapi.DevicePlugin: n.devices, registerapi.DRAPlugin: n.dra}}
@@ -48,6 +50,7 @@ func newRunners(cfg *Config, r reporting, s signals, c *containers, n *nodeParts
 		{"CSINode", func(ctx context.Context) error { return v.csiNode.Run(ctx, n.node.Registered()) }},
 		{"services", p.services.Run},
 		{"runtime classes", p.classes.Run},
+		// Before the sources, which hand pods to them.
 		{"pod workers", func(ctx context.Context) error { return s.workers.Run(ctx, p.syncer) }},
 		{"node", n.node.Run},
 		{"sources of pods", p.sources.Run},
@@ -68,6 +71,7 @@ func runAll(ctx context.Context, all []runner) error {
 	defer cancel(nil)
 	var wg sync.WaitGroup
 	for _, r := range all {
+		// An error after the end of ctx is only a consequence of the end, and not reported.
 		wg.Go(func() {
 			if err := r.run(ctx); err != nil && ctx.Err() == nil {
 				cancel(fmt.Errorf("%s: %w", r.name, err))

@@ -29,6 +29,7 @@ type reporting struct {
 	status *status.Writer
 }
 
+// It starts the goroutines of the status writer and of the events, so the caller must close it, even if Run never runs.
 func newReporting(cfg *Config) reporting {
 	m := metrics.New(cfg.Metrics)
 	m.Began(machineStarted(), time.Now())
@@ -45,6 +46,9 @@ func (r reporting) close() {
 
 // signals tie the parts together: which pods there are, how to wake their workers, and what is wrong with the node.
 // They are made before any part that uses them, so that no part needs a part that is made after it.
+//
+// They have the locks of their own packages and may be used from any goroutine. Most calls only set a mark and return:
+// whoever reports a change must not wait for its effect.
 type signals struct {
 	pods *podmanager.Manager
 	// workers wakes a pod's worker, or interrupts what it does.
@@ -68,7 +72,8 @@ func newSignals(cfg *Config, r reporting) signals {
 func (s signals) active() []*corev1.Pod { return s.workers.Active(s.pods.Desired()) }
 
 // changed reports that something happened to a pod in the runtime or to its probes. A pod that runs is synced again;
-// for one that ends, changes refreshes the status while its containers use their grace period.
+// for one that ends, changes refreshes the status while its containers use their grace period. The order does not
+// matter: each is a mark that its goroutine takes up later.
 func (s signals) changed(uid types.UID) {
 	s.changes.Notify(uid)
 	s.workers.Wake(uid)

@@ -58,6 +58,7 @@ func (u usage) network(pod *corev1.Pod) []stats.Interface {
 	if pod.Spec.HostNetwork {
 		return nil
 	}
+	// Interfaces are read through /proc/PID/net of any process of the pod, because all share one network namespace.
 	pid := u.cgroups.PodProcess(pod)
 	if pid == 0 {
 		return nil
@@ -87,7 +88,8 @@ func (u usage) disks(ctx context.Context, pods []*corev1.Pod) map[types.UID]stat
 	return out
 }
 
-// filesystems returns the runtime's file systems. Without them the summary is shown all the same.
+// filesystems returns the runtime's file systems. Without them the summary is shown all the same. An error of the
+// runtime leaves the figures out.
 func (u usage) filesystems(ctx context.Context) (runtime.Filesystems, error) {
 	fs, err := u.cri.Filesystems(ctx)
 	if err != nil && ctx.Err() == nil {

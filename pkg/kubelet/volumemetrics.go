@@ -8,6 +8,8 @@ import (
 
 // volumeMetrics counts the node's volumes when it is scraped, and shows how full they were at the volume manager's last
 // measurement, under Kubernetes' names.
+//
+// A scrape measures nothing. It could otherwise hang on a network volume whose server is gone.
 type volumeMetrics struct {
 	volumes interface {
 		Usage() []volume.Usage

@@ -40,6 +40,7 @@ type volumeParts struct {
 // use must be shown in the Node's status before it is mounted (ShowInUse): otherwise it could be detached meanwhile.
 func newVolumeParts(cfg *Config, r reporting, n *node.Node) (*volumeParts, error) {
 	v := &volumeParts{csiNode: &csinode.Announcer{Client: cfg.Client, Name: cfg.NodeName, Log: cfg.Log}}
+	// A driver that registers must be in the CSINode before the scheduler can count its volumes.
 	v.drivers = csi.NewDrivers(v.csiNode, cfg.Client, cfg.Log)
 	v.csi = csi.New(csi.Config{Records: cfg.csiRecords(), Node: cfg.NodeName, Client: cfg.Client, Drivers: v.drivers,
 		ShowInUse: n.ShowInUse})
@@ -48,6 +49,7 @@ func newVolumeParts(cfg *Config, r reporting, n *node.Node) (*volumeParts, error
 		return nil, fmt.Errorf("prepare the cache of configMaps and secrets: %w", err)
 	}
 	api := projected.Config{Objects: v.objects, Tokens: cfg.Client, Field: env.Field, Now: time.Now, Log: cfg.Log,
+		// Asked at each use, because the node's capacity can change.
 		Allocatable: func() int64 {
 			all := n.Allocatable()
 			return all.Memory().Value()
@@ -86,7 +88,8 @@ func volumeSources(api projected.Config, disks local.Config, drivers *csi.Source
 }
 
 // changed returns the function that runs when an object has changed that these pods refer to. Their volumes are marked
-// first and their workers woken second, so that the next sync already rewrites the volumes.
+// first and their workers woken second, so that the next sync already rewrites the volumes. It is called on the
+// goroutine that watches objects and only sets marks.
 func (v *volumeParts) changed(s signals) func(pods []types.UID) {
 	return func(pods []types.UID) {
 		v.manager.Changed(pods)
