@@ -11,7 +11,7 @@ import (
 // definition abbreviates the kind's name.
 type definition = apiextensionsv1.CustomResourceDefinition
 
-// Default fills in what the client left out.
+// Default sets the fields that the client left out. It is idempotent.
 func Default(crd *definition) {
 	names := &crd.Spec.Names
 	if names.Singular == "" {
@@ -35,7 +35,8 @@ func Default(crd *definition) {
 	}
 }
 
-// storageVersion is the version that objects are stored in, whose name may be wrong; false: there is none.
+// storageVersion returns the name of the version in which objects are stored. The name may be invalid, because Default
+// runs before validation. It returns false if no version is marked.
 func storageVersion(crd *definition) (string, bool) {
 	for _, v := range crd.Spec.Versions {
 		if v.Storage {
@@ -45,14 +46,15 @@ func storageVersion(crd *definition) (string, bool) {
 	return "", false
 }
 
-// prepareCreate drops what a client may not set: the status except for the storage version, which counts as stored from
-// now on.
+// prepareCreate drops the status that a client sent. The storage version counts as stored from now on, before the first
+// object exists.
 func prepareCreate(crd *definition) {
 	crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 	noteStored(crd)
 }
 
-// prepareUpdate keeps old's status and notes the storage version in it.
+// prepareUpdate keeps the status of old, and adds the storage version to storedVersions. Versions are never removed
+// here: only an administrator knows when no object is stored in one any more.
 func prepareUpdate(crd, old *definition) {
 	old.Status.DeepCopyInto(&crd.Status)
 	noteStored(crd)
@@ -64,10 +66,10 @@ func noteStored(crd *definition) {
 	}
 }
 
-// prepareStatusUpdate keeps what the status subresource does not write.
+// prepareStatusUpdate keeps the spec, which the status subresource does not write.
 func prepareStatusUpdate(crd, old *definition) { old.Spec.DeepCopyInto(&crd.Spec) }
 
-// specChanged reports whether metadata.generation moves.
+// specChanged reports whether metadata.generation increases.
 func specChanged(crd, old *definition) bool {
 	return !apiequality.Semantic.DeepEqual(crd.Spec, old.Spec)
 }

@@ -15,7 +15,8 @@ import (
 	"bonsai/api/apiextensions/rules"
 )
 
-// Validate tells what is wrong with a new definition, besides its metadata.
+// Validate returns the faults of a new definition. The caller validates its metadata as every object's. The messages
+// are upstream's.
 func Validate(crd *definition) field.ErrorList {
 	errs := validateName(crd)
 	errs = append(errs, validateSpec(crd)...)
@@ -23,7 +24,8 @@ func Validate(crd *definition) field.ErrorList {
 	return append(errs, validateApproval(crd)...)
 }
 
-// validateUpdate tells what is wrong with what old becomes.
+// validateUpdate returns the faults of an update. The group and the plural never change, because they make up the name.
+// Scope and kind are free until the names are accepted and objects can exist (Established).
 func validateUpdate(crd, old *definition) field.ErrorList {
 	errs := validateSpec(crd)
 	spec := field.NewPath("spec")
@@ -44,7 +46,8 @@ func validateUpdate(crd, old *definition) field.ErrorList {
 	return errs
 }
 
-// validateStatusUpdate tells what is wrong with a new status.
+// validateStatusUpdate returns the faults of a new status. The server's own controller writes it, and anybody with
+// access to the subresource.
 func validateStatusUpdate(crd, _ *definition) field.ErrorList {
 	names, path := &crd.Status.AcceptedNames, field.NewPath("status", "acceptedNames")
 	if names.Plural == "" && names.Kind == "" && names.Singular == "" && names.ListKind == "" &&
@@ -54,12 +57,14 @@ func validateStatusUpdate(crd, _ *definition) field.ErrorList {
 	return validateNames(names, path)
 }
 
+// From this condition on, objects may exist in storage.
 func established(crd *definition) bool {
 	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
 	})
 }
 
+// The name must be PLURAL.GROUP, which keeps two definitions from describing the same resource.
 func validateName(crd *definition) field.ErrorList {
 	var errs field.ErrorList
 	want := crd.Spec.Names.Plural + "." + crd.Spec.Group
@@ -72,12 +77,14 @@ func validateName(crd *definition) field.ErrorList {
 	if crd.GenerateName != "" {
 		check(crd.GenerateName, "generateName")
 	}
+	// A missing name is reported for every kind (validation of metadata).
 	if crd.Name != "" { // the registry reports an empty name, for every kind
 		check(crd.Name, "name")
 	}
 	return errs
 }
 
+// It runs on every write, also of an unchanged spec: rules of later versions apply to the next update.
 func validateSpec(crd *definition) field.ErrorList {
 	spec, path := &crd.Spec, field.NewPath("spec")
 	errs := validateGroup(spec.Group, path.Child("group"))
@@ -97,6 +104,7 @@ func validateSpec(crd *definition) field.ErrorList {
 	errs = append(errs, required(&spec.Names, path.Child("names"))...)
 	errs = append(errs, validateNames(&spec.Names, path.Child("names"))...)
 	errs = append(errs, validateConversion(spec.Conversion, path.Child("conversion"))...)
+	// A schema that all versions share is checked once, and its errors name the shared place (part).
 	for v, at := range schemaPart.places(crd) {
 		if v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
 			if hasStatus(v) || schemaPart.isShared(crd) && slices.ContainsFunc(spec.Versions, func(v version) bool {
@@ -127,8 +135,9 @@ func validateSpec(crd *definition) field.ErrorList {
 
 func hasStatus(v *version) bool { return v.Subresources != nil && v.Subresources.Status != nil }
 
-// withoutSchema tells that the selectable fields of a version stand where Kubernetes, which keeps what all versions
-// have alike once, has no schema for them; "" if it has.
+// withoutSchema returns why the selectable fields of a version have no schema to refer to, "" if they have. Kubernetes
+// converts a definition to an internal form, where values that all versions share are stored once in the spec. The
+// fields and the schema must be on the same level of that form.
 func withoutSchema(crd *definition, v *version) string {
 	none := v.Schema == nil || v.Schema.OpenAPIV3Schema == nil
 	switch shared := selectPart.isShared(crd); {
@@ -141,6 +150,7 @@ func withoutSchema(crd *definition, v *version) string {
 	return ""
 }
 
+// At least one dot keeps custom groups apart from the built-in ones, such as apps and batch.
 func validateGroup(group string, path *field.Path) field.ErrorList {
 	if group == "" {
 		return field.ErrorList{field.Required(path, "")}
@@ -166,6 +176,7 @@ func validateVersions(crd *definition, path *field.Path) field.ErrorList {
 		v := &versions[i]
 		for _, msg := range validation.IsDNS1035Label(v.Name) {
 			errs = append(errs, field.Invalid(at.Index(i).Child("name"), v.Name, msg))
+			// Upstream copies the first version's name to the deprecated spec.version, and reports both.
 			if i == 0 && v.Name != "" {
 				errs = append(errs, field.Invalid(path.Child("version"), v.Name, msg))
 			}
@@ -193,6 +204,7 @@ func validateDeprecation(v *version, path *field.Path) field.ErrorList {
 		return nil
 	}
 	text, at := *v.DeprecationWarning, path.Child("deprecationWarning")
+	// In bytes. Every answer of the version carries the text in a header.
 	const most = 256
 	switch {
 	case !v.Deprecated:
@@ -212,7 +224,7 @@ func validateDeprecation(v *version, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// required are the names that a definition must have.
+// required reports the names that a definition must have. Default has set singular and listKind, if it could.
 func required(n *apiextensionsv1.CustomResourceDefinitionNames, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range []struct{ of, value string }{{"plural", n.Plural}, {"singular", n.Singular}, {"kind", n.Kind},
@@ -224,6 +236,8 @@ func required(n *apiextensionsv1.CustomResourceDefinitionNames, path *field.Path
 	return errs
 }
 
+// spec.names and status.acceptedNames have the same rules. Resource names are lower case because they are parts of
+// URLs. Kinds may have upper case.
 func validateNames(n *apiextensionsv1.CustomResourceDefinitionNames, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	label := func(value, prefix string, path *field.Path) {
@@ -259,7 +273,8 @@ func validateNames(n *apiextensionsv1.CustomResourceDefinitionNames, path *field
 	return errs
 }
 
-// validateStored checks that what is stored can be read: its versions must be there.
+// validateStored checks that every version in status.storedVersions is still in the spec. Objects may be stored in any
+// of them, and could not be read without it. Upstream's documentation describes how to migrate and remove one.
 func validateStored(crd *definition) field.ErrorList {
 	path, stored := field.NewPath("status", "storedVersions"), crd.Status.StoredVersions
 	if len(stored) == 0 {
@@ -278,7 +293,7 @@ func validateStored(crd *definition) field.ErrorList {
 	return errs
 }
 
-// lastStorage is the last version that is marked as that of storage.
+// lastStorage returns the last version marked as the storage version. validateVersions reports if there are several.
 func lastStorage(crd *definition) (name string) {
 	for _, v := range crd.Spec.Versions {
 		if v.Storage {

@@ -108,7 +108,7 @@ func (c *compiler) limits(p *apiextensionsv1.JSONSchemaProps) (*limits, error) {
 			l.enumStrings[text] = true
 		}
 	}
-	if l.empty() && p.Type != "integer" { // whose numbers are checked to be integers
+	if l.empty() && p.Type != "integer" { // its numbers are checked to be integers
 		return nil, nil
 	}
 	l.setNumeric(p.Type)

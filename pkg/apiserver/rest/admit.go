@@ -29,7 +29,8 @@ func (x *exchange) creation(name string, obj runtime.Object, opts *metav1.Create
 	})
 }
 
-// partChange has admission take part in a change of the object of a subresource, which change makes of the current one.
+// partChange adds admission to a change of a subresource's object. change makes the new object from the current one.
+// Both functions run again for each attempt of the write, Make before Validate.
 func partChange(
 	x *exchange,
 	opts *metav1.UpdateOptions, change func(current runtime.Object) (runtime.Object, error),
@@ -59,7 +60,7 @@ func partChange(
 	}
 }
 
-// attributes completes a with what all requests have.
+// attributes completes a with the fields that are the same for all requests.
 func (x *exchange) attributes(a admission.Attributes) admission.Attributes {
 	a.Kind, a.Resource, a.Subresource = x.res.GVK, x.res.GVR(), x.info.Subresource
 	if sub := x.res.Subresource(a.Subresource); sub != nil && sub.GVK != nil {
@@ -71,7 +72,7 @@ func (x *exchange) attributes(a admission.Attributes) admission.Attributes {
 	return a
 }
 
-// mutate has the plug-ins that may change a.Object do so.
+// mutate calls the mutating plug-ins, which may replace a.Object by another object of the same Go type.
 func (x *exchange) mutate(a *admission.Attributes) error {
 	if x.Admission == nil {
 		return nil
@@ -86,7 +87,7 @@ func (x *exchange) mutate(a *admission.Attributes) error {
 	return nil
 }
 
-// validate asks the plug-ins that judge.
+// validate calls the validating plug-ins.
 func (x *exchange) validate(a *admission.Attributes) error {
 	if x.Admission == nil {
 		return nil

@@ -81,6 +81,9 @@ func New(cfg Config) (*API, error) {
 }
 
 // Handler is the catalog.Entry.Handle of every resource that the API answers for.
+//
+// It runs when the catalog adds or replaces a resource, and not for each request: representations and what watchers
+// share must be the same for all requests of a route.
 func (a *API) Handler(rt *catalog.Route) (catalog.Handler, error) {
 	res := &resource{Route: rt, api: a, plain: map[string]*resources.Row{"": rt.Row}}
 	for i := range rt.Row.Subresources {
@@ -117,6 +120,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	rt := routeOf(info)
+	// Authorization has passed by now, so a path of another shape must not reach an object (place.go).
 	if rt == nil || !hasPlace(rt.Row, info) {
 		a.notFound(w, r, info)
 		return
@@ -124,13 +128,15 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rt.Handler.Serve(w, r, info)
 }
 
-// routeOf is what info asks for, nil if that is not served.
+// routeOf returns the route for info, nil if nothing serves it. The snapshot in info decides, so a request sees one set
+// of resources throughout.
 func routeOf(info *request.Info) *catalog.Route {
 	return catalog.Of(info).Route(
 		schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource})
 }
 
-// Serve implements catalog.Handler.
+// Serve implements catalog.Handler. It is the one place where errors become answers: the functions below it return an
+// error only while nothing has been written.
 func (res *resource) Serve(w http.ResponseWriter, r *http.Request, info *request.Info) {
 	if r.Method == http.MethodHead && info.Subresource != proxy && !res.Version.Dynamic() {
 		res.api.WriteError(w, r, ErrMethod())
@@ -145,7 +151,8 @@ func (res *resource) Serve(w http.ResponseWriter, r *http.Request, info *request
 	}
 }
 
-// notFound answers for a resource that is not served: with a Status in a group that is, else plainly.
+// notFound answers 404 for a resource that is not served. In a group that exists the answer is a Status, otherwise
+// plain text, as upstream's.
 func (a *API) notFound(w http.ResponseWriter, r *http.Request, info *request.Info) {
 	if catalog.Of(info).HasGroup(info.APIGroup) {
 		a.WriteError(w, r, errNoResource())
@@ -159,12 +166,14 @@ func errNoResource() error {
 		"the server could not find the requested resource")
 }
 
-// watchTimeout is how long a watch without timeoutSeconds lasts: spread, so that clients do not all come back at once.
+// watchTimeout returns how long a watch without timeoutSeconds lasts. It is random, so that clients do not all
+// reconnect at once.
 func (a *API) watchTimeout() time.Duration {
 	return a.MinWatch + rand.N(a.MinWatch)
 }
 
-// Serves reports whether info asks for a resource and subresource that there is.
+// Serves reports whether the resource and the subresource of info exist. Metrics use it, so that made-up names do not
+// become labels.
 func (a *API) Serves(info *request.Info) bool {
 	rt := routeOf(info)
 	return rt != nil && (info.Subresource == "" ||

@@ -21,10 +21,10 @@ import (
 	"bonsai/pkg/strictjson"
 )
 
-// maxBody is the largest request body, 3 MiB: what etcd takes in one request.
+// maxBody is the largest request body in bytes, 3 MiB. It is upstream's, and what etcd takes in one request.
 const maxBody = 3 << 20
 
-// received is a body that has been read whole.
+// received is a body that has been read completely.
 type received struct {
 	*bytes.Reader
 	all []byte
@@ -33,9 +33,9 @@ type received struct {
 // Close implements io.Closer.
 func (received) Close() error { return nil }
 
-// Receive reads a body of at most maxBody bytes (413 beyond) and returns the request with it. It calls hold, which may
-// refuse, with the bytes of each growth of the body's memory before it grows. The memory grows with what has arrived,
-// whatever length the client announced: a header alone reserves nothing.
+// Receive reads a body of at most maxBody bytes (413 beyond), and returns the request with it. It calls hold with the
+// number of bytes before each growth of the buffer, and stops if hold refuses. The buffer grows with the bytes that
+// have arrived, whatever length the client announced.
 func Receive(r *http.Request, hold func(bytes int) error) (*http.Request, error) {
 	all, err := receive(r, hold)
 	if err != nil {
@@ -46,7 +46,7 @@ func Receive(r *http.Request, hold func(bytes int) error) (*http.Request, error)
 	return &out, nil
 }
 
-// Received is the length of a body that Receive has read, and the memory that it takes; 0 for another.
+// Received returns the length of a body that Receive has read, and the memory that it takes; 0 for other bodies.
 func Received(r *http.Request) (length, memory int) {
 	b, ok := r.Body.(received)
 	if !ok {
@@ -63,7 +63,7 @@ func readBody(r *http.Request) ([]byte, error) {
 	return receive(r, func(int) error { return nil })
 }
 
-// firstGrowth is the memory that a body takes before more of it has come.
+// firstGrowth is the size of the buffer, in bytes, before anything has arrived.
 const firstGrowth = 16 << 10
 
 func receive(r *http.Request, hold func(bytes int) error) ([]byte, error) {
@@ -80,6 +80,7 @@ func receive(r *http.Request, hold func(bytes int) error) ([]byte, error) {
 	var b []byte
 	for {
 		if len(b) == cap(b) && len(b) < limit {
+			// limit keeps the buffer of a body of known length from growing beyond it.
 			size := min(max(2*cap(b), firstGrowth), limit)
 			if err := hold(size - cap(b)); err != nil {
 				return nil, err
@@ -116,11 +117,12 @@ func unreadable(err error) error {
 }
 
 // DefaultValues is the default of Config.MaxValues. Legitimate objects have some ten thousand values at most (a slice
-// of 1,000 endpoints, a large schema); every value may cost a kilobyte to decode and to validate, and every level is
-// copied by a merge.
+// of 1,000 endpoints, a large schema). A value may cost a kilobyte to decode and to validate, and a merge copies every
+// level.
 const DefaultValues = 100_000
 
-// bodyBounds is what a body may become when it is decoded, with at most values values (0: DefaultValues).
+// bodyBounds limits what a body may become when it is decoded: 6 MiB of text, values values (0: DefaultValues), and 300
+// levels. They protect against YAML aliases and deep nesting, which make a small body huge.
 func bodyBounds(values int) docbounds.Bounds {
 	if values == 0 {
 		values = DefaultValues
@@ -128,8 +130,8 @@ func bodyBounds(values int) docbounds.Bounds {
 	return docbounds.Bounds{Bytes: 2 * maxBody, Values: values, Depth: 300}
 }
 
-// document returns the body of a request that decodes it into an object (nil for a patch), if it is within the bounds
-// (413, or 400 for its depth).
+// document returns the body, if it is within bodyBounds (413, or 400 for its depth). into is the object that the caller
+// decodes it into, nil for a patch.
 func (x *exchange) document(into runtime.Object) ([]byte, error) {
 	body, err := readBody(x.r)
 	if err != nil {
@@ -138,7 +140,7 @@ func (x *exchange) document(into runtime.Object) ([]byte, error) {
 	return body, x.bounded(body, into)
 }
 
-// bounded refuses a body as document does.
+// bounded checks body against bodyBounds, with document's errors.
 func (x *exchange) bounded(body []byte, into runtime.Object) (err error) {
 	bounds := bodyBounds(x.MaxValues)
 	switch bodyType(x.r) {
@@ -176,8 +178,8 @@ func bodyType(r *http.Request) string {
 	return media
 }
 
-// decode reads body into a new object of the kind that is wanted, which may be left unnamed in the body.
-// validation is fieldValidation: Ignore, Warn (also for "") or Strict; warn receives the warnings.
+// decode reads body into an object of the wanted kind. The body need not name the kind. validation is fieldValidation:
+// Ignore, Warn (also for "") or Strict; warn receives the warnings.
 func decode(body []byte, media string, w wanted, into runtime.Object, validation string, warn func(string)) error {
 	var strict []error
 	var err error
@@ -215,7 +217,8 @@ func decode(body []byte, media string, w wanted, into runtime.Object, validation
 	return nil
 }
 
-// decodeJSON decodes in one pass, which also finds unknown and duplicate fields unless they are ignored.
+// decodeJSON decodes in one pass, which also finds unknown and duplicate fields unless they are ignored. Only if that
+// fails does it look at the kind alone, for an error about the kind, which says more than one about a field.
 func decodeJSON(body []byte, w wanted, into runtime.Object, validation string) (strict []error, err error) {
 	strict, err = readJSON(body, into, w.prune, validation)
 	if err == nil {
@@ -261,6 +264,7 @@ func readJSON(body []byte, into runtime.Object, prune pruner, validation string)
 	return strictjson.Decode(body, into)
 }
 
+// YAML becomes JSON first, which loses duplicate keys. They are searched for in a second pass, and only if they matter.
 func decodeYAML(body []byte, w wanted, into runtime.Object, validation string) ([]error, error) {
 	asJSON, err := yaml.YAMLToJSON(body)
 	if err != nil {
@@ -290,7 +294,7 @@ func decodeProtobuf(body []byte, w wanted, into registry.Message) error {
 	return nil
 }
 
-// bodyError is the 400 for a body that cannot be read; cause is what is wrong, without the words around it.
+// bodyError is the 400 for a body that cannot be read. cause is the bare reason, for callers with words of their own.
 type bodyError struct {
 	*apierrors.StatusError
 	cause error
@@ -303,14 +307,14 @@ func cannotHandle(got, want schema.GroupVersionKind, err error) error {
 		fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, err)), err}
 }
 
-// unrecognized returns the error for a body whose kind cannot be read.
+// unrecognized is the error for a body whose kind cannot be read.
 func unrecognized(want schema.GroupVersionKind, err error, body []byte) error {
 	return &bodyError{apierrors.NewBadRequest(
 		fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", want.Kind, err,
 			excerpt(body))), err}
 }
 
-// badVersion is the error for a JSON body whose apiVersion is none, such as "a/b/c"; nil for any other body.
+// badVersion returns the error for a JSON body with an invalid apiVersion, such as "a/b/c", and nil for any other body.
 func badVersion(body []byte, want schema.GroupVersionKind) error {
 	if !bytes.Contains(body, []byte(`"apiVersion"`)) {
 		return nil
@@ -325,7 +329,7 @@ func badVersion(body []byte, want schema.GroupVersionKind) error {
 	return nil
 }
 
-// warningLines are the warnings that an error of strict decoding becomes: one for each line of what YAML has found.
+// warningLines returns the warnings for an error of strict decoding: one for each line of a YAML error.
 func warningLines(err error) []string {
 	text, ok := strings.CutPrefix(err.Error(), "yaml: unmarshal errors:\n")
 	if !ok {

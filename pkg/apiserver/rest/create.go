@@ -18,7 +18,8 @@ import (
 	"bonsai/pkg/trace"
 )
 
-// serveCreate stores the body as a new object.
+// serveCreate stores the body as a new object. Admission, validation and the write are the store's; here the body
+// becomes an object of the stored version.
 func serveCreate(x *exchange) error {
 	a, opts, err := readCreateOptions(x, forObject)
 	if err != nil {
@@ -65,7 +66,8 @@ func ownersOnce(x *exchange, obj runtime.Object) error {
 	return nil
 }
 
-// stillTaken refuses an object of a resource that is on its way out.
+// stillTaken refuses an object of a resource that is being removed: the object would be deleted with it, or keep the
+// removal from ending.
 func stillTaken(x *exchange, obj runtime.Object) error {
 	why := x.res.Row.Ending
 	if why == "" {
@@ -95,7 +97,7 @@ func readCreateOptions(x *exchange, p purpose) (accepted, *metav1.CreateOptions,
 	return a, opts, invalidOptions("CreateOptions", validation.ValidateCreateOptions(opts))
 }
 
-// traceCreated begins the new object's story with the step that links it to the request's trace.
+// traceCreated records the first step of the new object's trace, which links it to the trace of the request.
 func traceCreated(x *exchange, obj runtime.Object, begun time.Time) error {
 	access, err := meta.Accessor(obj)
 	if err != nil {
@@ -105,7 +107,8 @@ func traceCreated(x *exchange, obj runtime.Object, begun time.Time) error {
 	return nil
 }
 
-// serveCreateWith answers a POST to something that is not stored: reviews, binding, eviction, token.
+// serveCreateWith answers a POST for a kind that is not stored: reviews, binding, eviction, token. Mutating admission
+// comes before Prepare, which may read objects, and validating admission after it, with what will be done.
 func serveCreateWith(x *exchange, c registry.Creater, gvk schema.GroupVersionKind, name string) error {
 	a, opts, err := readCreateOptions(x, forPlain)
 	if err != nil {
@@ -155,7 +158,8 @@ func serveCreateWith(x *exchange, c registry.Creater, gvk schema.GroupVersionKin
 	return x.writeObject(a, http.StatusCreated, out)
 }
 
-// fitNamespace sets the namespace of an object that has metadata from the request's, and refuses another one.
+// fitNamespace sets the namespace of an object from the request, and refuses a different one. Authorization was for the
+// request's namespace only.
 func (x *exchange) fitNamespace(obj runtime.Object) error {
 	access, err := meta.Accessor(obj)
 	if err != nil || !x.res.Row.Namespaced {

@@ -77,7 +77,7 @@ func deleteOptionsKind(x *exchange, body []byte) schema.GroupVersionKind {
 	return gv.WithKind("DeleteOptions")
 }
 
-// namedVersion is the version that a body names, empty if that cannot be read.
+// namedVersion returns the version that a body names, empty if it cannot be read.
 func namedVersion(x *exchange, body []byte) schema.GroupVersion {
 	named := peekKind(body, bodyType(x.r))
 	gv, err := schema.ParseGroupVersion(named.APIVersion)
@@ -87,7 +87,7 @@ func namedVersion(x *exchange, body []byte) schema.GroupVersion {
 	return gv
 }
 
-// writeDeleted is the answer for an object that is gone.
+// writeDeleted answers with a Status for an object that is gone.
 func writeDeleted(x *exchange, a accepted, obj runtime.Object) error {
 	access, err := meta.Accessor(obj)
 	if err != nil {
@@ -100,7 +100,7 @@ func writeDeleted(x *exchange, a accepted, obj runtime.Object) error {
 	return x.writeObject(accepted{media: a.media, pretty: a.pretty}, http.StatusOK, status)
 }
 
-// serveDeleteCollection deletes what the selectors choose and answers with the list of it, each object as it was
+// serveDeleteCollection deletes the objects that the selectors match, and answers with the list of them, each as it was
 // before.
 func serveDeleteCollection(x *exchange) error {
 	a, err := x.negotiate(forList)

@@ -6,12 +6,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// errNoPath is for a path that this server has not, and that is answered as one that no resource is at.
+// errNoPath stands for a path that this server does not have. The answer is a plain 404.
 var errNoPath = errors.New("there is nothing at this path")
 
-// serveDynamic serves a custom resource. Kubernetes does not route its paths one by one: what a request asks for
-// decides, so a POST to a name creates what its body names, HEAD reads, and what cannot be is worded otherwise than for
-// kinds with a Go type.
+// serveDynamic serves a custom resource. Kubernetes routes its paths by the parsed request and not one by one.
+// Therefore a POST to a name creates the object that the body names, HEAD is served, and some refusals have other words
+// than for kinds with a Go type.
 func serveDynamic(x *exchange, named bool) error {
 	switch verb := x.info.Verb; {
 	case x.res.Row.Namespaced && x.info.Namespace == "" && verb != "list" && verb != "watch":

@@ -19,8 +19,8 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// exchange is one request and its answer. Its methods read the request and write the answer; each verb is a function on
-// it (serveGet, serveList …), in the file of its name.
+// exchange is one request and its answer, on the goroutine of the request. Its methods read the request and write the
+// answer. Each verb is a function on it (serveGet, serveList …), in the file of that name.
 type exchange struct {
 	*API
 	w     http.ResponseWriter
@@ -31,6 +31,9 @@ type exchange struct {
 }
 
 // serve routes by subresource and verb. An error that it returns has not been answered yet.
+//
+// The order of the checks is visible to clients: a bad name is a 400 even for a verb that does not exist, and a
+// subresource is looked up before the verb.
 func (x *exchange) serve() error {
 	if x.r.URL.RawQuery != "" {
 		x.query = x.r.URL.Query()
@@ -106,7 +109,7 @@ func ErrMethod() error {
 		"the server does not allow this method on the requested resource")
 }
 
-// proxy is the one subresource with paths of its own behind it, and with every method.
+// proxy is the only subresource that takes a path behind it and every method.
 const proxy = "proxy"
 
 // serveSubresource serves a path below one object.
@@ -154,7 +157,8 @@ func serveSubresource(x *exchange) error {
 	return x.notSupported()
 }
 
-// serveConnect hands the exchange over.
+// serveConnect hands the connection over to a subresource such as exec, log or proxy. It returns when the stream has
+// ended. Admission sees the options first, because plug-ins may forbid an exec.
 func serveConnect(x *exchange, c registry.Connecter) error {
 	rest := ""
 	if len(x.info.Parts) > 3 {
@@ -175,10 +179,11 @@ func serveConnect(x *exchange, c registry.Connecter) error {
 	return c.Connect(x.r.Context(), x.info.Namespace, x.info.Name, opts, x.w, x.r)
 }
 
-// removed reports whether the resource has gone since the request came.
+// removed reports whether the resource was removed, for example with its CustomResourceDefinition, since the request
+// came.
 func (x *exchange) removed() bool { return x.res.Context().Err() != nil }
 
-// representation chooses how to show items; nil is for tables.
+// representation returns how to show items in the agreed form, nil for tables.
 func (x *exchange) representation(a accepted) *representation {
 	switch a.as {
 	case "":
@@ -189,7 +194,7 @@ func (x *exchange) representation(a accepted) *representation {
 	return x.res.metadata[a.version]
 }
 
-// body reads the request's body into a new object, as the client's fieldValidation says.
+// body reads the request's body into a new object, with the strictness of the client's fieldValidation.
 func (x *exchange) body(gvk schema.GroupVersionKind, into runtime.Object, validation string) error {
 	b, err := x.document(into)
 	if err != nil {
@@ -202,7 +207,8 @@ func (x *exchange) body(gvk schema.GroupVersionKind, into runtime.Object, valida
 	return nil
 }
 
-// bodyAs is body for a subresource that takes older versions of its kind, too.
+// bodyAs is body for a subresource that also accepts older versions of its kind, such as policy/v1beta1 evictions. into
+// has the version gvk afterwards.
 func (x *exchange) bodyAs(gvk schema.GroupVersionKind, into runtime.Object, validation string) error {
 	sub := x.res.Subresource(x.info.Subresource)
 	if sub == nil || len(sub.Accepts) == 0 {
@@ -223,7 +229,7 @@ func (x *exchange) bodyAs(gvk schema.GroupVersionKind, into runtime.Object, vali
 	return err
 }
 
-// context is the request's, for stores that work for it.
+// context returns the request's context with the caller, for the stores.
 func (x *exchange) context() context.Context {
 	return registry.WithCaller(x.r.Context(),
 		registry.Caller{Kind: x.res.GVK, Manager: registry.ManagerOf(x.r.UserAgent()), Warn: x.warn})
@@ -286,7 +292,8 @@ func quote(text string) string {
 	return b.String()
 }
 
-// toHub makes what a client sent the object that is stored: with the defaults of the client's version, converted.
+// toHub converts an object that a client sent to the stored version. The defaults of the client's version come first:
+// the same field may have another default in the stored one.
 func (x *exchange) toHub(obj runtime.Object) (runtime.Object, error) {
 	v := &x.res.Version
 	if v.Default != nil {
@@ -298,7 +305,7 @@ func (x *exchange) toHub(obj runtime.Object) (runtime.Object, error) {
 	return v.ToHub(x.r.Context(), obj)
 }
 
-// fromHub converts an object of the stored kind, which it may take apart, to the client's version.
+// fromHub converts an object of the stored version to the client's. It may change obj, or return it.
 func (x *exchange) fromHub(obj runtime.Object) (runtime.Object, error) {
 	if v := &x.res.Version; v.FromHub != nil {
 		return v.FromHub(x.r.Context(), obj)
@@ -306,8 +313,8 @@ func (x *exchange) fromHub(obj runtime.Object) (runtime.Object, error) {
 	return obj, nil
 }
 
-// share keeps the JSON of what was just written with its item, if this answer needs it: nobody has to decode the item
-// then.
+// share keeps the JSON of the object that was just written with its item, if this answer needs it. Watchers and readers
+// then need not decode the item.
 func (x *exchange) share(a accepted, item *storage.Item, obj runtime.Object) error {
 	if a.as != "" || a.media == typeProtobuf || x.res.full.item != nil {
 		return nil

@@ -6,7 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// serveGet answers with one object: its encoding as it lies in the cache. A resourceVersion allows an older state.
+// serveGet answers with one object, in the encoding that the cache has. With a resourceVersion, an older state is good
+// enough; "0" allows any.
 func serveGet(x *exchange) error {
 	a, err := x.negotiate(forObject)
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// gzipFrom is the size from which a body is worth compressing, in bytes.
+// gzipFrom is the size in bytes from which a body is compressed. It is upstream's.
 const gzipFrom = 128 << 10
 
-// acceptsGzip reports whether to compress for this client: it accepts that and is not on this machine, where
-// compressing costs both sides more than it saves.
+// acceptsGzip reports whether to compress the answer: the client accepts gzip, and is not on this machine, where
+// compression costs both sides more than it saves.
 func acceptsGzip(r *http.Request) bool {
 	if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		return false
@@ -20,7 +20,7 @@ func acceptsGzip(r *http.Request) bool {
 	return err != nil || !net.ParseIP(host).IsLoopback()
 }
 
-// newGzip compresses what is written to w, fast rather than small. The caller closes it.
+// newGzip returns a compressor of what is written to w, at the fastest level. The caller closes it.
 func newGzip(w http.ResponseWriter) *gzip.Writer {
 	w.Header().Set("Content-Encoding", "gzip")
 	w.Header().Add("Vary", "Accept-Encoding")

@@ -12,8 +12,8 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// InfoOf reads what a request asks for from its method, path and query. Every request has an answer: what is not a
-// resource path is a non-resource request.
+// InfoOf parses a request's method, path and query. It never fails: a path that is not one of a resource gives a
+// non-resource request. Authorization trusts the result, so it must agree with what the handlers do later (hasPlace).
 func InfoOf(r *http.Request) *request.Info {
 	info := &request.Info{Path: r.URL.Path, Verb: strings.ToLower(r.Method)}
 	parts := splitPath(r.URL.Path)
@@ -33,6 +33,8 @@ func InfoOf(r *http.Request) *request.Info {
 	if parts[0] == "watch" && len(parts) > 1 {
 		info.WatchPrefix, parts = true, parts[1:]
 	}
+	// /api/v1/namespaces/x/pods is about pods; /api/v1/namespaces/x, and its status and finalize, about the namespace
+	// itself.
 	if parts[0] == "namespaces" && len(parts) > 1 {
 		info.Namespace = parts[1]
 		if len(parts) > 2 && !namespaceSubresource(parts[2]) {
@@ -50,9 +52,9 @@ func InfoOf(r *http.Request) *request.Info {
 	return info
 }
 
-// refineVerb tells get from list and watch, and delete from deletecollection, and takes the name out of the field
-// selector of a list or watch. A path that goes on behind the resource has its name there or has none, whatever a
-// selector says.
+// refineVerb distinguishes get from list and watch, and delete from deletecollection. It takes the name from the field
+// selector of a list or watch, so that RBAC rules with resourceNames allow these. If the path continues after the
+// resource, its name is there, and selectors do not count.
 func refineVerb(info *request.Info, u *url.URL) {
 	switch {
 	case info.WatchPrefix && info.Verb == "get":
@@ -116,7 +118,8 @@ func verbOf(method string) string {
 	return "" // nothing that anyone could be allowed
 }
 
-// splitPath takes a path apart; one that starts with two slashes has an empty first part.
+// splitPath splits a path at its slashes. A path that starts with two slashes has an empty first part, so it matches no
+// resource.
 func splitPath(p string) []string {
 	p = strings.TrimSuffix(strings.TrimPrefix(p, "/"), "/")
 	if p == "" {

@@ -18,7 +18,8 @@ import (
 	"bonsai/pkg/plainjson"
 )
 
-// serveList answers with a page of objects: their encodings one after the other, streamed.
+// serveList answers with a page of objects. It streams their encodings one after the other, so a list needs no memory
+// for the whole.
 func serveList(x *exchange) error {
 	a, err := x.negotiate(forList)
 	if err != nil {
@@ -38,6 +39,7 @@ func serveList(x *exchange) error {
 		return err
 	}
 	page, err := x.res.Store.ListItems(x.r.Context(), x.info.Namespace, in)
+	// Removing a resource also drops the facts that selectors use, so the page may lack objects.
 	if x.removed() { // its facts are forgotten, so selectors may have missed what is there
 		return errNoResource()
 	}
@@ -50,8 +52,8 @@ func serveList(x *exchange) error {
 	return writePage(x, a, page, chosen.filter == nil)
 }
 
-// writePage answers with a page. whole tells that no selector chose, so that the number of remaining items means
-// something.
+// writePage answers with a page. whole reports that no selector was used, so that the number of remaining items is
+// known.
 func writePage(x *exchange, a accepted, page *storage.List, whole bool) error {
 	meta := metav1.ListMeta{ResourceVersion: strconv.FormatInt(page.Revision, 10), Continue: page.Continue}
 	if page.Continue != "" && page.Remaining >= 0 && whole {
@@ -73,11 +75,11 @@ func writeItems(x *exchange, a accepted, items []*storage.Item, meta metav1.List
 	return writeList(x, a, x.representation(a), items, meta)
 }
 
-// streamCost is what writing a list piece by piece costs in memory of its own, in bytes: buffers, and those of a
-// compressor.
+// streamCost is the memory that streaming a list takes, in bytes: its buffers, and those of a compressor.
 const streamCost = 256 << 10
 
-// costOf is what a list costs in memory of its own: a multiple of its items where it is made as a whole.
+// costOf returns the memory that a list needs for itself, in bytes: a multiple of its items if it is made as a whole.
+// It is an estimate for Hold.
 func costOf(a accepted, items []*storage.Item) int {
 	factor := 4 // a table, indented JSON, YAML
 	switch {

@@ -20,7 +20,7 @@ const (
 	typeProtobuf = runtime.ContentTypeProtobuf
 )
 
-// allTypes are those of answers that are no stored objects: Status, Scale, reviews.
+// allTypes returns the media types of answers that are not stored objects: Status, Scale, reviews.
 func allTypes() []string { return []string{typeJSON, typeYAML, typeProtobuf} }
 
 // accepted is the agreed form of an answer.
@@ -42,7 +42,8 @@ const (
 	forPlain  // anything without table or metadata form: Status, reviews
 )
 
-// negotiate agrees on the form of the answer; whole objects come in the media types of their codec.
+// negotiate agrees on the form of the answer. Whole objects have the media types of their codec: custom resources have
+// no protobuf.
 func (x *exchange) negotiate(p purpose) (accepted, error) {
 	if p == forPlain || p == forPart || x.res.full == nil {
 		return negotiate(x.r, p, allTypes())
@@ -50,11 +51,11 @@ func (x *exchange) negotiate(p purpose) (accepted, error) {
 	return negotiate(x.r, p, x.res.media)
 }
 
-// negotiate chooses the first of the forms that the client accepts, in the client's order of preference. types are the
-// media types of whole objects; metadata comes in all that there are, and a refusal names all, too: so does
-// Kubernetes'.
+// negotiate returns the first form that the client accepts, in the client's order of preference. types are the media
+// types of whole objects. Metadata comes in all media types, and a refusal names all of them, as in Kubernetes.
 func negotiate(r *http.Request, p purpose, types []string) (accepted, error) {
 	header := r.Header["Accept"]
+	// The usual headers need no parsing.
 	if len(header) == 1 {
 		switch header[0] { // what almost every client sends
 		case typeProtobuf:
@@ -94,7 +95,7 @@ type clause struct {
 	q      float64
 }
 
-// acceptClauses parses a header, best first. An empty one accepts everything.
+// acceptClauses parses a header, the best clause first. An empty header accepts everything.
 func acceptClauses(header string) []clause {
 	if strings.TrimSpace(header) == "" {
 		return []clause{{media: "*/*"}}
@@ -118,8 +119,8 @@ func acceptClauses(header string) []clause {
 	return out
 }
 
-// accepted reports whether this server can answer for p as the clause says; if not, why is what a client should know.
-// The parameter stream does not matter: what is a stream follows from the request.
+// accepted reports whether this server can answer for p as the clause asks. If not, why is the reason for the client.
+// The parameter stream does not matter: the request decides whether the answer is a stream.
 func (c clause) accepted(p purpose, types []string) (a accepted, why string, ok bool) {
 	switch c.media {
 	case "*/*", "application/*", typeJSON:
@@ -160,7 +161,7 @@ func (c clause) accepted(p purpose, types []string) (a accepted, why string, ok 
 	return a, "", false
 }
 
-// streamTypes are the media types of watches. YAML is none: its documents have no end that a reader could wait for.
+// streamTypes returns the media types of watches. YAML is not one: a reader cannot see where its documents end.
 func streamTypes() []string {
 	return []string{typeJSON + ";stream=watch", typeProtobuf + ";stream=watch"}
 }
@@ -184,7 +185,7 @@ func unsupportedMedia(types ...string) error {
 		"the body of the request was in an unknown format - accepted media types include: "+strings.Join(types, ", "))
 }
 
-// statusError is a failure of the request's path or method; Kubernetes gives these empty details.
+// statusError is a failure of the request's path or method. Kubernetes gives these empty details.
 func statusError(code int32, reason metav1.StatusReason, message string) error {
 	return &apierrors.StatusError{
 		ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message,
@@ -196,7 +197,8 @@ func plainError(code int32, reason metav1.StatusReason, message string) error {
 		ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}
 }
 
-// wantsPretty reports whether JSON is for human eyes: asked for, or asked by a browser or a command-line HTTP client.
+// wantsPretty reports whether people will read the JSON: the client asks for it, or is a browser or a command-line HTTP
+// client.
 func wantsPretty(r *http.Request) bool {
 	if query := r.URL.RawQuery; strings.Contains(query, "pretty=") || strings.Contains(query, "%") {
 		if values := r.URL.Query(); values.Has("pretty") {

@@ -9,7 +9,8 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// serveObserved serves the objects of a lister; named: one of them.
+// serveObserved serves objects that a lister makes for each request, such as componentstatuses. Nothing stores them, so
+// they cannot be watched or written.
 func serveObserved(x *exchange, named bool) error {
 	switch {
 	case x.info.Verb == "get" && named:
@@ -41,8 +42,8 @@ func serveGetObserved(x *exchange) error {
 		x.info.Name)
 }
 
-// serveListObserved answers with all objects that the selectors choose, at once: there are no pages, and no revision
-// that they are of.
+// serveListObserved answers with all objects that the selectors match. There are no pages, and no resourceVersion: the
+// list is a state of nothing.
 func serveListObserved(x *exchange) error {
 	a, err := x.negotiate(forList)
 	if err != nil {
@@ -69,8 +70,8 @@ func serveListObserved(x *exchange) error {
 	return writeItems(x, a, chosen, metav1.ListMeta{})
 }
 
-// observedItems asks the lister, and makes items of what it says, as if they were stored: they are shown in the same
-// forms.
+// observedItems turns the lister's objects into items, as if they were stored, so that they have the same forms as
+// others.
 func observedItems(x *exchange) ([]*storage.Item, error) {
 	objs, err := x.res.Lister.List(x.r.Context())
 	if err != nil {

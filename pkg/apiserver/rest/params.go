@@ -16,7 +16,8 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// fromQuery reads the options of a verb out of the query with one of metav1's conversions.
+// fromQuery reads the options of a verb from the query, by one of metav1's conversions. Unknown parameters are ignored,
+// as upstream does.
 func fromQuery[T any](query url.Values, convert func(*url.Values, *T, conversion.Scope) error) (*T, error) {
 	out := new(T)
 	if len(query) == 0 {
@@ -28,7 +29,7 @@ func fromQuery[T any](query url.Values, convert func(*url.Values, *T, conversion
 	return out, nil
 }
 
-// invalidOptions is the 422 for options that contradict themselves.
+// invalidOptions returns the 422 for options that contradict each other, nil without errs.
 func invalidOptions(kind string, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
@@ -67,9 +68,11 @@ func revisionOf(version string) (int64, error) {
 	return int64(n), nil
 }
 
-// storageList translates list options for the storage.
+// storageList translates list options for the storage. The table of resourceVersion, resourceVersionMatch, limit and
+// continue is the API documentation's ("Resource versions").
 func storageList(opts *metav1.ListOptions, filter selection) (storage.ListOptions, error) {
 	out := storage.ListOptions{Limit: opts.Limit, Continue: opts.Continue, Filter: filter}
+	// The token has the revision of the first page, so that all pages are of one state.
 	if opts.Continue != "" {
 		if v := opts.ResourceVersion; v != "" && v != "0" {
 			return out, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")

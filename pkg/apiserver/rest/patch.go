@@ -23,13 +23,14 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// patchRequest is a PATCH that has been read.
+// patchRequest is a PATCH whose body has been read. It is applied once for each attempt of the write, always on the
+// request's goroutine.
 type patchRequest struct {
 	*exchange
 	apply *patch.Applier
 	media types.PatchType
-	// bare tells that the patch may be applied to an object without managedFields, which come back when the write is
-	// noted: it merges, and does not say anything of them.
+	// bare: the patch may be applied to the object without managedFields, which saves decoding them; noting the write
+	// restores them. It is set for merge patches that do not mention managedFields.
 	bare  bool
 	opts  *metav1.PatchOptions
 	gvk   schema.GroupVersionKind
@@ -80,7 +81,7 @@ func readPatch(x *exchange, p purpose, gvk schema.GroupVersionKind, empty func()
 		empty: empty}, nil
 }
 
-// errPatchType is the 415 for a patch of a format that there is not.
+// errPatchType is the 415 for an unknown patch format.
 func errPatchType() error {
 	return &apierrors.StatusError{
 		ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType,
@@ -88,7 +89,9 @@ func errPatchType() error {
 			Message: "415: Unsupported Media Type", Details: &metav1.StatusDetails{}}}
 }
 
-// to applies the patch to an object's JSON.
+// to applies the patch to an object's JSON. It tries the cheap ways first, splicing the text and leaving out
+// managedFields. If one fails or finds something to warn about, the patch is applied to the whole object: messages
+// quote it.
 func (p *patchRequest) to(current []byte) (runtime.Object, error) {
 	doc := current
 	if p.bare {
@@ -116,7 +119,7 @@ func (p *patchRequest) to(current []byte) (runtime.Object, error) {
 	return obj, nil
 }
 
-// on is to without the warnings, which it returns.
+// on applies the patch by decoding the object, and returns the warnings.
 func (p *patchRequest) on(current []byte) (runtime.Object, []error, error) {
 	patched, err := p.apply.To(p.r.Context(), current)
 	if err != nil {
@@ -175,8 +178,8 @@ func (p *patchRequest) read(patched []byte) (_ runtime.Object, _ []error, err er
 	return obj, strict, checkName(p.exchange, obj)
 }
 
-// notRestored is why a document that a strategic merge patch made is no object like obj, in the words of the conversion
-// that Kubernetes applies such patches by; nil if that takes it.
+// notRestored returns why the result of a strategic merge patch is not an object like obj, in the words of the
+// conversion that Kubernetes uses for such patches. It returns nil if the conversion succeeds.
 func notRestored(patched []byte, obj runtime.Object) error {
 	doc := map[string]any{}
 	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(patched, &doc); err != nil {
@@ -185,8 +188,8 @@ func notRestored(patched []byte, obj runtime.Object) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(doc, obj)
 }
 
-// keepsKind tells that a write of the status of a custom resource keeps the object's kind, whatever kind it names in
-// the same version.
+// keepsKind reports whether the write keeps the object's kind anyway: a status write of a custom resource ignores the
+// kind in the body, within the same version.
 func (p *patchRequest) keepsKind(obj runtime.Object) bool {
 	named := obj.GetObjectKind().GroupVersionKind()
 	return p.res.Version.Dynamic() && p.info.Subresource == "status" && named.GroupVersion() == p.gvk.GroupVersion() &&
@@ -199,8 +202,8 @@ func invalidPatch(shown string, err error) error {
 		field.ErrorList{field.Invalid(field.NewPath("patch"), shown, err.Error())})
 }
 
-// patchError tells the ways in which a patch can be wrong: not a patch (400), not applicable (422), an order that
-// cannot be carried out (500, in the words of the error itself), too long (413).
+// patchError maps the errors of a patch to answers: 400 if it is not a patch, 422 if it does not apply, 500 for a
+// directive that cannot be carried out (in the error's own words), 413 if it is too large.
 func patchError(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -218,8 +221,8 @@ func patchError(err error) error {
 	return apierrors.NewBadRequest(err.Error())
 }
 
-// servePatch changes an object, or what subresource writes of it. It is applied to the newest object again when another
-// writer came between, unless it names a resourceVersion.
+// servePatch changes an object, or the part that subresource writes. If another writer came first, the patch is applied
+// again to the newest object, unless it names a resourceVersion.
 func servePatch(x *exchange, subresource string) error {
 	if x.applies() {
 		return serveApply(x, subresource)
@@ -251,7 +254,8 @@ func servePatch(x *exchange, subresource string) error {
 	return x.writeStored(a, http.StatusOK, item)
 }
 
-// currentJSON is the object as the client sees it; in the stored version its shared encoding.
+// currentJSON returns the object's JSON in the client's version. For the stored version that is the encoding that the
+// item shares.
 func currentJSON(x *exchange, current runtime.Object, item *storage.Item) ([]byte, error) {
 	if x.res.Version.FromHub == nil {
 		return x.res.Store.Codec().AppendJSON(nil, item)
@@ -263,7 +267,7 @@ func currentJSON(x *exchange, current runtime.Object, item *storage.Item) ([]byt
 	return json.Marshal(obj)
 }
 
-// servePatchWith is a PATCH of a subresource that has a kind of its own.
+// servePatchWith serves a PATCH of a subresource with a kind of its own.
 func servePatchWith(x *exchange, rw registry.ReadWriter, gvk schema.GroupVersionKind) error {
 	if x.applies() {
 		return serveApplyWith(x, rw, x.res.plain[x.info.Subresource])

@@ -7,10 +7,10 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// hasPlace reports whether info's path is one that the row has. Authorization was asked about Namespace, Resource,
-// Subresource and Name, before anything was known of the row: a path is served only if these four, for this row's
-// scope, say all that the path says. Otherwise a user who may do everything in one namespace could reach a cluster-wide
-// object through a path below it.
+// hasPlace reports whether the row has a path like info's. Authorization decided about Namespace, Resource, Subresource
+// and Name before the row was known. So a path is served only if these four say everything that the path says, given
+// the row's scope. Otherwise a user with all rights in one namespace could reach a cluster-wide object through a path
+// below that namespace.
 func hasPlace(row *resources.Row, info *request.Info) bool {
 	if slices.Contains(info.Parts[:min(len(info.Parts), 3)], "") {
 		return false // a doubled slash: behind it stands no name and no subresource

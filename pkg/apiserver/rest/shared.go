@@ -6,8 +6,9 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// shared is what the watchers of one representation see of an item. As long as there is more than one of them, it is
-// made once for all and kept with the item while its change is among the latest.
+// shared is the encoding of an item that all watchers of one representation use. While there are two watchers or more,
+// it is made once and kept with the item, as long as its change is among the latest. With a single watcher, keeping it
+// would only cost memory.
 type shared struct {
 	form     storage.Form
 	watchers atomic.Int32
@@ -19,7 +20,8 @@ func (s *shared) join() (leave func()) {
 	return func() { s.watchers.Add(-1) }
 }
 
-// of returns what encode makes of the event's item. Initial events are not kept: every watch has its own.
+// of returns encode's result for the event's item. Initial events are not kept: every watch gets its own, at a time of
+// its own.
 func (s *shared) of(e *storage.Event, encode func(*storage.Item) ([]byte, error)) ([]byte, error) {
 	if e.Initial || s.watchers.Load() < 2 {
 		return encode(e.Item)

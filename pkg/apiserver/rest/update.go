@@ -54,6 +54,7 @@ func serveUpdate(x *exchange, subresource string) error {
 			}
 			return obj.DeepCopyObject(), nil
 		}, opts)
+	// Only some kinds allow a PUT to create (leases and roles, for example). The caller needs the right to create as well.
 	if apierrors.IsNotFound(err) && subresource == "" && x.res.Store.Row.Strategy.CreateOnUpdate {
 		// A body with a UID means the object that is gone: 409, not another object under its name.
 		switch other, err := otherUID(obj, x.res.Store.New()); {
@@ -80,7 +81,7 @@ func serveUpdate(x *exchange, subresource string) error {
 	return x.writeStored(a, code, item)
 }
 
-// createOptions are those of an update that creates.
+// createOptions returns the options of a create that an update has become.
 func createOptions(opts *metav1.UpdateOptions) *metav1.CreateOptions {
 	out := &metav1.CreateOptions{DryRun: opts.DryRun, FieldManager: opts.FieldManager,
 		FieldValidation: opts.FieldValidation}
@@ -194,7 +195,7 @@ func serveGetFrom(x *exchange, rw registry.ReadWriter) error {
 	return x.writePart(rw, a, obj)
 }
 
-// serveUpdateWith is a PUT to such a subresource.
+// serveUpdateWith serves a PUT to a subresource with a kind of its own.
 func serveUpdateWith(x *exchange, rw registry.ReadWriter, gvk schema.GroupVersionKind) error {
 	a, opts, err := readUpdateOptions(x, forPart)
 	if err != nil {

@@ -11,11 +11,12 @@ import (
 	"bonsai/api/resources"
 )
 
-// wanted is the kind that a body must be of.
+// wanted is the kind that a body must have.
 type wanted struct {
 	schema.GroupVersionKind
 	// kinds are all that there are: an error tells another kind from one that is none. Nil: those that options may be
-	// mistaken for.
+	// mistaken for. The words of the error depend on it: upstream distinguishes a known kind that does not fit from an
+	// unknown one.
 	kinds *runtime.Scheme
 	// internal is what Kubernetes calls the package of the type that it converts the body to; empty: the version.
 	internal string
@@ -25,7 +26,7 @@ type wanted struct {
 	readable func(runtime.Object) error
 }
 
-// optionKinds are those that options of a deletion may be mistaken for.
+// optionKinds returns the kinds that the options of a deletion may be mistaken for.
 func optionKinds() *runtime.Scheme {
 	s := runtime.NewScheme()
 	metav1.AddToGroupVersion(s, metav1.SchemeGroupVersion)
@@ -44,7 +45,7 @@ func (x *exchange) wanted(gvk schema.GroupVersionKind) wanted {
 	return w
 }
 
-// complete takes from what is wanted what got leaves out.
+// complete fills the parts that got leaves out from the wanted kind.
 func (w *wanted) complete(got schema.GroupVersionKind) schema.GroupVersionKind {
 	if got.Kind == "" {
 		got.Kind = w.Kind
@@ -55,7 +56,7 @@ func (w *wanted) complete(got schema.GroupVersionKind) schema.GroupVersionKind {
 	return got
 }
 
-// read tells why an object that was decoded is none of the kind.
+// read returns why a decoded object is not of the kind, nil if it is.
 func (w *wanted) read(obj runtime.Object) error {
 	if w.readable == nil {
 		return nil
@@ -63,7 +64,7 @@ func (w *wanted) read(obj runtime.Object) error {
 	return w.readable(obj)
 }
 
-// differs tells how got, the kind that body names, is another one; parts that got leaves out are taken from what is
+// differs returns how got, the kind that body names, differs from the wanted one. Parts that got leaves out count as
 // wanted.
 func (w *wanted) differs(got schema.GroupVersionKind, body []byte) error {
 	if got = w.complete(got); got == w.GroupVersionKind {
@@ -94,7 +95,7 @@ func (w *wanted) check(got schema.GroupVersionKind, body []byte) error {
 	return nil
 }
 
-// named is the kind that a document of JSON names.
+// named returns the kind that a JSON document names.
 func named(doc []byte) (schema.GroupVersionKind, error) {
 	var meta struct {
 		APIVersion string `json:"apiVersion,omitempty"`

@@ -20,11 +20,11 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// serveWatch streams changes until its time is over, the client leaves, the server stops or the resource is not served
-// any more. The events that are at hand go out together, and nothing is encoded for one watcher alone.
+// serveWatch streams changes until its time is over, the client leaves, the server stops, or the resource is removed.
+// Events that are available together are written together, and an event is encoded once for all watchers.
 //
-// Most of a watch's life is waiting for the next event. What is on the stack then, and what x refers to, is there for
-// as long, so what only the beginning needs is in functions that return, and the query goes.
+// Most of a watch's life is waiting for the next event. Everything on the stack, and everything that x refers to, stays
+// for that long. So functions that return do what only the beginning needs, and the query is dropped.
 func serveWatch(x *exchange) error {
 	s, err := newStream(x)
 	if err != nil {
@@ -49,7 +49,7 @@ func serveWatch(x *exchange) error {
 	return s.run(w)
 }
 
-// newStream reads what is asked for.
+// newStream reads the options of a watch and makes its stream, before anything is written.
 func newStream(x *exchange) (*stream, error) {
 	a, err := x.negotiate(forStream)
 	if err != nil {
@@ -71,6 +71,7 @@ func newStream(x *exchange) (*stream, error) {
 	if in.Initial {
 		x.ready(chosen)
 	}
+	// The client wants only changes from now on, so "now" needs a revision.
 	if send := opts.SendInitialEvents; send != nil && !*send && in.Revision == 0 {
 		if in.Revision, err = newestRevision(x); err != nil {
 			return nil, err
@@ -93,7 +94,7 @@ func newStream(x *exchange) (*stream, error) {
 	return s, nil
 }
 
-// open begins the watch; its time is running.
+// open begins the watch. The deadline is already running: waiting for the cache to reach a revision counts.
 func (s *stream) open() (storage.Watch, error) {
 	ctx, cancel := context.WithDeadline(s.r.Context(), s.until)
 	defer cancel()
@@ -101,7 +102,8 @@ func (s *stream) open() (storage.Watch, error) {
 	return s.res.Store.WatchItems(ctx, s.info.Namespace, s.from)
 }
 
-// refused answers for a watch that the storage did not begin. Clients get a revision that is too old as an ERROR event.
+// refused answers for a watch that the storage did not begin. A revision that is too old is an event of type ERROR in a
+// 200 answer, as in Kubernetes.
 func (s *stream) refused(err error) error {
 	switch {
 	case s.removed():
@@ -126,6 +128,8 @@ func (s *stream) run(w storage.Watch) error {
 			err = s.send(events)
 		}
 		switch {
+		// The usual ends come first: an error is then only their consequence, and the client sees the end of the
+		// stream.
 		case s.over.Load() || s.removed() || s.r.Context().Err() != nil || errors.Is(err, errGone):
 			return nil
 		case err != nil:
@@ -135,7 +139,7 @@ func (s *stream) run(w storage.Watch) error {
 	}
 }
 
-// watchedName is the object that a deprecated path "/watch/…/name" means.
+// watchedName returns the object that a deprecated path "/watch/…/name" names, "" for others.
 func watchedName(x *exchange) string {
 	if len(x.info.Parts) > 1 {
 		return x.info.Name
@@ -143,7 +147,8 @@ func watchedName(x *exchange) string {
 	return ""
 }
 
-// storageWatch translates watch options for the storage.
+// storageWatch translates watch options for the storage. Initial means that existing objects come first, as ADDED
+// events.
 func storageWatch(opts *metav1.ListOptions, filter selection) (storage.WatchOptions, error) {
 	revision, err := revisionOf(opts.ResourceVersion)
 	out := storage.WatchOptions{Revision: revision, Filter: filter, Bookmarks: opts.AllowWatchBookmarks,
@@ -158,7 +163,7 @@ func storageWatch(opts *metav1.ListOptions, filter selection) (storage.WatchOpti
 	return out, err
 }
 
-// newestRevision is where a watch begins that wants no initial events and names no version.
+// newestRevision returns the revision at which a watch begins that names none and wants no initial events.
 func newestRevision(x *exchange) (int64, error) {
 	page, err := x.res.Store.ListItems(x.r.Context(), x.info.Namespace,
 		storage.ListOptions{Match: storage.Latest, Limit: 1})
@@ -196,7 +201,7 @@ func (s *stream) begin() {
 	_ = s.flush() // a client that left is noticed at the next event
 }
 
-// send writes a batch of events and flushes once. Where an object cannot be shown, what comes before it is sent.
+// send writes a batch of events and flushes once. If an object cannot be shown, the events before it are still sent.
 func (s *stream) send(events []storage.Event) error {
 	g := newGather(s.w)
 	defer g.close()
@@ -214,8 +219,8 @@ func (s *stream) send(events []storage.Event) error {
 	return failed
 }
 
-// prepare has the objects of the events made at once, if a webhook makes them. It returns the events up to the first
-// whose object could not be made.
+// prepare converts the objects of all events at once, if a webhook converts them: one call per batch, not per event. It
+// returns the events up to the first whose object could not be converted.
 func (s *stream) prepare(events []storage.Event) ([]storage.Event, error) {
 	f := s.repr
 	if f == nil && s.table.inVersion {
@@ -305,8 +310,9 @@ func appendJSONHead(b []byte, t storage.EventType) []byte {
 
 const jsonTail = "}\n"
 
-// addProtobufFrame writes a metav1.WatchEvent behind its length (four bytes, big-endian): type (1) and object (2), a
-// RawExtension whose raw (1) is the object's document.
+// addProtobufFrame writes a metav1.WatchEvent behind its length (four bytes, big-endian). The message has the type
+// (field 1) and the object (field 2), a RawExtension whose raw (field 1) is the object's document. The sizes are
+// computed first, so that nothing is copied to insert a length.
 func addProtobufFrame(g *gather, t storage.EventType, messages registry.Messages, item *storage.Item) error {
 	size, err := registry.DocumentSize(messages, item)
 	if err != nil {
@@ -381,7 +387,7 @@ func (s *stream) addBookmarkTable(g *gather, e *storage.Event, obj runtime.Objec
 	return s.addTable(g, e, row)
 }
 
-// addTable writes a table with one row; only the first of a stream says what its columns are.
+// addTable writes a table with one row. Only the first table of a stream has the definitions of the columns.
 func (s *stream) addTable(g *gather, e *storage.Event, row []byte) error {
 	doc, err := s.table.begin(nil, metav1.ListMeta{ResourceVersion: strconv.FormatInt(e.Item.Revision, 10)})
 	if err != nil {
@@ -392,7 +398,7 @@ func (s *stream) addTable(g *gather, e *storage.Event, row []byte) error {
 	return nil
 }
 
-// end tells the client why the watch is over, as an event of type ERROR.
+// end sends the reason for the end to the client, as an event of type ERROR. The status code 200 has been sent before.
 func (s *stream) end(err error) {
 	if errors.Is(err, storage.ErrExpired) {
 		err = apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d", s.from.Revision))

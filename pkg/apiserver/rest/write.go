@@ -23,7 +23,7 @@ import (
 	"bonsai/pkg/plainjson"
 )
 
-// internal is the 500 for err, which stays as it is if it is made for clients.
+// internal returns the 500 for err. An error that is already a Status stays.
 func internal(err error) error {
 	if isStatus(err) {
 		return err
@@ -31,7 +31,7 @@ func internal(err error) error {
 	return apierrors.NewInternalError(err)
 }
 
-// writeStored answers with one item in whatever form was agreed, tables included.
+// writeStored answers with one item in the agreed form, tables included.
 func (x *exchange) writeStored(a accepted, code int, item *storage.Item) error {
 	f := x.representation(a)
 	if f == nil {
@@ -54,7 +54,7 @@ func (x *exchange) writeStored(a accepted, code int, item *storage.Item) error {
 	return x.writeJSON(a, code, b)
 }
 
-// writePart answers with rw's object in whatever form was agreed, tables included.
+// writePart answers with the object of a subresource, in the agreed form.
 func (x *exchange) writePart(rw registry.ReadWriter, a accepted, obj runtime.Object) error {
 	if a.as == "" {
 		return x.writeObject(a, http.StatusOK, obj)
@@ -144,7 +144,7 @@ func (x *exchange) writeBytes(code int, media string, b []byte) error {
 	return writeBody(x.w, x.r, code, media, b, "")
 }
 
-// writeBody sends a whole body and what ends it. b is not changed: it may be a shared encoding.
+// writeBody sends a whole body, followed by end. It does not change b, which may be an encoding that others share.
 func writeBody(w http.ResponseWriter, r *http.Request, code int, media string, b []byte, end string) error {
 	auditAnswer(r, media, b)
 	h := w.Header()
@@ -165,13 +165,14 @@ func writeBody(w http.ResponseWriter, r *http.Request, code int, media string, b
 	return ignoreClient(err)
 }
 
-// newline ends compact JSON, and nothing else, as upstream has it.
+// newline ends compact JSON and nothing else, as upstream's answers do.
 const newline = "\n"
 
-// ignoreClient drops the error of a client that went away: there is nobody to tell.
+// ignoreClient drops the error of writing to a client that has left. No answer can reach it any more.
 func ignoreClient(error) error { return nil }
 
-// WriteError answers with the Status of err.
+// WriteError answers with the Status of err. Faults of the server (5xx) are logged, unless the request ended first: its
+// error is then a consequence.
 func (a *API) WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	status := statusOf(err)
 	if status.Code >= http.StatusInternalServerError && r.Context().Err() == nil {
@@ -193,7 +194,8 @@ func (a *API) WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// statusOf is the Status that tells a client about err.
+// statusOf returns the Status that describes err to a client. Errors of the storage lose the keys that objects have in
+// etcd (storage.Cause).
 func statusOf(err error) *metav1.Status {
 	var known apierrors.APIStatus
 	var out metav1.Status
