@@ -53,7 +53,7 @@ func prepareCreate(crd *definition) {
 	noteStored(crd)
 }
 
-// prepareUpdate keeps the status of old, and adds the storage version to storedVersions. Versions are never removed
+// prepareUpdate keeps old's status, and adds the storage version to storedVersions. Versions are never removed
 // here: only an administrator knows when no object is stored in one any more.
 func prepareUpdate(crd, old *definition) {
 	old.Status.DeepCopyInto(&crd.Status)

@@ -30,8 +30,9 @@ type identity struct {
 	certificates *certificate.Manager
 }
 
-// connect makes the connection to the API server. A node that has only a bootstrap kubeconfig requests its client
-// certificate first, and waits until it is signed.
+// connect makes the connection to the API server. A node with only a bootstrap kubeconfig first requests a client
+// certificate, and waits until it is signed (TLS bootstrapping). The kubeconfig that this writes is then read like any
+// other.
 func connect(ctx context.Context, s *settings, node string, registry prometheus.Registerer,
 	log *slog.Logger) (*identity, error) {
 	store := certificate.Store{Dir: filepath.Clean(s.certDir), Prefix: "kubelet-client"}
@@ -59,6 +60,7 @@ func connect(ctx context.Context, s *settings, node string, registry prometheus.
 	if err != nil {
 		return nil, err
 	}
+	// The files are used as they are, until the kubelet starts again.
 	if !s.file.RotateCertificates {
 		connection, err := daemon.Connect(config)
 		return &identity{connection: connection}, err
@@ -67,8 +69,8 @@ func connect(ctx context.Context, s *settings, node string, registry prometheus.
 }
 
 // rotating makes a connection whose client certificate is renewed. If the certificate has expired, the bootstrap
-// credentials, if there are any, are used to renew it. A renewal closes all connections: they would keep the old
-// identity.
+// credentials, if there are any, request the next one: the API server refuses the expired one. A renewal closes all
+// connections, because a connection keeps the identity of its handshake.
 func rotating(config *rest.Config, store certificate.Store, bootstrap *kubeclient.Client, node string,
 	m *certificate.Metrics, log *slog.Logger) (*identity, error) {
 	if err := rest.LoadTLSFiles(config); err != nil {
@@ -104,8 +106,9 @@ func rotating(config *rest.Config, store certificate.Store, bootstrap *kubeclien
 	return &identity{connection: connection, certificates: certificates}, err
 }
 
-// servingCertificates renews the kubelet's serving certificate, which the API server's signer signs
-// (serverTLSBootstrap). changed is notified when the node's addresses may have changed.
+// servingCertificates renews the kubelet's serving certificate, which a signer of the cluster signs
+// (serverTLSBootstrap). changed is notified when the node's addresses may have changed. Requests for it are not
+// approved automatically, as in Kubernetes: the names in it must be checked.
 func servingCertificates(s *settings, api *kubeclient.Client, node string, addresses func() []corev1.NodeAddress,
 	changed notify.Signal,
 	registry prometheus.Registerer, log *slog.Logger) (*certificate.Manager, error) {
@@ -115,6 +118,7 @@ func servingCertificates(s *settings, api *kubeclient.Client, node string, addre
 		Template: func() *x509.CertificateRequest { return certificate.Serving(node, addresses()) },
 		Requests: func() (certificate.Requests, error) { return api, nil },
 		Metrics:  certificate.NewServingMetrics(registry), Now: time.Now, Random: rand.Float64, Log: log}
+	// The files serve until the first certificate is signed.
 	if s.file.TLSCertFile != "" {
 		pair, err := servingFiles(s)
 		if err != nil {
@@ -133,7 +137,8 @@ func servingFiles(s *settings) (*daemon.KeyPair, error) {
 	return pair, nil
 }
 
-// ownServing returns the current serving certificate when no signer is used: that of the files, or a self-signed one.
+// ownServing returns the current serving certificate without a signer: from the files, which are read again when they
+// change, or a self-signed one, which is kept in the certificate directory.
 func ownServing(s *settings, name string, addresses []string) (func() *tls.Certificate, error) {
 	if s.file.TLSCertFile != "" {
 		pair, err := servingFiles(s)

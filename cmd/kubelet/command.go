@@ -9,7 +9,8 @@ import (
 
 const component = "kubelet"
 
-// newCommand returns the command with upstream's flags.
+// newCommand returns the command with upstream's flags. The order in RunE: settings are merged and checked before there
+// is a log, because they decide how the log looks. An error of theirs goes to the command's error output.
 func newCommand() *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
@@ -29,6 +30,7 @@ func newCommand() *cobra.Command {
 			}
 			accepted().Warn(cmd.Flags(), log)
 			featuregates.Warn(s.file.FeatureGates, log)
+			// These fields do not fail the start: files written for upstream's kubelet should work (fields.go).
 			if names := s.idle; len(names) > 0 {
 				log.Warn("these fields of the configuration file are accepted, but have no effect", "fields", names)
 			}

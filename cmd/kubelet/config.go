@@ -26,7 +26,8 @@ import (
 )
 
 // config returns the kubelet's configuration from the settings. Most of its errors were found when the settings were
-// checked; those about the machine (memory, NUMA nodes) are found only here.
+// checked; those about the machine (memory, NUMA nodes) are found only here. It reads the machine's CPUs and NUMA nodes
+// once, when the kubelet starts.
 func config(s *settings, apiserver *kubeclient.Client, name string, log *slog.Logger) (kubelet.Config, error) {
 	c := s.file
 	host, err := dns.Read(*c.ResolverConfig)
@@ -57,6 +58,7 @@ func config(s *settings, apiserver *kubeclient.Client, name string, log *slog.Lo
 	if err != nil {
 		return kubelet.Config{}, err // was checked with the settings
 	}
+	// The comparison needs the machine's memory, because eviction thresholds may be percentages of it.
 	if err := checkReserved(c, memories, n.Machine.Capacity()); err != nil {
 		return kubelet.Config{}, err
 	}
@@ -68,6 +70,7 @@ func config(s *settings, apiserver *kubeclient.Client, name string, log *slog.Lo
 	if err != nil {
 		return kubelet.Config{}, err
 	}
+	// The number of combinations of NUMA nodes is exponential, so the topology manager has a bound.
 	if near.Nodes = machine.Nodes(); near.Considered() && near.Nodes.Count() > most {
 		return kubelet.Config{}, fmt.Errorf("unsupported on machines with more than %d NUMA Nodes", most)
 	}
@@ -100,6 +103,7 @@ func config(s *settings, apiserver *kubeclient.Client, name string, log *slog.Lo
 		}
 		cfg.CredentialProviderDir = s.credentialDir
 	}
+	// -1 and 0 mean no limit.
 	if c.PodPidsLimit != nil && *c.PodPidsLimit > 0 {
 		cfg.Cgroups.PodPidsLimit = *c.PodPidsLimit
 	}
@@ -112,7 +116,8 @@ func config(s *settings, apiserver *kubeclient.Client, name string, log *slog.Lo
 	return cfg, nil
 }
 
-// nodeConfig returns the configuration of the Node from the settings and the machine.
+// nodeConfig returns the configuration of the Node from the settings and the machine. These errors are worth a stop at
+// the start: a node that registers with wrong taints or capacity attracts pods that it cannot run.
 func nodeConfig(s *settings) (node.Config, error) {
 	c := s.file
 	ips, err := s.nodeIPs()

@@ -27,7 +27,8 @@ type limitedField struct {
 	refused bool
 }
 
-// limitedFields returns the fields with which a user would rely on something that is not built.
+// limitedFields returns the fields whose other values are not built. A node that ignored them would not do what its
+// user relies on, so it refuses to start.
 func limitedFields(c *kubeletconfig.KubeletConfiguration) []limitedField {
 	isFalse := func(b *bool) bool { return b != nil && !*b }
 	return []limitedField{
@@ -58,7 +59,7 @@ func limitedFields(c *kubeletconfig.KubeletConfiguration) []limitedField {
 	}
 }
 
-// unsupported refuses what a user who sets it relies on, by its name.
+// unsupported returns an error for each field with a value that this kubelet cannot honour, or that no kubelet could.
 func unsupported(c *kubeletconfig.KubeletConfiguration) (errs []error) {
 	refuse := func(bad bool, format string, args ...any) {
 		if bad {
@@ -89,6 +90,7 @@ func unsupported(c *kubeletconfig.KubeletConfiguration) (errs []error) {
 	default:
 		refuse(true, "configMapAndSecretChangeDetectionStrategy: unknown strategy %q", s)
 	}
+	// The machine is asked only if the field is set. An error here is reported when the cgroups are made.
 	if c.FailCgroupV1 != nil && *c.FailCgroupV1 {
 		if m, err := cgroup.New(cgroup.Config{Root: c.CgroupRoot, Driver: c.CgroupDriver}); err == nil {
 			refuse(m.Version() == 1, "failCgroupV1 is true, and this machine has cgroup v1")
@@ -97,7 +99,8 @@ func unsupported(c *kubeletconfig.KubeletConfiguration) (errs []error) {
 	return errs
 }
 
-// idle names the fields that the file sets to something else than their default and that have no effect.
+// idle returns the names of fields that the file sets to another value than the default, and that have no effect. It
+// must see the file before flags and defaults are merged.
 func idle(c *kubeletconfig.KubeletConfiguration) (names []string) {
 	for _, f := range idleFields(c) {
 		if f.set {
@@ -115,7 +118,7 @@ type idleField struct {
 	set bool
 }
 
-// idleFields returns all fields that have no effect.
+// idleFields returns all fields that have no effect, with the reason.
 func idleFields(c *kubeletconfig.KubeletConfiguration) []idleField {
 	const (
 		queues   = "the API server's fair queues bound the requests; repeated events are counted in one"
@@ -172,7 +175,7 @@ func idleFields(c *kubeletconfig.KubeletConfiguration) []idleField {
 // other reports whether a field is set, and not to its default.
 func other[T comparable](p *T, usual T) bool { return p != nil && *p != usual }
 
-// maxPods is how many pods the node may have, of all and by its cores.
+// maxPods returns how many pods the node may have: maxPods, or fewer if podsPerCore bounds them.
 func maxPods(c *kubeletconfig.KubeletConfiguration) int64 {
 	most := int64(c.MaxPods)
 	if c.PodsPerCore > 0 {
@@ -181,7 +184,7 @@ func maxPods(c *kubeletconfig.KubeletConfiguration) int64 {
 	return most
 }
 
-// spokenTLS is which TLS the kubelet's API speaks.
+// spokenTLS returns the TLS settings of the kubelet's API, without a certificate.
 func spokenTLS(c *kubeletconfig.KubeletConfiguration) (*tls.Config, error) {
 	config, err := daemon.Serving{MinVersion: c.TLSMinVersion, CipherSuites: c.TLSCipherSuites}.TLS(nil)
 	if err != nil {
@@ -196,7 +199,7 @@ func spokenTLS(c *kubeletconfig.KubeletConfiguration) (*tls.Config, error) {
 	return config, nil
 }
 
-// logger is how the flags, or else the file, want the log.
+// logger returns the log's settings: the given flags, else the file's fields.
 func (s *settings) logger() *daemon.Logging {
 	l, file := s.logging, s.file.Logging
 	if !s.given("v") && file.Verbosity != 0 {

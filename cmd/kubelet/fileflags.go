@@ -12,8 +12,8 @@ import (
 	"bonsai/pkg/featuregates"
 )
 
-// fileOptions are flags of fields of the configuration file that old start scripts give: without them the file's hold,
-// or their defaults.
+// fileOptions are flags that set fields of the configuration file. Upstream marks them as deprecated, and old start
+// scripts still pass them. Without a flag the file's value stays, or the default.
 type fileOptions struct {
 	anonymous, webhookTokens, enableServer  bool
 	authorizationMode, logMaxSize, imageEnd string
@@ -94,7 +94,8 @@ func (o *fileOptions) addFlags(fs *pflag.FlagSet) {
 	refused().AddFlags(fs)
 }
 
-// merge writes the flags that were given into the configuration.
+// merge writes the given flags into the configuration. Defaults of the flags are only for --help: defaultConfig has
+// those that apply.
 func (o *fileOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfiguration) {
 	a, z := &c.Authentication, &c.Authorization
 	for flag, set := range map[string]func(){

@@ -38,6 +38,9 @@ func (o *garbageOptions) addFlags(fs *pflag.FlagSet) {
 }
 
 // merge lets flags that are given win over the file, and fills in the defaults.
+//
+// A flag wins only if it was given. Otherwise its default fills a field that the file leaves out, so flag and field
+// have one default.
 func (o *garbageOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfiguration) {
 	if fs.Changed("image-gc-high-threshold") || c.ImageGCHighThresholdPercent == nil {
 		c.ImageGCHighThresholdPercent = &o.imageHigh
@@ -50,13 +53,14 @@ func (o *garbageOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfig
 	}
 }
 
-// imagePolicy is when unused images are removed.
+// imagePolicy returns when unused images are removed. The fields are set, because merge has run.
 func imagePolicy(c *kubeletconfig.KubeletConfiguration) images.Policy {
 	return images.Policy{High: int(*c.ImageGCHighThresholdPercent), Low: int(*c.ImageGCLowThresholdPercent),
 		MinAge: c.ImageMinimumGCAge.Duration, MaxAge: c.ImageMaximumGCAge.Duration}
 }
 
-// checkImages refuses policies that make no sense.
+// checkImages refuses thresholds out of range, and a low threshold that is not below the high one: collection would
+// start and free nothing. The messages are upstream's.
 func checkImages(p images.Policy) error {
 	var errs []error
 	for _, x := range []struct {
@@ -79,7 +83,7 @@ func checkImages(p images.Policy) error {
 	return errors.Join(errs...)
 }
 
-// containerPolicy is how many dead containers stay.
+// containerPolicy returns how many dead containers stay. A negative total means no bound.
 func (o *garbageOptions) containerPolicy() housekeeping.ContainerPolicy {
 	return housekeeping.ContainerPolicy{MinAge: o.containers.minAge, PerContainer: int(o.containers.perContainer),
 		Total: int(o.containers.total)}

@@ -68,12 +68,14 @@ func (o *managerOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfig
 	switch {
 	case fs.Changed("cpu-manager-reconcile-period"):
 		c.CPUManagerReconcilePeriod.Duration = o.cpuPeriod
+	// The default is the period of the node's status, as the flag's help says, and not the 10 s in the flag.
 	case c.CPUManagerReconcilePeriod.Duration == 0:
 		c.CPUManagerReconcilePeriod.Duration = c.NodeStatusUpdateFrequency.Duration
 	}
 }
 
-// cpuSettings returns the CPU manager's settings, and what is wrong with them.
+// cpuSettings returns the CPU manager's settings, or the first fault in them. The static policy needs CPUs that it does
+// not give away: ReservedCount rounds the reserved amount up to whole CPUs.
 func cpuSettings(c *kubeletconfig.KubeletConfiguration) (cpu.Settings, error) {
 	s := cpu.Settings{Policy: c.CPUManagerPolicy, Period: c.CPUManagerReconcilePeriod.Duration}
 	var err error
@@ -100,7 +102,8 @@ func cpuSettings(c *kubeletconfig.KubeletConfiguration) (cpu.Settings, error) {
 	return s, nil
 }
 
-// topology returns the topology manager's settings; most is the largest number of NUMA nodes for which they work.
+// topology returns the topology manager's settings. most is the largest number of NUMA nodes for which they work;
+// config compares it with the machine.
 func topology(c *kubeletconfig.KubeletConfiguration) (t cm.Topology, most int, err error) {
 	t, most = cm.Topology{Policy: c.TopologyManagerPolicy,
 		PodScope: c.TopologyManagerScope == kubeletconfig.PodTopologyManagerScope}, cm.MaxNUMANodes
@@ -133,7 +136,7 @@ func topology(c *kubeletconfig.KubeletConfiguration) (t cm.Topology, most int, e
 	return t, most, nil
 }
 
-// checkManagers refuses what cannot work.
+// checkManagers returns the faults in the settings of all resource managers, so that a user sees them together.
 func checkManagers(c *kubeletconfig.KubeletConfiguration) error {
 	_, cpuErr := cpuSettings(c)
 	_, _, topologyErr := topology(c)
@@ -141,7 +144,8 @@ func checkManagers(c *kubeletconfig.KubeletConfiguration) error {
 	return errors.Join(cpuErr, topologyErr, memoryErr)
 }
 
-// reserveCPUs replaces the reserved amount of CPU by the number of the CPUs that are reserved by name, if any are.
+// reserveCPUs sets the reserved amount of CPU to the number of CPUs in reservedSystemCPUs, if any are named. They
+// replace the amounts of kubeReserved and systemReserved, as upstream documents.
 func reserveCPUs(c *kubeletconfig.KubeletConfiguration, keep corev1.ResourceList) error {
 	named, err := cpuset.Parse(c.ReservedSystemCPUs)
 	if err == nil && !named.IsEmpty() {

@@ -38,6 +38,7 @@ func (o *memoryOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfigu
 	}
 	c.ReservedMemory = nil
 	for _, text := range o.reserved {
+		// Upstream accepts several NUMA nodes in one flag, with semicolons between them.
 		for _, one := range strings.Split(text, ";") {
 			r, err := parseReservation(one)
 			if err != nil {
@@ -49,7 +50,7 @@ func (o *memoryOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfigu
 	return nil
 }
 
-// parseReservation reads "0:memory=1Gi,hugepages-2Mi=1Gi".
+// parseReservation reads the reservation of one NUMA node, "0:memory=1Gi,hugepages-2Mi=1Gi".
 func parseReservation(text string) (kubeletconfig.MemoryReservation, error) {
 	node, limits, ok := strings.Cut(strings.TrimSpace(text), ":")
 	id, err := strconv.ParseInt(node, 10, 32)
@@ -71,7 +72,8 @@ func parseReservation(text string) (kubeletconfig.MemoryReservation, error) {
 	return r, nil
 }
 
-// memorySettings returns the memory manager's settings, and what is wrong with them.
+// memorySettings returns the memory manager's settings, or the first fault in them. The machine is not known yet;
+// checkReserved compares them with it.
 func memorySettings(c *kubeletconfig.KubeletConfiguration) (memory.Settings, error) {
 	s := memory.Settings{Policy: c.MemoryManagerPolicy, Reserved: memory.Reserved{}}
 	if s.Policy != memory.None && s.Policy != memory.Static {

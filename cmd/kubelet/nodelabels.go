@@ -11,8 +11,8 @@ import (
 	"bonsai/api/nodelabels"
 )
 
-// checkNodeLabels refuses at the start what the API server would refuse at every try to register the node: invalid
-// labels in --node-labels, and those that a node may not give itself.
+// checkNodeLabels refuses at the start the labels of --node-labels that the API server would refuse at every attempt to
+// register the node: invalid ones, and those that a node may not give itself (NodeRestriction).
 func checkNodeLabels(labels map[string]string) error {
 	var unknown, invalid []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {

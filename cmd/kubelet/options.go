@@ -106,8 +106,11 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.fields.addFlags(fs)
 }
 
-// settings merges flags and configuration file and checks them.
+// settings merges flags and configuration file and checks them. The order matters. idle must see the file alone. Flags
+// come before defaults, because a default is set only where both are silent. managers takes its default from a merged
+// field.
 func (o *options) settings(fs *pflag.FlagSet) (*settings, error) {
+	// Upstream checks the gates of the flags first, with words of its own.
 	if err := featuregates.Check(o.fields.gates); err != nil {
 		return nil, fmt.Errorf("failed to set feature gates from initial flags-based config: %w", err)
 	}
@@ -130,6 +133,7 @@ func (o *options) settings(fs *pflag.FlagSet) (*settings, error) {
 	return s, errors.Join(refused().Check(fs), daemon.CheckCloudProvider(fs), s.check())
 }
 
+// An empty field in the file counts as not set, as upstream's defaulting treats it.
 func (o *options) mergeStrings(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfiguration) {
 	for flag, f := range map[string]struct {
 		to   *string

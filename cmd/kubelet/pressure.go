@@ -82,6 +82,8 @@ func (o *pressureOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfi
 	if fs.Changed("enforce-node-allocatable") || c.EnforceNodeAllocatable == nil {
 		c.EnforceNodeAllocatable = o.enforce
 	}
+	// Thresholds in the file replace all defaults, unless mergeDefaultEvictionSettings is set: a file with one
+	// threshold would otherwise turn off the others unnoticed, which is upstream's default behaviour.
 	defaults := pressure.DefaultHard()
 	switch merged := c.MergeDefaultEvictionSettings; {
 	case c.EvictionHard == nil:
@@ -92,7 +94,8 @@ func (o *pressureOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfi
 	}
 }
 
-// evictionPolicy returns when the kubelet evicts pods.
+// evictionPolicy parses the thresholds. The signal about the memory of all pods exists only if pods are limited as a
+// whole.
 func evictionPolicy(c *kubeletconfig.KubeletConfiguration) (pressure.Policy, error) {
 	thresholds, err := pressure.Parse(
 		pressure.Settings{Hard: c.EvictionHard, Soft: c.EvictionSoft, SoftGrace: c.EvictionSoftGracePeriod,
@@ -113,7 +116,8 @@ const (
 	enforceKubeCompressed   = "kube-reserved-compressible"
 )
 
-// checkEnforced refuses what cannot be enforced.
+// checkEnforced refuses unknown and contradicting levels, and levels for reserved resources without the name of their
+// cgroup.
 func checkEnforced(c *kubeletconfig.KubeletConfiguration) error {
 	var errs []error
 	seen := map[string]bool{}
@@ -190,7 +194,8 @@ func reservedCgroups(c *kubeletconfig.KubeletConfiguration) ([]cgroup.Reserved, 
 	return out, nil
 }
 
-// kept returns what is reserved for everything that is not a pod.
+// kept returns the sum of what is reserved for everything that is not a pod: kubeReserved and systemReserved, or the
+// CPUs reserved by name.
 func kept(c *kubeletconfig.KubeletConfiguration) (corev1.ResourceList, error) {
 	out, err := reserved("--kube-reserved", c.KubeReserved)
 	if err != nil {
@@ -205,7 +210,7 @@ func kept(c *kubeletconfig.KubeletConfiguration) (corev1.ResourceList, error) {
 	return out, errors.Join(err, reserveCPUs(c, out))
 }
 
-// enough refuses reservations that the machine does not have.
+// enough refuses reservations beyond the machine's capacity: the allocatable amount would be negative.
 func enough(capacity, keep corev1.ResourceList) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(capacity)) {

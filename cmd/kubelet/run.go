@@ -27,6 +27,7 @@ const defaultContainerLogsDir = "/var/log/containers"
 // run composes the kubelet and its servers and runs them until ctx ends. Everything that can fail is made before the
 // first part starts, so that no error returns while parts run. The kubelet is closed last: its server uses it.
 func run(ctx context.Context, s *settings, log *slog.Logger) (err error) {
+	// The client libraries log through klog.
 	klog.SetSlogLogger(log)
 	if s.file.ProtectKernelDefaults {
 		if err := sysctl.CheckKernel(kernel.New().GetSysctl); err != nil {
@@ -47,6 +48,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) (err error) {
 	if err != nil {
 		return fmt.Errorf("make a client for the API server: %w", err)
 	}
+	// Drivers and log collectors expect these directories, even before the first pod.
 	for _, dir := range []string{s.rootDir, s.file.PodLogsDir, s.containerLogsDir} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("make directory: %w", err)
@@ -60,6 +62,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) (err error) {
 		return err
 	}
 	cfg.Metrics = registry
+	// The serving certificate has the node's addresses, so its manager must notice their changes.
 	observed := notify.New() // the Node changed in the API, and its addresses with it
 	cfg.Node.Observed = observed.Notify
 	k, err := kubelet.New(ctx, cfg)
@@ -79,6 +82,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) (err error) {
 			return err
 		}
 	}
+	// From here on parts run. The first error ends all of them, and Wait returns it.
 	g, ctx := errgroup.WithContext(ctx)
 	for _, m := range []*certificate.Manager{id.certificates, serving} {
 		if m != nil {
@@ -89,6 +93,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) (err error) {
 	if srv != nil {
 		g.Go(func() error { return srv.Run(ctx) })
 	}
+	// It is plain HTTP, and on loopback by default: probes of the host need no credentials.
 	health := &daemon.Server{
 		Listener: daemon.Listener{Address: s.file.HealthzBindAddress, Port: int(*s.file.HealthzPort)},
 		Insecure: true, Log: log,

@@ -19,8 +19,8 @@ import (
 	"bonsai/pkg/kubelet/server"
 )
 
-// api makes the HTTPS server: who may ask, and what it shows. Without a manager of its certificate (serving is nil) the
-// certificate is that of the files, or one that signs itself.
+// api makes the HTTPS server. If serving is nil, no manager renews the certificate: it comes from the files, or is
+// self-signed.
 func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, serving *certificate.Manager,
 	registry *prometheus.Registry) (*server.Server, error) {
 	c := s.file
@@ -48,6 +48,7 @@ func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, 
 	if err != nil {
 		return nil, err // was checked with the settings
 	}
+	// An empty directory turns /logs/ off.
 	logDir := "/var/log"
 	if !*c.EnableSystemLogHandler {
 		logDir = ""
@@ -63,8 +64,9 @@ func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, 
 	})
 }
 
-// access returns how clients are authenticated and authorized by the configuration. Without clients (nil), certificates
-// do not authenticate.
+// access returns how clients are authenticated and authorized, by the configuration. If clients is nil, certificates do
+// not authenticate. The API server answers what the kubelet does not know itself: whose a token is, and who may do
+// what. Both answers are cached, so that each request of Prometheus is not two requests to the API server.
 func access(c *kubeletconfig.KubeletConfiguration, clients authorities.Source,
 	connection *rest.Config) (delegated.Authenticator, delegated.Authorizer, error) {
 	asked, err := delegated.NewClient(connection)

@@ -24,7 +24,8 @@ import (
 	"bonsai/pkg/zpages"
 )
 
-// settings are the flags and the configuration file, merged and checked.
+// settings are the flags and the configuration file, merged and checked. Other functions dereference fields of file
+// without checks, and rely on its defaults.
 type settings struct {
 	*options
 	file *kubeletconfig.KubeletConfiguration
@@ -38,7 +39,8 @@ type settings struct {
 	given func(flag string) bool
 }
 
-// defaultConfig fills in upstream's defaults of the fields that are used.
+// defaultConfig sets upstream's defaults of the fields that this kubelet uses. It runs after the flags are merged, so a
+// given flag is not overwritten.
 func defaultConfig(c *kubeletconfig.KubeletConfiguration) {
 	text := func(p *string, v string) {
 		if *p == "" {
@@ -85,7 +87,7 @@ func duration(d *time.Duration, v time.Duration) {
 	}
 }
 
-// check refuses settings that cannot work; it names all of them.
+// check returns all faults of the settings together, so that a user need not start the kubelet once for each.
 func (s *settings) check() error {
 	c := s.file
 	_, logSize := resource.ParseQuantity(c.ContainerLogMaxSize)
@@ -132,7 +134,7 @@ func (s *settings) check() error {
 	)
 }
 
-// idsPerPod is how many user and group ids a pod with users of its own gets.
+// idsPerPod returns how many user and group ids a pod with its own user namespace gets.
 func idsPerPod(c *kubeletconfig.KubeletConfiguration) int64 {
 	if u := c.UserNamespaces; u != nil && u.IDsPerPod != nil {
 		return *u.IDsPerPod
@@ -143,7 +145,8 @@ func idsPerPod(c *kubeletconfig.KubeletConfiguration) int64 {
 // limitedSwap is the memorySwap.swapBehavior that lets containers of burstable pods swap.
 const limitedSwap = "LimitedSwap"
 
-// podSwap is the swap that pods may use on a machine.
+// podSwap returns how much swap pods may use on a machine. With LimitedSwap, each container of a burstable pod gets a
+// share in proportion to its memory request (KEP-2400).
 func podSwap(c *kubeletconfig.KubeletConfiguration, machine node.Machine) cgroup.Swap {
 	memory, swap := machine.Capacity()[corev1.ResourceMemory], machine.Info().Swap
 	s := cgroup.Swap{Limited: c.MemorySwap.SwapBehavior == limitedSwap, NodeMemory: memory.Value()}
@@ -159,7 +162,8 @@ func swapIsOn() bool {
 	return err == nil && len(strings.Split(strings.TrimSpace(string(b)), "\n")) > 1
 }
 
-// reserved reads what a flag, or the field of that meaning, keeps from pods.
+// reserved parses amounts that a flag, or the field of the same meaning, keeps from pods. Errors name the flag, as
+// upstream's do, also if the file set the field.
 func reserved(flag string, amounts map[string]string) (corev1.ResourceList, error) {
 	out := corev1.ResourceList{}
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {

@@ -54,7 +54,8 @@ func serveUpdate(x *exchange, subresource string) error {
 			}
 			return obj.DeepCopyObject(), nil
 		}, opts)
-	// Only some kinds allow a PUT to create (leases and roles, for example). The caller needs the right to create as well.
+	// Only some kinds allow a PUT to create (leases and roles, for example). The caller needs the right to create as
+	// well.
 	if apierrors.IsNotFound(err) && subresource == "" && x.res.Store.Row.Strategy.CreateOnUpdate {
 		// A body with a UID means the object that is gone: 409, not another object under its name.
 		switch other, err := otherUID(obj, x.res.Store.New()); {

@@ -15,11 +15,14 @@ func age(d time.Duration) string { return duration.HumanDuration(d) }
 
 func seconds(n int64) string { return fmt.Sprintf("%ds", n) }
 
-// writeContainers writes containers with their states; without states (nil) those of a template, at space.
+// writeContainers writes containers with their states; without states (nil) those of a template, at space. Upstream
+// indents the names of a template's containers by one space less than a pod's, which is why space decides on the
+// prefix.
 func writeContainers(
 	d *describer, title string, all []corev1.Container, states []corev1.ContainerStatus, space string,
 ) {
 	if len(all) == 0 {
+		// Only the list that every pod has is shown when it is empty.
 		if title == "Containers" {
 			d.line(0, "%s%s: <none>\n", space, title)
 		}
@@ -113,6 +116,7 @@ func writeList(w *writer, title string, values []string) {
 	}
 }
 
+// A container without a state counts as waiting, as the API documents.
 func writeState(w *writer, title string, s corev1.ContainerState) {
 	switch {
 	case s.Running != nil:
@@ -188,6 +192,7 @@ func writeMounts(w *writer, all []corev1.VolumeMount) {
 		return
 	}
 	w.line(2, "Mounts:\n")
+	// The object belongs to the caller.
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b corev1.VolumeMount) int { return strings.Compare(a.MountPath, b.MountPath) })
 	for _, m := range all {

@@ -27,6 +27,7 @@ func writeEnvFrom(w *writer, all []corev1.EnvFromSource) {
 	}
 }
 
+// Values from Secrets and ConfigMaps are not read: the description names the source, and shows no secret.
 func writeEnv(d *describer, c *corev1.Container) {
 	if len(c.Env) == 0 {
 		d.line(2, "Environment:\t<none>\n")
@@ -87,6 +88,7 @@ func resourceValue(c *corev1.Container, s *corev1.ResourceFieldSelector) string 
 		list = c.Resources.Limits
 	}
 	q, ok := list[corev1.ResourceName(name)]
+	// Without a limit the kubelet gives the node's allocatable amount, which is not known here.
 	if !ok && what == "limits" && (name == "cpu" || name == "memory") {
 		return "node allocatable"
 	}
@@ -95,6 +97,7 @@ func resourceValue(c *corev1.Container, s *corev1.ResourceFieldSelector) string 
 		divisor = resource.MustParse("1")
 	}
 	amount, unit := q.Value(), divisor.Value()
+	// A divisor of CPU may be a thousandth, so both are compared in millicores.
 	if name == "cpu" {
 		amount, unit = q.MilliValue(), divisor.MilliValue()
 	}

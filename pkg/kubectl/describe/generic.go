@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// generic writes any object: its metadata, then every field under a name in words.
+// generic writes any object: its metadata, then every field under a name in words. It serves custom resources and kinds
+// without a describer. managedFields and the parts that the head shows are left out (skip, by path).
 func generic(d *describer, u *unstructured.Unstructured) error {
 	d.line(0, "Name:\t%s\nNamespace:\t%s\n", u.GetName(), u.GetNamespace())
 	d.labels(0, "Labels", u.GetLabels())
@@ -19,6 +20,7 @@ func generic(d *describer, u *unstructured.Unstructured) error {
 	return nil
 }
 
+// Fields come in the order of their names. The recursion is as deep as the object, which the API server bounds.
 func writeFields(w *writer, level int, m map[string]any, path string, skip map[string]bool) {
 	for _, k := range keys(m) {
 		at := strings.TrimPrefix(path+"."+k, ".")

@@ -34,6 +34,7 @@ func typed[T any, P interface {
 // lastApplied is kubectl apply's own annotation. It is left out, because it repeats the whole object.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
+// The zone is the local one of the user.
 func when(t metav1.Time) string { return t.Time.Format(time.RFC1123Z) }
 
 // labels writes a map as one pair a line.
@@ -43,6 +44,7 @@ func (w *writer) labels(level int, title string, m map[string]string) {
 		w.line(0, "<none>\n")
 		return
 	}
+	// The order of a Go map is random, and two runs must print the same.
 	for i, k := range keys(m) {
 		if i > 0 {
 			w.line(0, "\t")
@@ -71,6 +73,7 @@ func (w *writer) annotations(level int, m map[string]string) {
 		}
 		w.line(0, "%s:\n", k)
 		for _, l := range strings.Split(value, "\n") {
+			// Annotations may have 256 KiB together; a description shows their beginning.
 			if len(l) > most-2 {
 				l = l[:most-2] + "..."
 			}
@@ -126,7 +129,7 @@ func writeEventTable(d *describer) error {
 	return nil
 }
 
-// writeEvents writes events, the oldest first.
+// writeEvents writes events, the oldest first. The columns are upstream's; tools and people search them.
 func writeEvents(d *describer, all []corev1.Event) {
 	sort.SliceStable(all, func(i, j int) bool { return all[i].LastTimestamp.Before(&all[j].LastTimestamp) })
 	d.line(0, "Events:\n  Type\tReason\tAge\tFrom\tMessage\n")

@@ -55,6 +55,7 @@ func node(d *describer, n *corev1.Node) error {
 	return writeLoad(d, n)
 }
 
+// Two labels name roles: node-role.kubernetes.io/ROLE, and the older kubernetes.io/role=ROLE.
 func roles(l map[string]string) string {
 	const prefix = "node-role.kubernetes.io/"
 	var out []string

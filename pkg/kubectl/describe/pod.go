@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// The pod describer sets d.pod first, because variables of its containers show fields of it (env.go). It makes no
+// request of its own; the events are added by one.
 func pod(d *describer, p *corev1.Pod) error {
 	d.pod = p
 	d.line(0, "Name:\t%s\nNamespace:\t%s\n", p.Name, p.Namespace)
@@ -80,6 +82,7 @@ func writeReadinessGates(w *writer, p *corev1.Pod) {
 
 // writeSpread shows the constraints by topology key, at space.
 func writeSpread(w *writer, space string, all []corev1.TopologySpreadConstraint) {
+	// Sorting in place would change the object that the caller shows next.
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b corev1.TopologySpreadConstraint) int {
 		return strings.Compare(a.TopologyKey, b.TopologyKey)
@@ -98,6 +101,8 @@ func writeSpread(w *writer, space string, all []corev1.TopologySpreadConstraint)
 	}
 }
 
+// A pod that is being deleted shows "Terminating" and since when, whatever its phase. The time counts from the deletion
+// timestamp, which lies in the future during the grace period.
 func writePodStatus(d *describer, p *corev1.Pod) {
 	if p.DeletionTimestamp != nil {
 		d.line(0, "Status:\tTerminating (lasts %s)\n", age(d.now.Sub(p.DeletionTimestamp.Time)))
@@ -140,6 +145,8 @@ func writePodStatus(d *describer, p *corev1.Pod) {
 	}
 }
 
+// Tolerations are sorted by key, as upstream's. The title is written even without any, so the line says that there are
+// none.
 func writeTolerations(w *writer, space string, all []corev1.Toleration) {
 	w.line(0, "%sTolerations:\t", space)
 	if len(all) == 0 {

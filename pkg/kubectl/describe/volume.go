@@ -21,6 +21,8 @@ func writeVolumes(d *describer, all []corev1.Volume, space string) {
 	}
 }
 
+// A volume has one source. The common ones are here, in their own words; writeForeign has those of other storage
+// systems.
 func writeVolume(d *describer, v corev1.VolumeSource) {
 	yes := func(b *bool) bool { return b != nil && *b }
 	switch {

@@ -57,6 +57,7 @@ func writeReplicaSets(d *describer, o *appsv1.Deployment) error {
 		if err := resource.FromUnstructured(&list.Items[i], rs); err != nil {
 			return err
 		}
+		// The selector alone is not enough: it may match ReplicaSets of other Deployments.
 		if owner := metav1.GetControllerOf(rs); owner == nil || owner.UID != o.UID {
 			continue
 		}
@@ -80,6 +81,7 @@ func joined(s []string) string {
 	return strings.Join(s, ", ")
 }
 
+// The default is the API's.
 func count(n *int32) int32 {
 	if n == nil {
 		return 1
