@@ -24,9 +24,8 @@ type filter func(http.HandlerFunc) http.HandlerFunc
 
 // chain is the life of a request, first to last.
 //
-// The order is part of the security: nothing is recorded before the caller is known, nothing is decided before
-// impersonation has settled who acts, and no byte of a body is read for a caller that may not send it. A turn comes
-// last, so that a slow sender holds none.
+// The order is part of the security: nothing is allowed before impersonation has settled who acts, and no byte of a
+// body is read for a caller that may not send it. A turn comes last, so that a slow sender holds none.
 func (s *Server) chain(router http.HandlerFunc) http.HandlerFunc {
 	filters := []filter{
 		s.requestInfo,  // what is asked for: request.Info
