@@ -45,7 +45,7 @@ func (s *state) tally(v *verdict) {
 			s.settle(uid, &s.waiting.Failed, &s.failed)
 		}
 	}
-	// From here on, pods whose end is new. What is in the status already was settled above.
+	// From here on the pods themselves: one whose uid is stored only loses its finalizer, another one is taken first.
 	keep := s.index.kept(v, s.active())
 	for _, p := range s.pods {
 		if !tracked(p) || keep[p.UID] || !s.mayRelease(p, v) {

@@ -21,7 +21,7 @@ import (
 // volumes then stay fresh, and it can get further containers. It does nothing for a pod that this Executor has
 // prepared.
 //
-// The pod's worker calls it in its first rounds, until it succeeds.
+// The pod's worker calls it in every round.
 func (e *Executor) PrepareRunning(ctx context.Context, pod *corev1.Pod, p *Pod, rt *runtime.PodStatus) error {
 	if p.prepared || !rt.SandboxReady() { // the making of its sandbox does it
 		return nil
