@@ -28,6 +28,9 @@ func TestRemoveUnborn(t *testing.T) {
 		"metadata alone":    {content: crc + metadata + end, gone: true},
 		"an entry":          {content: crc + metadata + snapshot + entry + end},
 		"a state":           {content: crc + metadata + snapshot + state + end},
+		"emptied":           {content: end + end},
+		"empty":             {},
+		"a snapshot":        {content: crc + metadata + snapshot + end, other: "../snap/0000000000000001-0000000000000005.snap"},
 		"torn":              {content: crc + metadata + snapshot[:20]},
 		"another kind":      {content: "ffffffffffffffff" + end},
 		"a second log file": {content: crc + metadata + snapshot + end, other: "0000000000000001-0000000000000005.wal"},
@@ -45,6 +48,9 @@ func TestRemoveUnborn(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.other != "" {
+			if err := os.MkdirAll(filepath.Join(dir, "member", "snap"), 0o700); err != nil {
+				t.Fatal(err)
+			}
 			if err := os.WriteFile(filepath.Join(wal, c.other), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
