@@ -50,10 +50,10 @@ func removeUnborn(dir string) error {
 	return os.RemoveAll(filepath.Join(dir, "member"))
 }
 
-// isUnborn reports whether a write-ahead log has the records of a new one, metadata among them, and no others. Each record follows its length, 8 bytes
-// little-endian, whose highest byte has the number of bytes of padding; a length of 0 ends the log, which is allocated
-// in advance. A record is a protobuf message that begins with its type as field 1. Records of other types (entry 2,
-// state 3) and everything that cannot be read count as data.
+// isUnborn reports whether a write-ahead log has the records of a new one, metadata among them, and no others. Each
+// record follows its length, 8 bytes little-endian, whose highest byte has the number of bytes of padding; a length of
+// 0 ends the log, which is allocated in advance. A record is a protobuf message that begins with its type as field 1.
+// Records of other types (entry 2, state 3) and everything that cannot be read count as data.
 func isUnborn(log io.Reader) bool {
 	const metadata, crc, snapshot = 1, 4, 5
 	const most = 4 << 10 // bytes of a record; those of a new log have some 30
