@@ -50,6 +50,7 @@ func newEviction(cfg *Config, r reporting, s signals, c *containers, sources *sy
 		Node:  evictionNode{Observer: look, cgroups: c.cgroups, storage: storage, dead: c.dead, unused: c.unused},
 		Pods:  func() []*corev1.Pod { return s.workers.Active(s.pods.Pods()) },
 		Evict: end, Gone: s.workers.Cleaned, Changed: s.node.Notify, Now: time.Now, Log: cfg.Log,
+		// age is that of the measurement, and shows how fast the kubelet reacts.
 		Evicted: func(signal pressure.Signal, age time.Duration) { r.metrics.EvictionAge(string(signal), age) },
 		Reclaiming: func(name corev1.ResourceName) {
 			r.events.Node(corev1.EventTypeWarning, "EvictionThresholdMet",

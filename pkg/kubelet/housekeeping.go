@@ -30,10 +30,12 @@ func housekeepingRounds(cfg *Config, r reporting, s signals, c *containers, n *n
 	return []housekeeping.Round{
 		{Every: cleanPeriod, Ready: sources.Synced, Tasks: []housekeeping.Task{
 			{What: "dead containers", Do: c.dead.Clean},
+			// WhenGone holds new workers of the pod back while its directory is removed.
 			{What: "directories of pods", Do: func(ctx context.Context) error {
 				return v.manager.Cleanup(ctx, s.workers.WhenGone)
 			}},
 			{What: "staged volumes", Do: v.csi.Clean},
+			// A pod that has finished needs no devices or CPUs any more, even while its object exists.
 			{What: "resources of pods", Do: func(ctx context.Context) error {
 				return n.resources.Reconcile(ctx, s.workers.WhenFinished)
 			}},

@@ -42,6 +42,7 @@ func (m monitor) handler() (http.Handler, error) {
 	if err := r.Register(c); err != nil {
 		return nil, err
 	}
+	// The registry is not the kubelet's own, which /metrics serves: figures of containers would make that large.
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(m.log.Handler(), slog.LevelWarn),
 		ErrorHandling: promhttp.ContinueOnError}), nil
 }
@@ -88,6 +89,7 @@ func (m monitor) groups() ([]cadvisor.Group, error) {
 		}
 		x := cadvisor.Group{ID: g.Path, Pod: g.Pod, Container: g.ID, Started: g.Made, Usage: usageOf(s)}
 		x.Usage.Files, x.Usage.Sockets = files.Open(s.PIDs)
+		// The limit is read from the first process; others of the container usually inherit it.
 		if g.ID != "" && len(s.PIDs) > 0 {
 			if soft, known := files.MayOpen(s.PIDs[0]); known {
 				x.MaxFiles = &soft

@@ -75,6 +75,7 @@ func newNodeParts(cfg *Config, r reporting, s signals, c *containers) (*nodePart
 	// The cgroups come first: the pod's cgroup must exist before anything is put into it.
 	n.resources = &cm.Manager{Providers: []cm.Provider{c.cgroups, users, n.devices, n.dra, n.cpu, memories},
 		Topology: topology, Metrics: r.metrics, Event: r.events.Pod, Log: cfg.Log}
+	// The API serves monitoring agents on the node, over a socket below RootDir.
 	n.served = &podresources.Server{RootDir: cfg.RootDir, Resources: n.resources, Pods: s.active,
 		Count: r.metrics.PodResourcesAsked}
 	if n.node, err = newNode(cfg, r, s, c, n.devices); err != nil {

@@ -57,6 +57,7 @@ func newPodParts(ctx context.Context, cfg *Config, r reporting, s signals, c *co
 	if p.services, err = env.NewServices(cfg.Client.Objects("services", "", "")); err != nil {
 		return nil, err
 	}
+	// Services and RuntimeClasses are watched as a whole, because any pod may need any of them.
 	if p.classes, err = runtimeclass.New(cfg.Client.RuntimeClasses()); err != nil {
 		return nil, err
 	}
@@ -65,6 +66,7 @@ func newPodParts(ctx context.Context, cfg *Config, r reporting, s signals, c *co
 	if err != nil {
 		return nil, err
 	}
+	// Probes have the context of New and not of Run: they start with containers, and Run waits for them at its end.
 	p.probes = prober.New(ctx, prober.Config{Exec: c.cri.ExecSync, Changed: s.changed, Event: r.events.Container,
 		Started: time.Now(), Log: cfg.Log, Metrics: prober.NewMetrics(r.probes)})
 	act, err := executor.New(executor.Config{Runtime: c.cri, Images: c.images, Volumes: v.manager,
@@ -114,6 +116,7 @@ func newAdmitter(cfg *Config, r reporting, s signals, n *nodeParts) (*admission.
 		AppArmor: func(pod *corev1.Pod) error { return apparmor.Check(cfg.AppArmor, pod) },
 		Wake:     s.workers.Wake, Checkpoint: allocations, Log: cfg.Log,
 		Accepted: func(why admission.Trigger) { r.metrics.Accepted(string(why)) },
+		// Admission preempts a pod to make room for a critical one.
 		Preempted: func(uid types.UID, lacked corev1.ResourceName) {
 			r.metrics.Preempted(lacked)
 			s.workers.Interrupt(uid)

@@ -56,7 +56,9 @@ type signals struct {
 	// changes notifies the worker that ends a pod of what happens to its containers.
 	changes *podsyncer.Changes
 	// node is notified when something changed that the Node's status shows.
-	node     notify.Signal
+	node notify.Signal
+	// pressure and shutdown are answers that the admission of pods needs, and that managers write which need pods. They
+	// exist apart from those managers to break that circle.
 	pressure *eviction.Conditions
 	shutdown *shutdown.State
 }
@@ -68,7 +70,7 @@ func newSignals(cfg *Config, r reporting) signals {
 		pressure: &eviction.Conditions{}, shutdown: &shutdown.State{}}
 }
 
-// active returns the pods whose containers may run.
+// active returns the pods whose containers may run. Active filters the slice in place.
 func (s signals) active() []*corev1.Pod { return s.workers.Active(s.pods.Desired()) }
 
 // changed reports that something happened to a pod in the runtime or to its probes. A pod that runs is synced again;

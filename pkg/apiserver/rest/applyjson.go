@@ -6,12 +6,14 @@ import (
 	"bonsai/pkg/docbounds"
 )
 
-// maxPlainKey is the longest key that is surely within the 1,024 bytes that YAML allows a key on one line, however it
-// is escaped.
+// maxPlainKey bounds keys in bytes. YAML allows 1,024 bytes for a key on one line, and an escape may take six bytes for
+// one.
 const maxPlainKey = 170
 
-// plainConfig reads a configuration that is JSON which YAML cannot take for anything else, as programs send it: in one
-// line of ASCII, with whole numbers, and without duplicates. Reading it as YAML takes twenty times as long.
+// plainConfig reads a configuration whose JSON YAML cannot understand in another way, as programs send it: in one line
+// of ASCII, with whole numbers and without duplicate keys. An apply is defined as YAML, and reading YAML takes twenty
+// times as long. It returns false for everything else, also for invalid bodies, so that the YAML parser words the
+// errors.
 func plainConfig(body []byte, bounds docbounds.Bounds) (config map[string]any, ok bool) {
 	if !oneLine(body) || docbounds.JSON(body, bounds) != nil {
 		return nil, false
@@ -22,8 +24,8 @@ func plainConfig(body []byte, bounds docbounds.Bounds) (config map[string]any, o
 	return config, true
 }
 
-// oneLine reports whether body begins as an object, has none but printable ASCII characters, and none but those escapes
-// that are the same in JSON and YAML. A last line feed may be there.
+// oneLine reports whether body begins as an object, and has only printable ASCII characters and escapes that mean the
+// same in JSON and YAML. It may end with a line feed.
 func oneLine(body []byte) bool {
 	if n := len(body); n > 0 && body[n-1] == '\n' {
 		body = body[:n-1]
@@ -54,8 +56,8 @@ func oneLine(body []byte) bool {
 	return true
 }
 
-// plainValue reports whether a decoded value has short keys, and no numbers but whole ones: others are spelled in many
-// ways.
+// plainValue reports whether a decoded value has only short keys and whole numbers. Other numbers have many spellings,
+// which the two formats need not read alike.
 func plainValue(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:

@@ -14,8 +14,8 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// auditObject notes the object that a client sent for the audit log: as it was decoded, with its defaults, and before
-// anything else is made of it.
+// auditObject records the object that a client sent, if the request is audited with bodies: as it was decoded, with
+// defaults, and before admission changes it. It works on a copy.
 func (x *exchange) auditObject(gvk schema.GroupVersionKind, obj runtime.Object) {
 	if x.info.Audit == nil {
 		return
@@ -38,7 +38,7 @@ func (x *exchange) auditObject(gvk schema.GroupVersionKind, obj runtime.Object) 
 	}
 }
 
-// defaults complete what clients of the route's version send.
+// defaults returns the function that completes objects of the route's version.
 func (x *exchange) defaults() func(runtime.Object) {
 	if v := &x.res.Version; v.Default != nil || v.ToHub != nil {
 		return v.Default
@@ -49,7 +49,8 @@ func (x *exchange) defaults() func(runtime.Object) {
 	return x.res.Row.Strategy.Default
 }
 
-// auditPatch notes a patch as the client sent it. One that is no JSON is not shown.
+// auditPatch records a patch as the client sent it. The log holds JSON, so an apply is converted from YAML, and what is
+// not valid YAML is left out.
 func (x *exchange) auditPatch(patch []byte) {
 	if x.info.Audit == nil {
 		return
@@ -66,7 +67,7 @@ func (x *exchange) auditPatch(patch []byte) {
 	x.info.Audit.RequestPatch(patch)
 }
 
-// auditDeletion notes the options in the body of a DELETE, under the kind that upstream's log gives them.
+// auditDeletion records the options in the body of a DELETE, under the kind that upstream's log has.
 func (x *exchange) auditDeletion(opts *metav1.DeleteOptions) {
 	if x.info.Audit == nil {
 		return
@@ -86,7 +87,8 @@ func auditAnswer(r *http.Request, media string, b []byte) {
 	}
 }
 
-// audited lets the audit log see what is written of an answer in pieces.
+// audited returns a writer that passes an answer on and records its pieces, for answers that are streamed. Without an
+// audit record it is to itself.
 func (x *exchange) audited(media string, to io.Writer) io.Writer {
 	if x.info.Audit == nil {
 		return to
@@ -97,7 +99,7 @@ func (x *exchange) audited(media string, to io.Writer) io.Writer {
 	return noted{to, func(piece []byte) { x.info.Audit.Respond(media, piece) }}
 }
 
-// noted is a writer whose pieces somebody else hears of.
+// noted is a writer that also hands each piece to note.
 type noted struct {
 	to   io.Writer
 	note func([]byte)

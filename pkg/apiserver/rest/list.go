@@ -150,10 +150,11 @@ func streamItems(x *exchange, media string, items []*storage.Item) (out io.Write
 // chunk is how many bytes of a list or watch are gathered before they are written.
 const chunk = 64 << 10
 
-// chunks lends the buffers for that, so that a list needs no memory of its own.
+// chunks lends these buffers, so that a list needs no memory of its own.
 var chunks = sync.Pool{New: func() any { b := make([]byte, 0, chunk+chunk/4); return &b }}
 
-// gather is a writer of pieces in chunks. Its error is that of the first failed write.
+// gather collects pieces and writes them in chunks. Its error is that of the first failed write; after it, it writes
+// nothing more.
 type gather struct {
 	out io.Writer
 	buf *[]byte
@@ -185,7 +186,8 @@ func (g *gather) close() {
 	g.buf = nil
 }
 
-// giveBack lends an empty buffer to the next, unless one huge object has grown it.
+// giveBack returns an empty buffer to the pool. A buffer that one huge object has grown is dropped, so that the pool
+// stays small.
 func giveBack(b *[]byte) {
 	if cap(*b) <= 4*chunk {
 		chunks.Put(b)
@@ -217,7 +219,8 @@ func writeJSONList(out io.Writer, f *representation, items []*storage.Item, meta
 	return nil
 }
 
-// listMeta is the metadata of a list as JSON. Lists of whole objects without a Go type say that they are at their end.
+// listMeta returns the metadata of a list as JSON. Lists of whole custom resources have an empty "continue" at their
+// end, as upstream's.
 func listMeta(f *representation, meta *metav1.ListMeta) ([]byte, error) {
 	if !f.dynamic || meta.Continue != "" {
 		return json.Marshal(meta)
@@ -228,7 +231,9 @@ func listMeta(f *representation, meta *metav1.ListMeta) ([]byte, error) {
 	}{ListMeta: meta})
 }
 
-// writeProtobufList streams the list message: its metadata (field 1) and the items' stored messages (field 2).
+// writeProtobufList streams the list message: its metadata (field 1) and the items' stored messages (field 2). The
+// total length comes first, so the sizes are added up before the first byte. If an item then fails, the answer cannot
+// be mended, and the connection is cut.
 func writeProtobufList(x *exchange, f *representation, items []*storage.Item, meta *metav1.ListMeta) error {
 	encoded, err := meta.Marshal()
 	if err != nil {

@@ -19,9 +19,10 @@ type representation struct {
 	list  schema.GroupVersionKind
 	// item gives the item to encode for a stored one; nil: the stored one itself, with its shared encodings.
 	item func(context.Context, *storage.Item) (*storage.Item, error)
-	// page is item for many at once; nil: one by one.
+	// page is item for many at once; nil: one by one. One call for a page saves a request to the webhook for each
+	// object.
 	page func(context.Context, []*storage.Item) ([]*storage.Item, error)
-	// kept is what item and page are of, if a webhook makes the representation; else nil.
+	// kept caches the results of item and page, if a webhook makes the representation; else nil.
 	kept *cachedRepresentation
 
 	dynamic      bool   // the objects have no Go type
@@ -62,8 +63,8 @@ func (f *representation) ofAll(ctx context.Context, stored []*storage.Item) ([]*
 	return out, nil
 }
 
-// sharedIn is what the watchers of the representation share in a media type; nil if they share the stored items
-// themselves.
+// sharedIn returns what watchers of the representation share in a media type. It is nil if they use the encodings of
+// the stored items, which are shared anyway.
 func (f *representation) sharedIn(media string) *shared {
 	switch {
 	case f.item == nil:
@@ -87,7 +88,8 @@ func (f *representation) appendDocument(ctx context.Context, b []byte, stored *s
 	return registry.AppendDocument(f.codec.Messages(), b, item)
 }
 
-// fullRepresentation shows objects as clients of a route see them.
+// fullRepresentation shows whole objects, in the version of a route. In the stored version they are the stored items. A
+// version that a webhook converts is cached, because each conversion is a request to another server.
 func fullRepresentation(rt *catalog.Route, stored registry.Codec) *representation {
 	list := rt.Row.List()
 	if rt.Version.FromHub == nil {
@@ -150,7 +152,7 @@ func (c *convertedRepresentation) all(ctx context.Context, stored []*storage.Ite
 	return out, nil
 }
 
-// failed adds what was to be converted to an error that is not made for clients.
+// failed adds the object's name to an error. A Status error is for clients already, and stays.
 func (c *convertedRepresentation) failed(what string, err error) error {
 	if isStatus(err) {
 		return err

@@ -15,7 +15,8 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// selection is the filter of a request's selectors; nil when everything is selected.
+// selection is the filter of a request's selectors, nil if everything matches. It reads the facts of an item (labels
+// and indexed fields), so that no object is decoded for it.
 type selection func(*storage.Item) bool
 
 // choice is the selection of one request.
@@ -31,8 +32,8 @@ type choice struct {
 	repr *representation
 }
 
-// choose builds the request's choice. name, if not "", is the one object that a deprecated watch path asks for. Where
-// objects must be converted to be chosen, the time of the request bounds the calls of the webhook.
+// choose builds the request's choice. name, if not "", is the one object that a deprecated watch path names. If objects
+// must be converted to be selected, the request's deadline bounds the webhook calls.
 func (x *exchange) choose(opts *metav1.ListOptions, name string) (*choice, error) {
 	filter, err := selectionOf(x.res.Route, opts, name)
 	if err != nil || filter == nil || x.res.Version.Fields == nil || !beyondMetadata(opts.FieldSelector) {
@@ -52,8 +53,8 @@ func (x *exchange) choose(opts *metav1.ListOptions, name string) (*choice, error
 	return c, nil
 }
 
-// ready has everything that is there converted at once, if objects must be converted to be chosen. An error is kept for
-// the choice.
+// ready converts all existing objects in pages, if objects must be converted to be selected. A webhook is then called
+// once per page, and not once per object by the filter. An error is kept in the choice.
 func (x *exchange) ready(c *choice) {
 	if c.repr == nil {
 		return
@@ -72,10 +73,10 @@ func (x *exchange) ready(c *choice) {
 	}
 }
 
-// readyPage is how many objects are looked at together before they are converted.
+// readyPage is how many objects are converted together.
 const readyPage = 500
 
-// beyondMetadata reports whether a valid field selector names more than the metadata, which is the same in all
+// beyondMetadata reports whether a valid field selector has a field outside metadata, which is the same in all
 // versions.
 func beyondMetadata(selector string) bool {
 	s, err := fields.ParseSelector(selector)
@@ -118,7 +119,8 @@ func selectionOf(rt *catalog.Route, opts *metav1.ListOptions, name string) (sele
 	return func(i *storage.Item) bool { return label.Matches(i.Facts.Labels()) && field.Matches(i.Facts.Fields()) }, nil
 }
 
-// storedFields checks the names of a field selector and translates those of a version to the row's.
+// storedFields checks the names in a field selector, and translates those of a version to the row's. The words of the
+// error depend on the kind, as upstream's.
 func storedFields(rt *catalog.Route, s fields.Selector) (fields.Selector, error) {
 	known := map[string]string{"metadata.name": "metadata.name", "metadata.namespace": "metadata.namespace"}
 	if names := rt.Version.FieldNames; names != nil {

@@ -24,13 +24,15 @@ func tableKind(version string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: metav1.GroupName, Version: version, Kind: "Table"}
 }
 
-// tableRows is a way to show items as rows: with which object, and that one in which version of meta.k8s.io.
+// tableRows is a way to show items as rows: how much of the object each row includes, and in which version of
+// meta.k8s.io.
 type tableRows struct {
 	include metav1.IncludeObjectPolicy
 	version string
 }
 
-// everyTableRows are all ways, each with what its watchers share.
+// everyTableRows returns all six ways, each with the encodings that its watchers share. They are made with the
+// resource, so that a watch only looks its own up.
 func everyTableRows() map[tableRows]*shared {
 	out := map[tableRows]*shared{}
 	for _, version := range []string{"v1", "v1beta1"} {
@@ -42,8 +44,8 @@ func everyTableRows() map[tableRows]*shared {
 	return out
 }
 
-// table shows items to one client as `kubectl get` prints them. Its rows are JSON from the beginning: an object is
-// decoded, made a row and let go.
+// table shows items to one client as `kubectl get` prints them. Its rows are JSON from the start: an object is decoded,
+// becomes a row and is dropped, so a table of many objects never has them all decoded.
 type table struct {
 	*exchange
 	tableRows
@@ -68,6 +70,8 @@ func newTable(x *exchange, a accepted) (*table, error) {
 			field.Invalid(field.NewPath("includeObject"), opts.IncludeObject,
 				"must be 'Metadata', 'Object', 'None', or empty").Error())
 	}
+	// A version with cells of its own needs objects of that version. Otherwise the row's cells read the stored version,
+	// and nothing is converted.
 	t.columns, t.cells = x.res.Version.Columns, x.res.Version.Cells
 	if t.inVersion = t.cells != nil; !t.inVersion {
 		t.columns, t.cells, t.conditions = x.res.Row.Columns, x.res.Row.Cells, x.res.Row.Conditions
@@ -106,10 +110,11 @@ func writeTable(x *exchange, a accepted, code int, items []*storage.Item, list m
 	return x.writeJSON(a, code, append(b, tableEnd...))
 }
 
-// tableEnd ends what begin has begun.
+// tableEnd closes what begin has opened.
 const tableEnd = "]}"
 
-// begin appends a table up to its first row.
+// begin appends a table up to its first row. It encodes an empty table and cuts its end off, so that the encoder
+// decides on the form.
 func (t *table) begin(b []byte, list metav1.ListMeta) ([]byte, error) {
 	empty := &metav1.Table{ListMeta: list, ColumnDefinitions: t.columns, Rows: []metav1.TableRow{}}
 	empty.SetGroupVersionKind(tableKind(t.version))
@@ -140,7 +145,7 @@ func (t *table) row(item *storage.Item) ([]byte, error) {
 	return t.rowOf(obj)
 }
 
-// codec is that of the objects that rows are made of.
+// codec returns the codec of the objects that rows show.
 func (t *table) codec() registry.Codec {
 	if t.inVersion {
 		return t.res.full.codec
@@ -148,10 +153,11 @@ func (t *table) codec() registry.Codec {
 	return t.res.codec
 }
 
-// sharedFor is how long a row is valid for other watchers: it shows ages in seconds.
+// sharedFor is how long other watchers may use a row: the ages in it have a resolution of one second.
 const sharedFor = time.Second
 
-// eventRow is the row of an event's item. The one that watchers share has the time it was made at behind it.
+// eventRow returns the row of an event's item. Watchers share the row with the time when it was made, in eight bytes
+// behind it. A row that is too old is made again for this watcher alone.
 func (t *table) eventRow(e *storage.Event) ([]byte, error) {
 	now := t.Now()
 	b, err := t.rows.of(e, func(item *storage.Item) ([]byte, error) {
@@ -168,12 +174,13 @@ func (t *table) eventRow(e *storage.Event) ([]byte, error) {
 	return b[:end], nil
 }
 
-// rowOf is the row of an object of the table's codec.
+// rowOf returns the row of an object of the table's codec.
 func (t *table) rowOf(obj runtime.Object) ([]byte, error) {
 	row := metav1.TableRow{Cells: t.cells(obj, t.Now())}
 	if t.conditions != nil {
 		row.Conditions = t.conditions(obj)
 	}
+	// Only whole objects are shown in the client's version; metadata is the same in all.
 	if t.include == metav1.IncludeObject && !t.inVersion {
 		var err error
 		if obj, err = t.fromHub(obj); err != nil {
@@ -210,7 +217,7 @@ func metadataOnly(obj metav1.Object, version string) *metav1.PartialObjectMetada
 	return m
 }
 
-// plainColumns and plainCells are for kinds that have no table of their own.
+// plainColumns and plainCells are for kinds without a table of their own, as upstream's default.
 func plainColumns() []metav1.TableColumnDefinition {
 	docs := metav1.ObjectMeta{}.SwaggerDoc()
 	return []metav1.TableColumnDefinition{

@@ -14,12 +14,12 @@ import (
 	sigsjson "sigs.k8s.io/json"
 )
 
-// pruner drops from an object without a Go type what its schema does not know, and returns the paths of that; nil:
-// everything is kept.
+// pruner removes the fields that the schema does not know from an object without a Go type, and returns their paths.
+// nil keeps everything.
 type pruner func(obj runtime.Object) ([]string, error)
 
-// readUnstructured decodes body into an object that has no Go type. Its metadata is read as that of every object, so
-// that nothing stands there that others would stumble over; the rest is what prune leaves of it. strict are duplicate
+// readUnstructured decodes body into an object without a Go type. Its metadata is decoded as ObjectMeta, like every
+// object's, because the server's own code reads it as that later. The rest is what prune leaves. strict are duplicate
 // and unknown fields.
 func readUnstructured(body []byte, into runtime.Unstructured, prune pruner) (strict []error, err error) {
 	content := map[string]any{}
@@ -48,7 +48,7 @@ func readUnstructured(body []byte, into runtime.Unstructured, prune pruner) (str
 	return strict, nil
 }
 
-// fitMetadata makes content's metadata what ObjectMeta has.
+// fitMetadata decodes content's metadata as ObjectMeta and writes it back, without unknown fields.
 func fitMetadata(content map[string]any) (unknown []error, err error) {
 	raw, err := json.Marshal(content["metadata"])
 	if err != nil {
@@ -70,6 +70,7 @@ func fitMetadata(content map[string]any) (unknown []error, err error) {
 	if err != nil {
 		return nil, err
 	}
+	// The encoder writes null for a zero time, which the client did not send.
 	if typed.CreationTimestamp.IsZero() {
 		delete(fit, "creationTimestamp")
 	}
@@ -77,8 +78,8 @@ func fitMetadata(content map[string]any) (unknown []error, err error) {
 	return unknown, nil
 }
 
-// checkUnstructuredKind refuses a body that does not name the request's kind and version itself: there is no Go type
-// that would.
+// checkUnstructuredKind refuses a body that does not name the kind and version of the request. For other objects the Go
+// type implies them; here nothing does.
 func checkUnstructuredKind(u runtime.Unstructured, want schema.GroupVersionKind, body []byte) error {
 	content := u.UnstructuredContent()
 	version, _ := content["apiVersion"].(string)
