@@ -29,6 +29,8 @@ const thingSchema = `{"type":"object","properties":{
  "plain":{"type":"array","items":{"type":"object","properties":{"a":{"type":"string"}}}},
  "set":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}},
  "numbers":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"integer"}},
+ "rates":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name","share"],"items":{"type":"object","required":["name"],"properties":{
+  "name":{"type":"string"},"share":{"type":"number","default":0.5},"word":{"type":"string"}}}},
  "ports":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["port","protocol"],"items":{"type":"object","required":["port"],"properties":{
   "port":{"type":"integer"},"protocol":{"type":"string","default":"a"},"word":{"type":"string"},"set":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}}}}}}},
 "status":{"type":"object","properties":{"ready":{"type":"integer"},"conditions":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["type"],"items":{"type":"object","required":["type"],"properties":{"type":{"type":"string"},"status":{"type":"string"}}}}}}}}`

@@ -1,6 +1,7 @@
 package fieldmanager
 
 import (
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -141,9 +142,10 @@ func (k *keyField) of(element reflect.Value) any {
 	return v
 }
 
-// fallback returns the key of an element that does not give it, nil for none. Numbers of schemas are float64.
+// fallback returns the key of an element that does not give it, nil for none. Numbers of schemas are float64, those of
+// objects are int64 where they are whole.
 func (k *keyField) fallback() any {
-	if n, ok := k.implied.(float64); ok {
+	if n, ok := k.implied.(float64); ok && n == math.Trunc(n) {
 		return int64(n)
 	}
 	return k.implied
