@@ -63,9 +63,6 @@ func newParts(c *apiclient.Client, host string, metrics *scheduler.Metrics, log 
 }
 
 // newScheduler returns the scheduler that cfg and the flags describe. It sees nothing until the world feeds it.
-//
-// cache.New(0): assumed pods never expire, as upstream: the room of one that is dropped too early would be given away
-// twice.
 func newScheduler(
 	o *options, cfg *configv1.KubeSchedulerConfiguration, w *world, p *parts,
 ) (*scheduler.Scheduler, error) {
@@ -77,7 +74,7 @@ func newScheduler(
 		Statuses:  p.statuses,
 		Recorder:  p.recorder,
 		Profiles:  profiles,
-		Cache:     cache.New(0),
+		Cache:     cache.New(),
 		Queue:     newQueue(o, cfg, profiles, p.metrics),
 		Nominator: p.nominator,
 		Volumes:   p.volumes,

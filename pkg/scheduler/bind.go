@@ -61,7 +61,6 @@ func (b *binding) run(ctx context.Context) {
 		b.undo(ctx, st)
 		return
 	}
-	b.s.Cache.Bound(b.pod.PodInfo, now)
 	b.s.Queue.Done(b.pod.Pod.UID)
 	if n := b.nominated; n != nil && *n != b.node {
 		b.s.freed(b.pod.PodInfo)

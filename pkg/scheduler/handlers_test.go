@@ -112,7 +112,7 @@ func one(t *testing.T) *Scheduler {
 	q := queue.New(queue.Config{Profile: func(*model.PodInfo) *profile.Profile {
 		return p
 	}, Less: p.Sort.Less, Now: time.Now})
-	return &Scheduler{Config: Config{Profiles: map[string]*profile.Profile{"s": p}, Cache: cache.New(0), Queue: q,
+	return &Scheduler{Config: Config{Profiles: map[string]*profile.Profile{"s": p}, Cache: cache.New(), Queue: q,
 		Nominator: model.NewNominator()}}
 }
 

@@ -114,7 +114,7 @@ func start(t *testing.T) *server {
 	counted := scheduler.NewMetrics(f.metrics)
 	f.s, err = scheduler.New(scheduler.Config{
 		Statuses: podstatus.New(f, 4, slog.New(slog.DiscardHandler)), Recorder: f,
-		Profiles: map[string]*profile.Profile{"s": p}, Cache: cache.New(0), Nominator: nominator, Volumes: known,
+		Profiles: map[string]*profile.Profile{"s": p}, Cache: cache.New(), Nominator: nominator, Volumes: known,
 		Queue: queue.New(queue.Config{Profile: func(*model.PodInfo) *profile.Profile {
 			return p
 		}, Less: p.Sort.Less, Now: time.Now, Incoming: counted.Incoming}),

@@ -77,22 +77,14 @@ func New(cfg Config) (*Scheduler, error) {
 	return &Scheduler{Config: cfg, snapshot: model.NewSnapshot(), slots: make(chan struct{}, cfg.Binders)}, nil
 }
 
-// expireEvery is how often assumed pods are looked at.
-const expireEvery = time.Minute
-
 // Run schedules until ctx ends, which also ends the bindings, evictions and writes that are under way: another process
 // may lead by then. It returns when they have ended.
 func (s *Scheduler) Run(ctx context.Context) error {
 	defer s.wait()
-	last := s.Now()
 	for {
 		pod, ok := s.Queue.Pop(ctx)
 		if !ok {
 			return nil
-		}
-		if now := s.Now(); now.Sub(last) > expireEvery {
-			s.Cache.Expire(now)
-			last = now
 		}
 		s.one(ctx, pod)
 	}

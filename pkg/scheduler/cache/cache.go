@@ -2,8 +2,9 @@
 // but whose binding the API server has not shown yet ("assumed"). Refresh brings a Snapshot up to date by the nodes
 // that changed.
 //
-// A pod is assumed by Assume; then either Add confirms it (its watch event came), Forget takes it back (binding
-// failed), or Expire drops it when the event never came.
+// A pod is assumed by Assume; then either Add confirms it (its watch event came) or Forget takes it back (binding
+// failed). An assumed pod never expires, as in Kubernetes: the room of one that is dropped too early would be given
+// away twice. No event is lost for good, because a watch that ends is followed by a list.
 //
 // Who calls: handlers of watch events add and remove nodes and pods; the scheduling goroutine assumes pods and
 // refreshes its Snapshot before each decision; the goroutines of bindings report how a binding ended. An assumed pod
@@ -15,7 +16,6 @@ import (
 	"fmt"
 	"maps"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,8 +25,6 @@ import (
 
 // Cache is safe for concurrent use.
 type Cache struct {
-	ttl time.Duration
-
 	// mu guards all below: each change touches several of them. It is held for one change or for a Refresh; decisions
 	// are made from the Snapshot, without it.
 	mu sync.Mutex
@@ -57,13 +55,11 @@ type placed struct {
 	info    *model.PodInfo
 	node    *node
 	assumed bool
-	// bound is when the binding was done; zero while it is under way.
-	bound time.Time
 }
 
-// New returns an empty cache. Assumed pods expire ttl after Bound; 0 means never.
-func New(ttl time.Duration) *Cache {
-	return &Cache{ttl: ttl, nodes: map[string]*node{}, dirty: map[*node]bool{}, pods: map[types.UID]*placed{},
+// New returns an empty cache.
+func New() *Cache {
+	return &Cache{nodes: map[string]*node{}, dirty: map[*node]bool{}, pods: map[types.UID]*placed{},
 		images: map[string]model.Image{}}
 }
 
@@ -219,15 +215,6 @@ func (c *Cache) take(pl *placed) {
 	c.drop(pl.node)
 }
 
-// Bound starts the time after which an assumed pod expires.
-func (c *Cache) Bound(p *model.PodInfo, now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if pl := c.pods[p.Pod.UID]; pl != nil && pl.assumed {
-		pl.bound = now
-	}
-}
-
 // Forget takes back Assume; a pod that was confirmed meanwhile stays.
 //
 // The watch may have been faster than the answer of the binding: what it shows is true.
@@ -236,23 +223,6 @@ func (c *Cache) Forget(p *model.PodInfo) {
 	defer c.mu.Unlock()
 	if pl := c.pods[p.Pod.UID]; pl != nil && pl.assumed {
 		c.take(pl)
-	}
-}
-
-// Expire drops the assumed pods whose event never came.
-//
-// It looks at every pod; the scheduling goroutine calls it once a minute at most. Without it a lost event would block
-// the room of a pod for ever.
-func (c *Cache) Expire(now time.Time) {
-	if c.ttl == 0 {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, pl := range c.pods {
-		if pl.assumed && !pl.bound.IsZero() && now.Sub(pl.bound) >= c.ttl {
-			c.take(pl)
-		}
 	}
 }
 

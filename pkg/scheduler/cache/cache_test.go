@@ -46,14 +46,13 @@ func state(c *Cache, s *model.Snapshot) string {
 
 func TestLifeOfAnAssumedPod(t *testing.T) {
 	t.Parallel()
-	c, s := New(time.Minute), model.NewSnapshot()
+	c, s := New(), model.NewSnapshot()
 	expect := func(what, want string) {
 		t.Helper()
 		if got := state(c, s); got != want {
 			t.Errorf("%s: %q, want %q", what, got, want)
 		}
 	}
-	now := time.Unix(1000, 0)
 	c.SetNode(makeNode("a"))
 	c.SetNode(makeNode("b"))
 	p := pod("p", "")
@@ -66,15 +65,6 @@ func TestLifeOfAnAssumedPod(t *testing.T) {
 	expect("assumed", "a:1 b:0 ")
 	c.Forget(p)
 	expect("forgotten", "a:0 b:0 ")
-
-	c.Assume(p, "a")
-	c.Expire(now.Add(time.Hour))
-	expect("binding takes long", "a:1 b:0 ")
-	c.Bound(p, now)
-	c.Expire(now.Add(59 * time.Second))
-	expect("not yet expired", "a:1 b:0 ")
-	c.Expire(now.Add(time.Minute))
-	expect("expired", "a:0 b:0 ")
 
 	c.Assume(p, "a")
 	before := s.Generation
@@ -97,7 +87,7 @@ func TestLifeOfAnAssumedPod(t *testing.T) {
 // pod's status must be that of its last event, though no verdict depends on it.
 func TestNewStatusReachesTheSnapshot(t *testing.T) {
 	t.Parallel()
-	c, s := New(0), model.NewSnapshot()
+	c, s := New(), model.NewSnapshot()
 	c.SetNode(makeNode("a"))
 	if err := c.Assume(pod("p", ""), "a"); err != nil {
 		t.Fatal(err)
@@ -119,7 +109,7 @@ func TestNewStatusReachesTheSnapshot(t *testing.T) {
 
 func TestNodesAndTheirSlots(t *testing.T) {
 	t.Parallel()
-	c, s := New(0), model.NewSnapshot()
+	c, s := New(), model.NewSnapshot()
 	c.Add(pod("early", "b"))
 	c.SetNode(makeNode("a", "x:1"))
 	c.SetNode(makeNode("b", "x:1"))
@@ -143,7 +133,7 @@ func TestNodesAndTheirSlots(t *testing.T) {
 
 func TestSnapshotDoesNotChangeByItself(t *testing.T) {
 	t.Parallel()
-	c, s := New(0), model.NewSnapshot()
+	c, s := New(), model.NewSnapshot()
 	c.SetNode(makeNode("a"))
 	c.Refresh(s)
 	c.Add(pod("p", "a"))
@@ -156,7 +146,7 @@ func TestSnapshotDoesNotChangeByItself(t *testing.T) {
 // it (kube-scheduler 1.36.3).
 func TestSizeOfAnImage(t *testing.T) {
 	t.Parallel()
-	c, s := New(0), model.NewSnapshot()
+	c, s := New(), model.NewSnapshot()
 	report := func(name string, size, want int64) {
 		t.Helper()
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}

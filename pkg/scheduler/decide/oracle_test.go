@@ -43,7 +43,7 @@ type history struct {
 }
 
 func newHistory(seed uint64) *history {
-	h := &history{r: rand.New(rand.NewPCG(seed, 1)), cache: cache.New(0), services: map[string]bool{},
+	h := &history{r: rand.New(rand.NewPCG(seed, 1)), cache: cache.New(), services: map[string]bool{},
 		snapshot: model.NewSnapshot(),
 		nsLabels: map[string]labels.Set{"a": {"team": "x"}, "b": {"team": "y"}}}
 	h.addStorage()

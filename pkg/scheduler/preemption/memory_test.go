@@ -62,7 +62,7 @@ func TestWhatIsKeptOfEarlierPodsHolds(t *testing.T) {
 			old, _ := plugin(t)
 			world := &budgeted{}
 			old.Budgets, old.profile, old.MinNodes = world, prof.Handle(nil), 4
-			known, snapshot := cache.New(0), model.NewSnapshot()
+			known, snapshot := cache.New(), model.NewSnapshot()
 			var nodes []string
 			var pods []*model.PodInfo
 			random := func(name string, priority int32) *corev1.Pod {
