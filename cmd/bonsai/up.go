@@ -26,7 +26,7 @@ import (
 	"bonsai/pkg/cluster/plan/localimage"
 )
 
-// upFlags are what `up` is told of a cluster; only those that were given count.
+// upFlags are the flags that describe a cluster. Only those on the command line count: the others keep what is.
 type upFlags struct {
 	file, mirror string
 	family       string

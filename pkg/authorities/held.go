@@ -15,7 +15,7 @@ type Bundle struct {
 	Generation uint64
 }
 
-// Held are authorities that are told to it; the zero value holds none. It is safe for concurrent use.
+// Held keeps the authorities that it was last given; the zero value has none. It is safe for concurrent use.
 type Held struct {
 	mu     sync.Mutex
 	bundle Bundle

@@ -36,8 +36,9 @@ func DecodeLoosely(doc []byte, into any) error {
 	return json.UnmarshalCaseSensitivePreserveInts(doc, into)
 }
 
-// faultless are the options that read as encoding/json does, of which the library is a variant, and refuse what it
-// would speak of. Text that is no UTF-8 is refused as well: which character stands for it is the library's to say.
+// faultless are options that read as the library does, whose decoder is a variant of encoding/json, and that refuse
+// whatever the library would report. They also refuse text that is not UTF-8: the library decides which character
+// stands for it.
 var faultless = fastjson.JoinOptions(
 	jsonv1.DefaultOptionsV1(),
 	fastjson.MatchCaseInsensitiveNames(false),

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// controlSocket is where who runs an environment in the background is told to stop: by a byte; it closes the connection
-// when all is gone.
+// controlSocket returns the socket of an environment that runs in the background. A byte asks it to stop; it closes the
+// connection when everything is gone.
 func controlSocket(dir string) string { return filepath.Join(dir, "control") }
 
 // Serve runs an environment until ctx ends or StopServed is called.

@@ -44,7 +44,7 @@ func Of(obj metav1.Object) string {
 }
 
 // Level is that of steps: they show from verbosity 2 (-v=2) on. A record costs its component some 10 µs, which is much
-// beside what the scheduler does for a pod: who does not read the story should not pay for it.
+// compared with what the scheduler does for a pod: users without an interest in the steps should not pay for them.
 const Level = slog.LevelInfo - 2
 
 // Step logs one timed step of obj's story, as a record of the message "step" with the keys trace, step, object, uid,

@@ -16,18 +16,18 @@ import (
 
 // Reasons of the conditions, as Kubernetes documents them.
 const (
-	replicaSetUpdated        = "ReplicaSetUpdated"
-	replicaSetCreateError    = "ReplicaSetCreateError"
-	newReplicaSetCreated     = "NewReplicaSetCreated"
-	foundNewReplicaSet       = "FoundNewReplicaSet"
-	newReplicaSetAvailable   = "NewReplicaSetAvailable"
-	deadlineExceeded         = "ProgressDeadlineExceeded"
-	paused                   = "DeploymentPaused"
-	resumed                  = "DeploymentResumed"
-	minimumAvailable         = "MinimumReplicasAvailable"
-	minimumUnavailable       = "MinimumReplicasUnavailable"
-	minimumAvailableMessage  = "Deployment has minimum availability."
-	minimumUnavailableMesage = "Deployment does not have minimum availability."
+	replicaSetUpdated         = "ReplicaSetUpdated"
+	replicaSetCreateError     = "ReplicaSetCreateError"
+	newReplicaSetCreated      = "NewReplicaSetCreated"
+	foundNewReplicaSet        = "FoundNewReplicaSet"
+	newReplicaSetAvailable    = "NewReplicaSetAvailable"
+	deadlineExceeded          = "ProgressDeadlineExceeded"
+	paused                    = "DeploymentPaused"
+	resumed                   = "DeploymentResumed"
+	minimumAvailable          = "MinimumReplicasAvailable"
+	minimumUnavailable        = "MinimumReplicasUnavailable"
+	minimumAvailableMessage   = "Deployment has minimum availability."
+	minimumUnavailableMessage = "Deployment does not have minimum availability."
 )
 
 // hasDeadline reports whether progress is to be judged; the largest int32 means never.
@@ -158,7 +158,7 @@ func countStatus(d *appsv1.Deployment, all []*appsv1.ReplicaSet, next *appsv1.Re
 			minimumAvailableMessage, now))
 	} else {
 		setCondition(&st, newCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, minimumUnavailable,
-			minimumUnavailableMesage, now))
+			minimumUnavailableMessage, now))
 	}
 	return st
 }

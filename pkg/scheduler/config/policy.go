@@ -271,7 +271,7 @@ func (t *translation) priority(p *priority) error {
 		return t.score(p, name, &configv1.ScoringStrategy{Type: configv1.LeastAllocated})
 	case "MostRequestedPriority":
 		return t.score(p, name, &configv1.ScoringStrategy{Type: configv1.MostAllocated})
-	case "RequestedToCapacityRatioPriority": // its shape of old, where none is given
+	case "RequestedToCapacityRatioPriority": // without a shape: the earlier plug-in's
 		return t.score(p, name, &configv1.ScoringStrategy{Type: configv1.RequestedToCapacityRatio,
 			RequestedToCapacityRatio: &configv1.RequestedToCapacityRatioParam{
 				Shape: []configv1.UtilizationShapePoint{{Utilization: 0, Score: 0}, {Utilization: 100, Score: 10}}}})
