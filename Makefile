@@ -63,9 +63,10 @@ down: ## stop the cluster and remove everything it made
 test: build unit e2e ## all tests; the end-to-end part needs root
 
 # The tests below test/ drive finished programs: the race detector would see none of them, and makes the tests slow.
+# go vet has run as a part of lint-quick.
 unit: tools lint-quick ## unit, contract and architecture tests, with the race detector for what we ship, and lint-quick
-	go test -timeout 15m $$(go list ./test/... | grep -v '/test/\(e2e\|compose\|vm\)$$')
-	CGO_ENABLED=1 go test -race -timeout 15m $$(go list ./... | grep -v '^bonsai/test/')
+	go test -vet=off -timeout 15m $$(go list ./test/... | grep -v '/test/\(e2e\|compose\|vm\)$$')
+	CGO_ENABLED=1 go test -vet=off -race -timeout 15m $$(go list ./... | grep -v '^bonsai/test/')
 	go test ./pkg/apiserver -run IdleWatch # stacks, which are larger with the race detector
 	cd test/conformance && go test ./...
 
