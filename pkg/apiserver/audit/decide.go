@@ -9,9 +9,11 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// decision is what a policy says of a request.
+// decision is what the policy wants to know about a request. It is computed once for a request, and holds for all its
+// stages.
 type decision struct {
-	level             auditv1.Level
+	level auditv1.Level
+	// The policy's and the rule's own, not copied into one list: a request must not allocate for it.
 	omitStages        [2][]auditv1.Stage
 	omitManagedFields bool
 }
@@ -22,7 +24,8 @@ func (d *decision) omits(s auditv1.Stage) bool {
 }
 
 // decide finds the first rule that matches a request; without one it is not noted. user is nil if nobody knows who
-// asks.
+// asks. The order of the rules is the administrator's: an early rule of level None hides requests that a later rule
+// would note. The policy never changes while the server runs, so no lock is needed.
 func (p *Policy) decide(user *request.User, info *request.Info) decision {
 	for i := range p.Rules {
 		r := &p.Rules[i]
@@ -39,6 +42,8 @@ func (p *Policy) decide(user *request.User, info *request.Info) decision {
 	return decision{level: auditv1.LevelNone}
 }
 
+// All the conditions that a rule has must hold; an empty list is no condition. A rule without resources, namespaces and
+// URLs is for requests of both kinds.
 func matches(r *auditv1.PolicyRule, user *request.User, info *request.Info) bool {
 	if len(r.Users) > 0 && (user == nil || !slices.Contains(r.Users, user.Name)) {
 		return false
@@ -67,6 +72,8 @@ func matchesPath(url, path string) bool {
 	return url == path
 }
 
+// Requests for cluster-wide objects have the namespace "": a rule names them by the empty string. Within one group, an
+// empty list of resources stands for all of them, and names are not looked at then; validation refuses such rules.
 func matchesResource(r *auditv1.PolicyRule, info *request.Info) bool {
 	if len(r.Namespaces) > 0 && !slices.Contains(r.Namespaces, info.Namespace) {
 		return false

@@ -16,13 +16,16 @@ import (
 	"bonsai/pkg/docbounds"
 )
 
-// Policy chooses, for each request, what its audit events contain.
+// Policy chooses, for each request, what its audit events contain. Load returns it once, before the server starts. It
+// is read-only afterwards, and requests share it without a lock.
 type Policy struct{ auditv1.Policy }
 
 // maxPolicy bounds a policy file, in bytes.
 const maxPolicy = 3 << 20
 
-// Load reads the policy in a file: YAML or JSON of audit.k8s.io/v1. Fields that there are not are errors.
+// Load reads the policy in a file: YAML or JSON of audit.k8s.io/v1. Fields that there are not are errors. An error
+// keeps the server from starting. A policy that is half understood would leave requests out of the log, and nobody
+// would notice before the log is needed.
 func Load(path string) (*Policy, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -35,7 +38,8 @@ func Load(path string) (*Policy, error) {
 	return p, nil
 }
 
-// parse reads a policy.
+// parse reads a policy. docbounds comes first: aliases could make a small YAML document huge in memory. Unknown fields
+// are reported after the kind, because most fields of another kind are unknown.
 func parse(text []byte) (*Policy, error) {
 	if err := docbounds.YAML(text, docbounds.Bounds{Bytes: 2 * maxPolicy, Values: 100_000, Depth: 100}); err != nil {
 		return nil, fmt.Errorf("failed decoding: %w", err)
@@ -71,6 +75,7 @@ func stages() []auditv1.Stage {
 		auditv1.StagePanic}
 }
 
+// validate collects every error, so that the administrator can mend them in one pass. The messages are upstream's.
 func (p *Policy) validate() field.ErrorList {
 	errs := validateStages(p.OmitStages, field.NewPath("omitStages"))
 	for i := range p.Rules {

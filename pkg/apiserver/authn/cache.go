@@ -27,6 +27,8 @@ func Cache(t TokenAuthenticator, ttl time.Duration, size int) TokenAuthenticator
 
 type cacheKey [sha256.Size]byte
 
+// Requests use it from their own goroutines. mu is never held during AuthenticateToken, which may ask the store. So two
+// requests with the same new token may both ask; the second put replaces the first.
 type cache struct {
 	tokens TokenAuthenticator
 	ttl    time.Duration
@@ -39,6 +41,7 @@ type cache struct {
 	order   *list.List // of *cacheEntry, the most recently used first
 }
 
+// user is shared by all requests that hit the entry. They must not change it.
 type cacheEntry struct {
 	key       cacheKey
 	until     time.Time
@@ -46,6 +49,8 @@ type cacheEntry struct {
 	audiences []string
 }
 
+// A revoked token, or one whose pod is deleted, stays good until the entry expires: ttl is the upper bound of that
+// delay.
 func (c *cache) AuthenticateToken(ctx context.Context, token string, audiences []string) (*request.User, []string,
 	error) {
 	k := c.key(token, audiences)
@@ -59,7 +64,9 @@ func (c *cache) AuthenticateToken(ctx context.Context, token string, audiences [
 	return user, auds, err
 }
 
-// key hashes the token and the audiences, each with its length before it so that no two questions hash alike.
+// key hashes the token and the audiences, each with its length before it so that no two questions hash alike. The
+// secret is drawn when the process starts. Without it, whoever reads the memory of the server could look tokens up by
+// their plain hash.
 func (c *cache) key(token string, audiences []string) (k cacheKey) {
 	h := hmac.New(sha256.New, c.secret[:])
 	writeCounted(h, token)
@@ -77,6 +84,8 @@ func writeCounted(h hash.Hash, s string) {
 	h.Write([]byte(s))
 }
 
+// An expired entry leaves the cache when somebody asks for it, or when it is the least recently used one. No goroutine
+// sweeps: size bounds the memory.
 func (c *cache) get(k cacheKey) *cacheEntry {
 	c.mu.Lock()
 	defer c.mu.Unlock()

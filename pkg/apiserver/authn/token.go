@@ -31,6 +31,8 @@ func Bearer(t TokenAuthenticator) Authenticator { return bearer{t} }
 
 type bearer struct{ tokens TokenAuthenticator }
 
+// A request without a token is (nil, nil), so that Union can try other ways, and at last anonymous. One with a bad
+// token is an error and never becomes anonymous: a client with an expired token gets 401 and can renew it.
 func (b bearer) Authenticate(r *http.Request) (*request.User, error) {
 	token, protocols := bearerHeader(r), []string(nil)
 	if token == "" {
@@ -56,6 +58,8 @@ func (b bearer) Authenticate(r *http.Request) (*request.User, error) {
 	return user, nil
 }
 
+// bearerHeader returns "" for any other scheme and for a token with spaces in it: such a header carries no bearer
+// token.
 func bearerHeader(r *http.Request) string {
 	scheme, token, ok := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
 	if !ok || !strings.EqualFold(scheme, "bearer") {
@@ -71,7 +75,8 @@ func bearerHeader(r *http.Request) string {
 const protocolPrefix = "base64url.bearer.authorization.k8s.io."
 
 // bearerProtocol returns the token among the WebSocket sub-protocols of an upgrade request, and the other
-// sub-protocols.
+// sub-protocols. Browsers cannot set the Authorization header of a WebSocket, hence this way. At least one other
+// sub-protocol must be there, because the server has to choose one and must not echo the token.
 func bearerProtocol(r *http.Request) (token string, rest []string, err error) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return "", nil, nil
@@ -105,6 +110,8 @@ func Tokens(list ...TokenAuthenticator) TokenAuthenticator { return tokens(list)
 
 type tokens []TokenAuthenticator
 
+// An error of one does not end the search: two kinds of tokens may look alike, and a later authenticator may know this
+// one. If none does, the client gets all errors.
 func (ts tokens) AuthenticateToken(ctx context.Context, token string, audiences []string) (*request.User, []string,
 	error) {
 	var errs []error

@@ -9,7 +9,8 @@ import (
 )
 
 // ForbiddenMessage says that a is not allowed, in Kubernetes' words: `User "x" cannot list resource "pods" in API group
-// "" in the namespace "default"`, with the authorizers' reason, if there is one, behind a colon.
+// "" in the namespace "default"`, with the authorizers' reason, if there is one, behind a colon. The client gets the
+// text with the reason.
 func ForbiddenMessage(a Attributes, reason string) string {
 	name := ""
 	if a.User != nil {

@@ -7,7 +7,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// RuleAllows reports whether one policy rule allows a. It is pure.
+// RuleAllows reports whether one policy rule allows a. It is pure. The RBAC authorizer calls it for each rule of the
+// user until one allows. An empty list in a rule matches nothing, with one exception: no resourceNames means every
+// name. A rule with names allows no request without a name, such as a create.
 func RuleAllows(r *rbacv1.PolicyRule, a *Attributes) bool {
 	if !contains(r.Verbs, a.Verb, rbacv1.VerbAll) {
 		return false
@@ -47,7 +49,7 @@ func matchesResource(list []string, resource, sub string) bool {
 	return false
 }
 
-// matchesPath: a final "*" stands for any rest.
+// matchesPath: a final "*" stands for any rest. A "*" elsewhere in the path is an ordinary character.
 func matchesPath(list []string, path string) bool {
 	for _, x := range list {
 		if x == rbacv1.NonResourceAll || x == path {

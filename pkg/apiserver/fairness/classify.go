@@ -12,7 +12,7 @@ import (
 
 const accountPrefix = request.ServiceAccountPrefix
 
-// classifier is a configuration, compiled. It does not change.
+// classifier is a configuration, compiled. It does not change. Any number of requests read it at once, without a lock.
 type classifier struct {
 	// The rules by who they are for, each list in the order in which they are asked.
 	anybody  []*rule
@@ -34,7 +34,8 @@ type schema struct {
 	stats         *stats
 }
 
-// rule is one rule of a schema. Lower orders are asked first.
+// rule is one rule of a schema. Lower orders are asked first. A rule that several subjects share stands in several
+// lists, as the same pointer.
 type rule struct {
 	order     int
 	schema    *schema
@@ -49,7 +50,8 @@ type resourceRule struct {
 
 type pathRule struct{ verbs, paths words }
 
-// words are those of a list, or all.
+// words are those of a list, or all. Most schemas name a few verbs or groups, for which a scan is faster than a hash.
+// Both stay immutable, so requests share them.
 type words struct {
 	all  bool
 	list []string
@@ -85,7 +87,9 @@ func (w *words) have(s string) bool {
 }
 
 // compile makes a classifier of schemas, each with the level that it refers to. rest is where requests go that match
-// none.
+// none. find returns nil for a schema whose level is missing or leaving. Such a schema matches nothing, as the
+// condition Dangling says; its requests go on to the next one. Names break ties of precedence, so every server chooses
+// alike.
 func compile(objects []*flowcontrolv1.FlowSchema, find func(*flowcontrolv1.FlowSchema) *schema,
 	rest *schema) *classifier {
 	s := &classifier{users: map[string][]*rule{}, groups: map[string][]*rule{}, accounts: map[string][]*rule{},
@@ -143,7 +147,9 @@ func (s *classifier) add(r *rule, subjects []flowcontrolv1.Subject) {
 // usualLists is for how many lists of rules there is room without making any: three, and one for each group of a user.
 const usualLists = 12
 
-// classify is the schema of a request: that of the first rule which matches.
+// classify is the schema of a request: that of the first rule which matches. It merges the lists that concern the user,
+// each sorted by order, and tries the rules in the common order. The lists are slices of shared arrays: advancing one
+// changes only the local header. A user with more groups than there is room for costs an allocation and nothing else.
 func (s *classifier) classify(user *request.User, info *request.Info) *schema {
 	var room [usualLists][]*rule
 	lists := append(room[:0], s.anybody, s.users[user.Name])
@@ -200,6 +206,7 @@ func (x *resourceRule) covers(info *request.Info) bool {
 	return x.namespaces.have(info.Namespace)
 }
 
+// "pods" does not cover "pods/log", and only "*" covers subresources that are not named.
 func (x *resourceRule) has(info *request.Info) bool {
 	if info.Subresource == "" || x.resources.all {
 		return x.resources.have(info.Resource)
@@ -227,7 +234,8 @@ func (p *pathRule) matches(path string) bool {
 	return slices.ContainsFunc(p.paths.list, below)
 }
 
-// flow is what tells the requests of one schema apart.
+// flow is what tells the requests of one schema apart. Requests of one flow share its hand of queues. Without a
+// distinguisher the whole schema is one flow, and one client can fill the queues for all others in it.
 func (s *schema) flow(user *request.User, info *request.Info) string {
 	switch s.method {
 	case flowcontrolv1.FlowDistinguisherMethodByUserType:

@@ -36,7 +36,9 @@ type Config struct {
 	Log   *slog.Logger
 }
 
-// Dispatcher gives requests their turns.
+// Dispatcher gives requests their turns. The lock order is d.mu, then a level's mu. Take and End use the level's lock
+// alone, so a rebuild of the configuration does not stop requests of other levels. Requests read now without a lock: a
+// classifier never changes after it is stored.
 type Dispatcher struct {
 	cfg   Config
 	start time.Time
@@ -58,6 +60,7 @@ type Dispatcher struct {
 }
 
 // New returns a Dispatcher that has the mandatory and suggested objects until Run has read those that are stored.
+// Requests that come before Run are classified by that configuration.
 func New(cfg Config) (*Dispatcher, error) {
 	if cfg.Seats < 1 {
 		return nil, errors.New("priority and fairness: the server needs a seat at least")
@@ -101,6 +104,8 @@ func (o objects[T]) Delete(key string) {
 	o.d.changed()
 }
 
+// changed wakes the loop of Run. The channel holds one message, which stands for any number of changes: rebuild reads
+// the whole configuration. A follower that lists hundreds of objects never blocks here.
 func (d *Dispatcher) changed() {
 	select {
 	case d.dirty <- struct{}{}:
@@ -178,7 +183,10 @@ func (d *Dispatcher) configured() (levels map[string]*flowcontrolv1.PriorityLeve
 	return levels, schemas
 }
 
-// rebuild makes a classifier of the configuration as it is now. It takes d.mu.
+// rebuild makes a classifier of the configuration as it is now. It takes d.mu. New calls it once, and then the loop of
+// Run for each message in dirty. A level whose configuration is deleted keeps its seats and queues while it has
+// requests; no schema leads to it any more, because find skips it. Its removal waits for the next rebuild after it is
+// idle.
 func (d *Dispatcher) rebuild() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -226,7 +234,9 @@ func (d *Dispatcher) rebuild() {
 	d.forget(compiled)
 }
 
-// forget drops the stats of schemas that are no more, once nothing of theirs is under way. The caller holds d.mu.
+// forget drops the stats of schemas that are no more, once nothing of theirs is under way. The caller holds d.mu. Turns
+// keep a pointer to their stats. If stats were dropped while such a turn is under way, its End would count in an object
+// that no metric shows.
 func (d *Dispatcher) forget(compiled map[string]*schema) {
 	for _, l := range d.levels {
 		l.mu.Lock()
@@ -247,6 +257,8 @@ func header(uid string) []string {
 }
 
 // adjust gives each level its seats for the next period, by what was asked for in the last. The caller holds d.mu.
+// Levels are sorted by name, so that the outcome does not depend on the order of a map. A level that is leaving takes
+// no part: it keeps the limit that it last had until it is idle.
 func (d *Dispatcher) adjust() {
 	now := d.since()
 	var levels []*level
@@ -288,7 +300,8 @@ func (d *Dispatcher) adjust() {
 	}
 }
 
-// InFlight is how many requests have their turn now.
+// InFlight is how many requests have their turn now. It does not count final seats: end runs before they are given
+// back.
 func (d *Dispatcher) InFlight(mutating bool) int { return int(d.running[kind(mutating)].Load()) }
 
 func (d *Dispatcher) begin(t *Turn) { d.running[kind(t.mutating)].Add(1) }

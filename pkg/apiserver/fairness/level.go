@@ -26,12 +26,16 @@ type level struct {
 	// leaving tells that it is not configured any more.
 	leaving bool
 
+	// Each step of a request takes mu for a moment, and nothing waits while it holds it. Whoever also needs the
+	// dispatcher's lock takes that first.
 	mu  sync.Mutex // guards set and the counts of all stats
 	set *queueset.Set
 	// stats by the names of schemas.
 	stats map[string]*stats
 }
 
+// An exempt level has a limit that is never reached, so that its requests pass through the same code and counts. A
+// limited level starts without a seat; adjust gives it some before rebuild releases the dispatcher's lock.
 func newLevel(name string, exempt bool, now time.Duration) *level {
 	l := &level{name: name, exempt: exempt, stats: map[string]*stats{}}
 	limit := 0
@@ -42,7 +46,8 @@ func newLevel(name string, exempt bool, now time.Duration) *level {
 	return l
 }
 
-// started wakes a request that had to wait. It is called under the level's lock.
+// started wakes a request that had to wait. It is called under the level's lock. The set calls it only for a request
+// that Take has seen wait, so ready is never nil, and Run is not counted twice.
 func started(r *queueset.Request) {
 	t := r.Owner.(*Turn)
 	t.class.schema.stats.unqueued(t.Width)

@@ -31,10 +31,12 @@ func (c Class) SetHeaders(h http.Header) {
 	}
 }
 
-// Turn is a request that may be worked on, until End.
+// Turn is a request that may be worked on, until End. Take and End run on the request's goroutine. started, in
+// level.go, runs on the goroutine of the request that gave its seats back, and reads the turn under the level's lock.
 type Turn struct {
 	queueset.Request
-	d     *Dispatcher
+	d *Dispatcher
+	// class has the schema as it was at the arrival. A rebuild meanwhile does not move a request to another level.
 	class Class
 	// who and what are shown to those who look at requests.
 	user *request.User
@@ -52,7 +54,9 @@ const (
 )
 
 // Take waits for the turn of a request. The caller ends the turn if it is granted; else there is none. A request that
-// may not wait longer, or not at all, is to be refused (429).
+// may not wait longer, or not at all, is to be refused (429). The set and the counts change together under the level's
+// lock, so that the metrics never show a request twice or not at all. Most histograms are filled outside of it: they
+// have their own locks.
 func (d *Dispatcher) Take(ctx context.Context, c Class, user *request.User, info *request.Info, query string) (*Turn,
 	bool) {
 	w := d.work(c.schema.level, info, query)
@@ -92,7 +96,9 @@ func (d *Dispatcher) Take(ctx context.Context, c Class, user *request.User, info
 	return nil, false
 }
 
-// wait waits for a turn that has not come at once.
+// wait waits for a turn that has not come at once. A quarter leaves most of the deadline to the work itself: a request
+// that got its turn at the last moment would only time out while it holds a seat. Leave decides the race between the
+// timer and the turn. Under the level's lock a request either still waits, or started has closed ready.
 func (t *Turn) wait(ctx context.Context, from time.Duration) bool {
 	limit := t.d.cfg.RequestTimeout
 	if end, ok := ctx.Deadline(); ok {
@@ -123,13 +129,15 @@ func (t *Turn) wait(ctx context.Context, from time.Duration) bool {
 	return false
 }
 
+// granted counts a request that had to wait. started has already moved it from waiting to executing, under the lock.
 func (t *Turn) granted(from time.Duration) bool {
 	t.class.schema.stats.waited(true, t.Started()-from)
 	t.d.begin(t)
 	return true
 }
 
-// End ends the turn. Its final seats are kept for a while beyond.
+// End ends the turn. Its final seats are kept for a while beyond. Only the first call counts: a second Finish would
+// give back seats that other requests hold by then.
 func (t *Turn) End() {
 	if !t.ended.CompareAndSwap(false, true) {
 		return
@@ -147,6 +155,8 @@ func (t *Turn) End() {
 	l.mu.Unlock()
 	s.ran(t.info.Verb == "watch", now-t.Started())
 	if !done {
+		// No goroutine waits for it. Extra lasts toldIn, and longer once the watchers would need more than maxWidth
+		// seats: see work.
 		time.AfterFunc(t.Extra, t.release)
 	}
 }
@@ -159,7 +169,9 @@ func (t *Turn) release() {
 	s.end(t.Final)
 }
 
-// hash is that of a flow. Which queues it leads to nobody outside can tell.
+// hash is that of a flow. Which queues it leads to nobody outside can tell. The seed is random for each process:
+// otherwise a client could choose names that share all queues with a victim's flow. The zero byte keeps the names
+// "a"+"bc" and "ab"+"c" apart.
 func (d *Dispatcher) hash(s *schema, flow string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(d.seed)

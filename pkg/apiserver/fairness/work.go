@@ -18,12 +18,16 @@ const (
 	toldIn          = 5 * time.Millisecond // a seat's watchers
 )
 
+// work is the price of a request: width seats while it runs, then final seats for extra.
 type work struct {
 	width, final int
 	extra        time.Duration
 	mutating     bool
 }
 
+// Only the request's own words and two counts enter: nothing here reads an object. A list with a limit and no selector
+// is priced by its limit, any other one by all the objects of its resource. Exempt levels have no bound, so their width
+// would mean nothing.
 func (d *Dispatcher) work(l *level, info *request.Info, query string) work {
 	w := work{width: 1}
 	if !info.IsResource {
@@ -44,6 +48,8 @@ func (d *Dispatcher) work(l *level, info *request.Info, query string) work {
 		if l.exempt {
 			return w
 		}
+		// The product final × extra is the same however many seats it is spread over: beyond maxWidth the seats are
+		// held longer.
 		if told := d.watchers.of(info) / watchersPerSeat; told > 0 {
 			w.final = min(maxWidth, told)
 			w.extra = toldIn * time.Duration(told) / time.Duration(w.final)
@@ -79,7 +85,9 @@ type watchers struct {
 }
 
 // Watching counts a watcher until the function that it returns is called. One that selects by fields receives few
-// changes and does not count, unless it watches one object.
+// changes and does not count, unless it watches one object. turn.take calls it when a watch has its turn, and over when
+// the handler returns. Forgetting over would make each later write of that resource cost more, until the server
+// restarts.
 func (d *Dispatcher) Watching(info *request.Info) (over func()) {
 	if info.FieldSelector != "" && info.Name == "" {
 		return func() {}
@@ -97,7 +105,8 @@ func (w *watchers) add(key watched, n int) {
 	}
 }
 
-// of returns how many watchers receive a write.
+// of returns how many watchers receive a write. It adds the watchers of all namespaces, those of the object's
+// namespace, and those of that one object. A deletecollection names no object and counts the first two.
 func (w *watchers) of(info *request.Info) int {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
