@@ -32,7 +32,9 @@ func passed() v1.APIServiceCondition {
 }
 
 // reachable reports whether a Service, with its EndpointSlices, leads to a server; if it does not, the condition says
-// why. Whether the server answers is another question.
+// why. Whether the server answers is another question. Types other than ClusterIP pass without a look at endpoints, as
+// upstream: an ExternalName has none. The EndpointSlices must have the port by the name that it has in the Service, and
+// at least one endpoint that is ready; one slice must have both.
 func reachable(to *v1.ServiceReference, svc *corev1.Service,
 	endpoints []*discoveryv1.EndpointSlice) (v1.APIServiceCondition, bool) {
 	if svc.Spec.Type != corev1.ServiceTypeClusterIP && svc.Spec.Type != "" {
@@ -63,6 +65,7 @@ func hasPort(slice *discoveryv1.EndpointSlice, name string) bool {
 	})
 }
 
+// The API says that an unknown readiness counts as ready.
 func ready(e discoveryv1.Endpoint) bool {
 	return len(e.Addresses) > 0 && (e.Conditions.Ready == nil || *e.Conditions.Ready)
 }

@@ -25,7 +25,8 @@ const (
 	maxDiscovery = 4 << 20
 )
 
-// look finds out whether the server can be reached and what it serves.
+// look finds out whether the server can be reached and what it serves. The Service is checked before the server is
+// asked: its condition names the cause, where a failed connection would only say that nothing answers.
 func (a *Aggregator) look(ctx context.Context, r *remote) *finding {
 	if condition, ok := a.cfg.Cluster.reachable(ctx, r.spec.Service); !ok {
 		return &finding{condition: condition}
@@ -37,7 +38,9 @@ func (a *Aggregator) look(ctx context.Context, r *remote) *finding {
 	return &finding{condition: passed(), resources: resources}
 }
 
-// ask asks endpoints of the server for the resources of the group version.
+// ask asks endpoints of the server for the resources of the group version. One endpoint that answers is enough, so one
+// broken replica does not take the group away. The channel has room for every answer: goroutines that are late end
+// without a reader, by checkTimeout at the latest. If all fail, the last error is the one that is shown.
 func (a *Aggregator) ask(ctx context.Context, r *remote) ([]apidiscoveryv2.APIResourceDiscovery, error) {
 	addresses, err := a.cfg.Cluster.addresses(ctx, r.spec.Service)
 	if err != nil {
@@ -94,7 +97,8 @@ func (a *Aggregator) resourcesAt(ctx context.Context, r *remote, at *url.URL) ([
 }
 
 // get asks the server as the aggregator itself. Redirects are answers like others: the server must not lead this one
-// elsewhere.
+// elsewhere. It reads one byte more than limit, to distinguish a body of that length from a longer one. Via lets a
+// server that leads back here be recognized as a loop.
 func (a *Aggregator) get(ctx context.Context, r *remote, at *url.URL, accept string, limit int64) (code int,
 	body []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)

@@ -14,7 +14,8 @@ import (
 	"bonsai/pkg/apiserver/serviceresolver"
 )
 
-// Cluster is where Services and their endpoints are found.
+// Cluster is where Services and their endpoints are found. Services and Slices read this server's own objects: nothing
+// here asks another server.
 type Cluster struct {
 	Services serviceresolver.Getter
 	Slices   serviceresolver.Lister
@@ -68,7 +69,8 @@ func (c Cluster) reachable(ctx context.Context, to *v1.ServiceReference) (condit
 	return reachable(to, svc, endpoints)
 }
 
-// addresses are host:port of where the Service is, in the order in which they are tried; never none without an error.
+// addresses are host:port of where the Service is, in the order in which they are tried; never none without an error. A
+// headless Service has no address to go to, so its endpoints are used with and without Routing.
 func (c Cluster) addresses(ctx context.Context, to *v1.ServiceReference) ([]string, error) {
 	svc, err := c.service(ctx, to)
 	if err != nil {

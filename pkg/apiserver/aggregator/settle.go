@@ -30,7 +30,9 @@ func asServer(ctx context.Context) context.Context {
 // errSettled ends an update that would change nothing. It is a Status error, which stores hand on as it is.
 var errSettled error = apierrors.NewConflict(APIServices(), "", errors.New("it is as it should be"))
 
-// settle writes the condition of an APIService, if is has another.
+// settle writes the condition of an APIService, if is has another. It tries on a copy first: most calls change nothing,
+// and must not cost a write. The update then looks at the stored object once more. If that is another one by now (its
+// UID), or changed between local and remote, the condition is about something that is gone, and is not written.
 func (a *Aggregator) settle(ctx context.Context, is *v1.APIService, condition v1.APIServiceCondition) error {
 	if !apiregistration.SetCondition(is.DeepCopy(), condition, a.cfg.Now()) {
 		return nil
@@ -39,6 +41,7 @@ func (a *Aggregator) settle(ctx context.Context, is *v1.APIService, condition v1
 	_, err := a.cfg.Store.Update(asServer(ctx), "", is.Name, "status",
 		func(obj runtime.Object) (runtime.Object, error) {
 			s, ok := obj.(*v1.APIService)
+			// Set at every try, since a conflict runs the function again with a newer object.
 			lost = ok && apiregistration.IsAvailable(s) && condition.Status == v1.ConditionFalse
 			if !ok || s.UID != is.UID || (s.Spec.Service == nil) != (is.Spec.Service == nil) ||
 				!apiregistration.SetCondition(s, condition, a.cfg.Now()) {
@@ -61,7 +64,10 @@ func (a *Aggregator) settle(ctx context.Context, is *v1.APIService, condition v1
 // retryAfter is how long after a failure registration is tried again.
 const retryAfter = time.Second
 
-// register keeps the APIServices of what this server serves itself until ctx ends.
+// register keeps the APIServices of what this server serves itself until ctx ends. It waits for the follower first:
+// before that, every APIService would seem to be missing and be created. It reads served and known before it acts, so a
+// change during step ends the wait at once. A failure is tried again after retryAfter, by all of step; what is done
+// already changes nothing.
 func (a *Aggregator) register(ctx context.Context) error {
 	select {
 	case <-a.follower.Synced():
@@ -107,7 +113,8 @@ func (a *Aggregator) complete() bool {
 // maxWrites is how many writes of registrations are under way at a time.
 const maxWrites = 16
 
-// step does what is to be done by now.
+// step does what is to be done by now. Only register's goroutine calls it, so settled needs no lock. settled grows only
+// after everything has succeeded: a name that failed counts as new at the next try.
 func (a *Aggregator) step(ctx context.Context, served *catalog.Snapshot, settled map[string]bool, complete,
 	starting bool) error {
 	a.mu.Lock()
@@ -133,7 +140,9 @@ func (a *Aggregator) step(ctx context.Context, served *catalog.Snapshot, settled
 	return nil
 }
 
-// apply does one change. That another server was quicker is as good.
+// apply does one change. That another server was quicker is as good. Several servers register the same groups. So
+// "exists already" and "not found" are success. An update that meets an object without the label automanaged leaves it
+// alone: an administrator has taken it over.
 func (a *Aggregator) apply(ctx context.Context, c change, w registration) error {
 	ctx = asServer(ctx)
 	var err error

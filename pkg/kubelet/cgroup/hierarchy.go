@@ -15,7 +15,7 @@ import (
 )
 
 // tree is where cgroups are made: in one directory with cgroup v2, in one for each controller (or group of them) with
-// v1.
+// v1. It is read once and does not change afterwards.
 type tree struct {
 	v2     bool
 	mounts []string          // of all hierarchies, each once
@@ -72,7 +72,9 @@ func (t *tree) file(controller, cgroup, name string) string {
 	return filepath.Join(m, cgroup, name)
 }
 
-// create makes the cgroup and its ancestors in every hierarchy. Those that exist stay as they are.
+// create makes the cgroup and its ancestors in every hierarchy. Those that exist stay as they are. It goes from the
+// outside in, because v2 gives a cgroup only the controllers that its parent has enabled in subtree_control. A failure
+// leaves the ancestors that were made; the next try finds them and goes on.
 func (t *tree) create(cgroup string) error {
 	for _, m := range t.mounts {
 		dir := m
@@ -95,7 +97,8 @@ func (t *tree) create(cgroup string) error {
 }
 
 // enableControllers passes all controllers of a v2 cgroup on to its children. One that cannot be enabled (the cgroup
-// has processes, or the kernel lacks it) is missing in the children too; apply skips its files.
+// has processes, or the kernel lacks it) is missing in the children too; apply skips its files. It writes one
+// controller at a time: the kernel refuses a whole write if one of several cannot be enabled.
 func enableControllers(dir string) {
 	have, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -135,6 +138,7 @@ type setting struct{ controller, file, value string }
 const memsw = "memory.memsw.limit_in_bytes"
 
 // settings returns the writes that give a cgroup its values, in order. memory is its present limit of memory, in bytes.
+// It is pure. Zero in a value means that the file stays as it is.
 func (t *tree) settings(v values, memory int64) []setting {
 	var out []setting
 	add := func(c, f, val string) { out = append(out, setting{c, f, val}) }
@@ -181,7 +185,8 @@ func (t *tree) settings(v values, memory int64) []setting {
 	return out
 }
 
-// apply writes the values. Files that the kernel does not have are skipped.
+// apply writes the values. Files that the kernel does not have are skipped. It stops at the first failure, and what was
+// written before stays.
 func (t *tree) apply(cgroup string, v values) error {
 	memory, _ := readNumber(t.file("memory", cgroup, "memory.limit_in_bytes")) // none to be read: none that counts
 	for _, s := range t.settings(v, int64(min(memory, math.MaxInt64))) {

@@ -21,7 +21,9 @@ const (
 )
 
 // remove kills what is left in the cgroup and below it and removes it from every hierarchy. It removes first and kills
-// only if that fails, since a cgroup without processes is the usual case.
+// only if that fails, since a cgroup without processes is the usual case. Rmdir fails with EBUSY while a process is
+// inside, also one that was killed and has not exited yet. Hence the loop. After removePatience what is left stays, and
+// the caller gets the error of the last try.
 func (t *tree) remove(ctx context.Context, cgroup string) error {
 	ctx, cancel := context.WithTimeout(ctx, removePatience)
 	defer cancel()
@@ -50,7 +52,8 @@ func (t *tree) remove(ctx context.Context, cgroup string) error {
 	}
 }
 
-// removeDir removes a cgroup and those below it, the innermost first. The kernel removes their files.
+// removeDir removes a cgroup and those below it, the innermost first. The kernel removes their files. A hierarchy in
+// which the cgroup does not exist counts as done.
 func removeDir(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,7 +77,9 @@ func removeDir(dir string) error {
 	return nil
 }
 
-// killAll sends SIGKILL to every process in the cgroup and below it, but never to the kubelet itself.
+// killAll sends SIGKILL to every process in the cgroup and below it, but never to the kubelet itself. A process that
+// forks may escape one round; the next round of remove finds its child. ENODEV is what cgroup.procs returns when the
+// cgroup is removed while it is read.
 func killAll(dir string) error {
 	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || d.Name() != "cgroup.procs" {

@@ -14,7 +14,8 @@ import (
 type Pressure struct{ Memory, Disk, PID bool }
 
 // conditions returns have with the kubelet's four conditions set; unready is why the node is not ready, empty if it is.
-// Transition times change only with the status.
+// Transition times change only with the status. It changes have in place and keeps conditions of other writers. The
+// reasons and messages are upstream's words. Heartbeat times are always now.
 func conditions(have []corev1.NodeCondition, p Pressure, unready string, now metav1.Time) []corev1.NodeCondition {
 	set := func(kind corev1.NodeConditionType, status bool, reason, message string) {
 		c := corev1.NodeCondition{Type: kind, Status: corev1.ConditionFalse, Reason: reason, Message: message,
@@ -58,7 +59,9 @@ func conditions(have []corev1.NodeCondition, p Pressure, unready string, now met
 }
 
 // notReady says why the node is not ready, "" if it is. err is why the runtime counts as down, relistErr what is wrong
-// with the lists of its pods, down what else keeps the node from work; each nil if nothing.
+// with the lists of its pods, down what else keeps the node from work; each nil if nothing. If the runtime does not
+// answer, h is from an earlier answer or empty, so the network is not judged by it. Several reasons are joined in
+// brackets, as upstream's aggregate errors are.
 func notReady(h runtime.Health, err, relistErr, down error) string {
 	var why []string
 	switch {

@@ -17,7 +17,9 @@ import (
 // volume without following any link out of it, makes a directory if nothing is there, and binds what it found to a
 // place of the kubelet's own, so that nobody can exchange it between the check and the mount. index is the position
 // among the container's mounts. Unmount removes the bind mount; calling SubPath again binds again, as a restarted
-// container expects.
+// container expects. Containers of the pod can write to the volume while this runs, and replace a directory by a link
+// to the node's files. Each step below the volume therefore works on an open descriptor or on a root, and never trusts
+// a path that was checked before. The pod's lock is held only for the mount itself.
 func (m *Manager) SubPath(pod *corev1.Pod, container string, index int, volume string, from Mounted,
 	subPath string) (string, error) {
 	if filepath.IsAbs(subPath) {
@@ -51,7 +53,9 @@ func (m *Manager) SubPath(pod *corev1.Pod, container string, index int, volume s
 	return target, nil
 }
 
-// makeBeneath makes subPath a directory if it does not exist, with the permissions of the volume itself.
+// makeBeneath makes subPath a directory if it does not exist, with the permissions of the volume itself. os.Root
+// resolves each part below the volume and refuses links that lead out of it. Chmod follows Mkdir because the umask cuts
+// the latter's mode. Directories that were made stay if a later step fails.
 func makeBeneath(volume, subPath string) error {
 	if info, err := os.Stat(volume); err != nil || !info.IsDir() { // opening a pipe would wait for its writer
 		return cmp.Or(err, error(&os.PathError{Op: "open", Path: volume, Err: unix.ENOTDIR}))
@@ -84,6 +88,8 @@ func makeBeneath(volume, subPath string) error {
 }
 
 // openBeneath opens subPath with O_PATH; the kernel refuses every way out of the volume (openat2 with RESOLVE_BENEATH).
+// The caller closes the descriptor. O_PATH opens without reading: a pipe or a device does not block.
+// RESOLVE_NO_MAGICLINKS excludes the links in /proc that lead to any open file.
 func openBeneath(volume, subPath string) (int, error) {
 	root, err := unix.Open(volume, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -107,7 +113,8 @@ func openBeneath(volume, subPath string) (int, error) {
 }
 
 // bind mounts what fd refers to at target and replaces what was mounted there. It goes through /proc/self/fd: the path
-// may lead elsewhere by now, the descriptor cannot.
+// may lead elsewhere by now, the descriptor cannot. The caller holds the pod's lock. A directory needs a directory as
+// its mount point, everything else a file. MS_REC takes mounts below it along.
 func bind(fd int, target string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {

@@ -13,7 +13,9 @@ type desks struct {
 type desk struct{ waiting []*claim }
 
 // queue returns when c is settled. settle is called with c and the claims that wait beside it, by one caller per
-// namespace at a time; it sets each claim's err.
+// namespace at a time; it sets each claim's err. The first request at a free desk leads at once. Any other one waits
+// for turn, without a bound of its own: settle has one (patience), and pass wakes every claim. No request waits for
+// more than the batch before it and its own.
 func (d *desks) queue(ns string, c *claim, settle func(batch []*claim)) {
 	d.mu.Lock()
 	if d.open == nil {
@@ -44,7 +46,8 @@ func (d *desks) take(at *desk) []*claim {
 	return batch
 }
 
-// pass lets the settled go, and the first of those who came meanwhile lead.
+// pass lets the settled go, and the first of those who came meanwhile lead. turn has room for one message, so sending
+// never blocks while mu is held. An empty desk is deleted: there are as many as namespaces in which somebody waits.
 func (d *desks) pass(ns string, at *desk, leader *claim, settled []*claim) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -20,7 +20,9 @@ import (
 // patience is how long the claims of one batch may take.
 const patience = 10 * time.Second
 
-// settle decides on the claims of one namespace, in their order, and charges those that are granted.
+// settle decides on the claims of one namespace, in their order, and charges those that are granted. desks.queue calls
+// it on the goroutine of the request that leads the batch, one call per namespace at a time. Each claim has an err
+// before anything can panic: a claim that was not decided must not pass as granted.
 func (p *plugin) settle(ctx context.Context, ns string, batch []*claim) {
 	// The batch is not for the one request alone that happens to lead it, and the quota is not written by its user.
 	ctx = request.AsServer(context.WithoutCancel(ctx))
@@ -36,6 +38,10 @@ func (p *plugin) settle(ctx context.Context, ns string, batch []*claim) {
 	}
 }
 
+// grant decides first on the quotas as the server's cache shows them, and reads the store only after a refusal. So a
+// request that fits costs no read, and one that is refused is refused by the newest state. An error refuses the whole
+// batch. Quotas that were charged before it stay charged until the controller's recount, because several objects cannot
+// be written in one transaction.
 func (p *plugin) grant(ctx context.Context, ns string, batch []*claim) error {
 	quotas, err := p.list(ctx, ns)
 	if err != nil {
@@ -59,7 +65,9 @@ func (p *plugin) grant(ctx context.Context, ns string, batch []*claim) error {
 }
 
 // decide sets the outcome of each claim as if all quotas stayed as they are given, so that no quota is charged for what
-// another one refuses. It reports whether a claim was refused.
+// another one refuses. It reports whether a claim was refused. A claim that one quota refuses leaves used as it was, so
+// that later and smaller claims of the batch still get what is left. Dry runs are decided and take nothing. decide
+// starts from nothing each time, and grant may call it twice.
 func decide(quotas []*corev1.ResourceQuota, batch []*claim) (refused bool) {
 	used := make([]corev1.ResourceList, len(quotas))
 	for i, q := range quotas {
@@ -105,7 +113,11 @@ func (p *plugin) newest(ctx context.Context, quotas []*corev1.ResourceQuota) ([]
 // errNothing ends the write of a quota that no claim changes. It is a Status, which a store hands through as it is.
 var errNothing = apierrors.NewBadRequest("nothing to charge")
 
-// charge adds the claims that are still granted to what q has used, and refuses those that do not fit any more.
+// charge adds the claims that are still granted to what q has used, and refuses those that do not fit any more. The
+// function that Update gets may run several times, after conflicts with other servers or the controller. So it collects
+// into outcome and resets it first; the claims' err change once, after the write. A claim may fail here although decide
+// granted it, because another server was quicker. Quotas that were charged before this one are then too high until the
+// recount, which is the safe direction.
 func (p *plugin) charge(ctx context.Context, q *corev1.ResourceQuota, claims []*claim) error {
 	if !slices.ContainsFunc(claims, func(c *claim) bool { return c.err == nil && len(c.wants(q)) > 0 }) {
 		return nil

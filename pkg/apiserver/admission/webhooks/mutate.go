@@ -26,12 +26,16 @@ import (
 type mutator struct{ *plugin }
 
 // Admit implements admission.Mutator. Webhooks are called one after the other, each with what those before it made of
-// the object. In the second round only those are called that want it and whose object has changed since.
+// the object. In the second round only those are called that want it and whose object has changed since. The order is
+// that of hooksFor, so the outcome is the same on every server. The first refusal or fatal failure ends the request;
+// patches that were applied before it go with it.
 func (p mutator) Admit(ctx context.Context, a *admission.Attributes) error {
 	all, err := p.hooksFor(ctx, a)
 	if err != nil || len(all) == 0 {
 		return err
 	}
+	// The rounds belong to this one request. Other plug-ins may have changed the object since the first round;
+	// comparing it with Left finds that out.
 	past, _ := a.ReinvocationValue(mutatingName).(*match.Rounds)
 	if past == nil {
 		past = &match.Rounds{}
@@ -68,7 +72,9 @@ func (p mutator) Admit(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// mutate calls one webhook and carries out its patch.
+// mutate calls one webhook and carries out its patch. decide comes last and has the final word: under the failure
+// policy Ignore it turns a failed call into no error. The object is unchanged then, since patch replaces it as its last
+// step. A refusal is not a failure, and no policy ignores it.
 func (p mutator) mutate(ctx context.Context, r *request, c *candidate) (changed bool, err error) {
 	v, err := r.As(ctx, c.Target)
 	if err != nil {
@@ -93,7 +99,11 @@ func (p mutator) mutate(ctx context.Context, r *request, c *candidate) (changed 
 	return changed, r.decide(ctx, c, begun, err, auditFailedOpen+turn(r.A.Reinvoked(), c.index))
 }
 
-// patch applies a webhook's JSON patch to the object as it has seen it.
+// patch applies a webhook's JSON patch to the object as it has seen it. It applies the patch to JSON in the version
+// that the webhook asked for, and decodes the result. That version may differ from the request's. A patch that cannot
+// be decoded is a failure of the webhook, which the failure policy may ignore. One that cannot be applied is an
+// internal error and always ends the request, as upstream. PatchType is not nil here: checkV1 and checkV1beta1 see to
+// that.
 func (r *request) patch(ctx context.Context, c *candidate, v *match.View, said *admissionv1.AdmissionResponse) (bool,
 	error) {
 	apply, err := patch.Read(types.JSONPatchType, said.Patch, nil)
@@ -126,13 +136,15 @@ func (r *request) patch(ctx context.Context, c *candidate, v *match.View, said *
 	if err != nil {
 		return false, err
 	}
+	// A patch without an effect must not count as a change: each change asks for a second round.
 	if apiequality.Semantic.DeepEqual(obj, v.Object.Converted) {
 		return false, nil
 	}
 	return true, r.Replace(ctx, v, obj)
 }
 
-// decode makes an object of the patched document, which must still be of the kind that was patched.
+// decode makes an object of the patched document, which must still be of the kind that was patched. The errors repeat
+// upstream's words, which name its internal packages.
 func (r *request) decode(doc []byte, c *candidate, v *match.View) (runtime.Object, error) {
 	obj := r.Empty(v)
 	if u, ok := obj.(runtime.Unstructured); ok {

@@ -35,6 +35,7 @@ var errVersion = errors.New("webhook does not accept known AdmissionReview versi
 // reviews decodes answers, in either version.
 type reviews struct{ decoder runtime.Decoder }
 
+// The scheme has nothing else in it, so that an answer of any other kind is an error and not an object of the API.
 func newReviews() reviews {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{admissionv1.AddToScheme, admissionv1beta1.AddToScheme} {
@@ -46,7 +47,8 @@ func newReviews() reviews {
 		jsonserializer.SerializerOptions{})}
 }
 
-// call asks a webhook and returns what it says, which was checked as upstream checks it.
+// call asks a webhook and returns what it says, which was checked as upstream checks it. c.timeout is the webhook's own
+// timeoutSeconds. Every failure is a callError, so that decide applies the failure policy to it.
 func (r *request) call(ctx context.Context, c *candidate, v *match.View) (*admissionv1.AdmissionResponse, error) {
 	uid := uuid.NewUUID()
 	body, err := r.review(c, v, uid)
@@ -68,7 +70,8 @@ func (r *request) call(ctx context.Context, c *candidate, v *match.View) (*admis
 	return out, nil
 }
 
-// review encodes the question to a webhook.
+// review encodes the question to a webhook. uid is new for each call: it ties the answer to this question, and is not
+// the object's.
 func (r *request) review(c *candidate, v *match.View, uid types.UID) ([]byte, error) {
 	about, err := r.Describe(c.Target)
 	if err != nil {
@@ -121,7 +124,8 @@ func typeName(obj runtime.Object) string { return reflect.TypeOf(obj).Elem().Str
 
 var errNoResponse = errors.New("webhook response was absent")
 
-// checkV1 is strict about everything that an answer must repeat.
+// checkV1 is strict about everything that an answer must repeat. A wrong uid is a webhook that mixes up its answers, so
+// none of them can be trusted. A patch and its type must come together.
 func checkV1(r *admissionv1.AdmissionReview, uid types.UID, mutates bool) (*admissionv1.AdmissionResponse, error) {
 	want := admissionv1.SchemeGroupVersion.WithKind("AdmissionReview")
 	if got := r.GroupVersionKind(); got != want {

@@ -19,7 +19,9 @@ import (
 type validator struct{ *plugin }
 
 // Validate implements admission.Validator. It calls all webhooks that the request concerns at once. Of several
-// refusals, the client gets the first in the webhooks' order.
+// refusals, the client gets the first in the webhooks' order. It waits for all of them, also after a refusal: each call
+// has the timeout of its webhook, so the slowest one bounds the wait. Warnings come after the wait, in the webhooks'
+// order and on the request's goroutine.
 func (p validator) Validate(ctx context.Context, a *admission.Attributes) error {
 	all, err := p.hooksFor(ctx, a)
 	if err != nil || len(all) == 0 {
@@ -60,7 +62,9 @@ func (p validator) Validate(ctx context.Context, a *admission.Attributes) error 
 	return nil
 }
 
-// prepare encodes the review for the webhook while only one goroutine uses the object.
+// prepare encodes the review for the webhook while only one goroutine uses the object. Views keep their JSON. The
+// goroutines of Validate only read what prepare has computed; without it two of them could encode the same view at
+// once.
 func (r *request) prepare(ctx context.Context, c *candidate) (*match.View, error) {
 	v, err := r.As(ctx, c.Target)
 	if err != nil {
@@ -105,7 +109,8 @@ func (v *validation) tell(ctx context.Context, a *admission.Attributes) {
 	}
 }
 
-// ask calls a webhook, unless the request is a dry run that would not be one to it.
+// ask calls a webhook, unless the request is a dry run that would not be one to it. The refusal of a dry run is not a
+// callError: the failure policy cannot let it pass, as the webhook would change something.
 func (r *request) ask(ctx context.Context, c *candidate, v *match.View) (*admissionv1.AdmissionResponse, error) {
 	if r.A.DryRun {
 		switch {
@@ -124,7 +129,9 @@ func harmless(s admissionregistrationv1.SideEffectClass) bool {
 }
 
 // decide counts how a call ended, and lets the failure policy decide about one that failed. note is the audit
-// annotation for one that failed and is ignored.
+// annotation for one that failed and is ignored. Only a callError is a failure of the webhook. Everything else, such as
+// a refusal, goes to the client as it is. An ignored failure still ends a request whose own time is over: the next
+// webhook would fail at once for the same reason, and be ignored, too.
 func (r *request) decide(ctx context.Context, c *candidate, begun time.Time, err error, note string) error {
 	var failed *callError
 	ignored := errors.As(err, &failed) && c.ignores()

@@ -18,7 +18,8 @@ type Runtime interface {
 }
 
 // Run keeps running containers on the CPUs that they should have, until ctx ends: at once after a change of what is
-// given, and in periods, for containers that have started since.
+// given, and in periods, for containers that have started since. Without it, containers on the shared CPUs would keep
+// running on those that Allocate has just given to another one alone.
 func (m *Manager) Run(ctx context.Context) error {
 	if m.cfg.Policy != Static {
 		<-ctx.Done()
@@ -39,7 +40,9 @@ func (m *Manager) Run(ctx context.Context) error {
 }
 
 // reconcile gives running containers their CPUs if has, by container id, shows other ones; it returns what they have
-// then.
+// then. has saves a call to the runtime for each container and period. It starts empty, so after a restart of the
+// kubelet each container is set once. A container whose update failed is missing in the result, and the next round
+// tries it again.
 func (m *Manager) reconcile(ctx context.Context, has map[string]string) map[string]string {
 	now := map[string]string{}
 	for _, pod := range m.cfg.Pods() {

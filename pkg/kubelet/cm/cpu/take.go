@@ -14,7 +14,8 @@ func byNUMA(c cm.CPU) int   { return c.NUMA }
 func byCache(c cm.CPU) int  { return c.Cache }
 func byCore(c cm.CPU) int   { return c.Core }
 
-// take picks n of the available CPUs that share as much as possible. It returns false if there are fewer.
+// take picks n of the available CPUs that share as much as possible. It returns false if there are fewer. It is pure,
+// and the same arguments give the same CPUs.
 func take(m cm.Machine, available cpuset.CPUSet, n int, o Options) (cpuset.CPUSet, bool) {
 	if available.Size() < n {
 		return cpuset.CPUSet{}, false
@@ -28,7 +29,8 @@ func take(m cm.Machine, available cpuset.CPUSet, n int, o Options) (cpuset.CPUSe
 }
 
 // pack takes whole sockets and NUMA nodes first, then, if wanted, all CPUs around a cache, then whole cores, and at
-// last single threads.
+// last single threads. The caller has checked that n are available. A unit counts as whole only if all its CPUs are
+// free and still needed, so a container never gets more than n. Each level starts with what the larger ones left over.
 func pack(m cm.Machine, available cpuset.CPUSet, n int, o Options) cpuset.CPUSet {
 	levels := []func(cm.CPU) int{bySocket, byNUMA}
 	if o.alignByUncoreCache {
@@ -57,7 +59,8 @@ func pack(m cm.Machine, available cpuset.CPUSet, n int, o Options) cpuset.CPUSet
 }
 
 // best returns the group of CPUs that is nearest to those that are taken; among equals the one with the least free
-// around it, so that whole units stay whole.
+// around it, so that whole units stay whole. Its last criterion is the lowest id, so that two groups are never equal.
+// groups is not empty.
 func best(m cm.Machine, groups []cpuset.CPUSet, taken, free cpuset.CPUSet) cpuset.CPUSet {
 	by := map[int]cm.CPU{}
 	near, left := []func(cm.CPU) int{byNUMA, bySocket, byCache, byCore},
@@ -109,6 +112,8 @@ func best(m cm.Machine, groups []cpuset.CPUSet, taken, free cpuset.CPUSet) cpuse
 }
 
 // distribute takes the same number from each of as few NUMA nodes as possible; false if no set of nodes can give that.
+// It takes the first set of nodes that fits and leaves the others unseen. n must divide evenly into whole cores on each
+// node, if fullPCPUsOnly asks for these. take falls back to pack otherwise.
 func distribute(m cm.Machine, available cpuset.CPUSet, n int, o Options) (cpuset.CPUSet, bool) {
 	unit := 1
 	if o.fullPCPUsOnly {

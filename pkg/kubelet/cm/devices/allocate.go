@@ -14,7 +14,9 @@ import (
 
 var _ cm.Allocator = (*Manager)(nil)
 
-// wants returns how many devices a container asks for, by resource. The caller holds mu.
+// wants returns how many devices a container asks for, by resource. The caller holds mu. It reads limits: the API
+// server refuses pods whose requests and limits of an extended resource differ. A number beyond maxDevices is cut, so
+// that it fits an int and int32 and can still never be satisfied.
 func (m *Manager) wants(c *corev1.Container) map[string]int {
 	out := map[string]int{}
 	for name, q := range c.Resources.Limits {
@@ -35,7 +37,8 @@ func (m *Manager) Wants(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.InitContainers, wants) || slices.ContainsFunc(pod.Spec.Containers, wants)
 }
 
-// Allocate implements cm.Allocator. It is called for one pod at a time.
+// Allocate implements cm.Allocator. It is called for one pod at a time. If it fails for one resource, the pod keeps
+// what it got of others until cm.Manager.Admit releases it.
 func (m *Manager) Allocate(ctx context.Context, pod *corev1.Pod, c *corev1.Container, near cm.Nodes) error {
 	m.mu.Lock()
 	wants := m.wants(c)
@@ -49,7 +52,9 @@ func (m *Manager) Allocate(ctx context.Context, pod *corev1.Pod, c *corev1.Conta
 }
 
 // allocate chooses a container's devices of one resource. The plug-in's preference is asked without the lock, which is
-// safe because pods are admitted one at a time (see Allocate): nobody else takes a device meanwhile.
+// safe because pods are admitted one at a time (see Allocate): nobody else takes a device meanwhile. A container that
+// has devices already, after a restart of the kubelet, keeps the same ones or is refused: its processes may still use
+// them.
 func (m *Manager) allocate(ctx context.Context, pod *corev1.Pod, c *corev1.Container, resource string, count int,
 	near cm.Nodes) error {
 	m.mu.Lock()
@@ -68,6 +73,8 @@ func (m *Manager) allocate(ctx context.Context, pod *corev1.Pod, c *corev1.Conta
 	p, devices := k.plugin, k.devices
 	m.mu.Unlock()
 	var asked error
+	// choose calls the function at most once, for the devices among which it has a choice. Its error is kept in asked,
+	// because choose goes on without a preference, and an error must refuse the pod.
 	ids, ok := choose(w, func(available, must []string, count int) (ids []string) {
 		if p == nil || !p.options.GetGetPreferredAllocationAvailable() {
 			return nil
@@ -121,7 +128,8 @@ func (k *kind) keeps(pod *corev1.Pod, c *corev1.Container, resource string, has 
 	return nil
 }
 
-// taken returns the devices of a resource that containers have. The caller holds mu.
+// taken returns the devices of a resource that containers have. The caller holds mu. It looks through all pods each
+// time: there is no second record of free devices that could disagree after a crash.
 func (m *Manager) taken(resource string) map[string]bool {
 	out := map[string]bool{}
 	for _, containers := range m.pods {
@@ -137,7 +145,8 @@ func (m *Manager) taken(resource string) map[string]bool {
 }
 
 // reusable returns the healthy devices of init containers that have ended when c runs and that no container has that
-// runs at the same time. The caller holds mu.
+// runs at the same time. The caller holds mu. Containers are looked at in their order, up to c. An init container adds
+// its devices. A sidecar, which goes on to run, or a container beside c takes out what it has.
 func (m *Manager) reusable(pod *corev1.Pod, c *corev1.Container, resource string) map[string]bool {
 	out, healthy := map[string]bool{}, m.resources[resource].healthy()
 	before := func(list []corev1.Container, inits bool) bool {
@@ -166,7 +175,10 @@ func (m *Manager) reusable(pod *corev1.Pod, c *corev1.Container, resource string
 }
 
 // Confirm implements cm.Allocator: it asks the plug-ins how the devices get into the containers, and stores that.
-// Devices without that answer are not on the disk: after a restart of the kubelet the pod is admitted again.
+// Devices without that answer are not on the disk: after a restart of the kubelet the pod is admitted again. Admit
+// calls it after all allocators have agreed, and without their common lock: an Allocate may take allocateTimeout, and
+// other pods must not wait for it. It writes the file once for the pod. If that fails, the pod is refused, because
+// after a crash others could get its devices.
 func (m *Manager) Confirm(ctx context.Context, pod *corev1.Pod) error {
 	asked := false
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -186,7 +198,8 @@ func (m *Manager) Confirm(ctx context.Context, pod *corev1.Pod) error {
 	return m.save()
 }
 
-// confirm asks the plug-ins about one container's devices that they were not asked about yet.
+// confirm asks the plug-ins about one container's devices that they were not asked about yet. An answer stays if a
+// later plug-in fails; Admit then releases the whole pod. Devices without plug-in fail at once and are not waited for.
 func (m *Manager) confirm(ctx context.Context, uid types.UID, container string) (asked bool, err error) {
 	m.mu.Lock()
 	todo := map[string]*allocation{}
@@ -216,7 +229,9 @@ func (m *Manager) confirm(ctx context.Context, uid types.UID, container string) 
 	return asked, nil
 }
 
-// Release implements cm.Allocator.
+// Release implements cm.Allocator. It may be called several times, and only the first call writes. If the write fails,
+// the devices are free in memory. After a restart the file names the pod still, until Unprepare or the next write
+// removes it.
 func (m *Manager) Release(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -229,7 +244,8 @@ func (m *Manager) Release(uid types.UID) {
 	}
 }
 
-// Hints implements cm.Allocator.
+// Hints implements cm.Allocator. It decides nothing: Allocate runs right after it, under the same lock of cm.Manager,
+// with the nodes that all hints agree on.
 func (m *Manager) Hints(pod *corev1.Pod, c *corev1.Container) map[string][]cm.Hint {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -20,7 +20,8 @@ var (
 )
 
 // Container implements cm.ContainerProvider. What plug-ins give comes before what is the pod's own, which may replace
-// it; of what several plug-ins want at the same place, the first one's counts, by the names of their resources.
+// it; of what several plug-ins want at the same place, the first one's counts, by the names of their resources. It only
+// reads what Confirm has stored and calls no plug-in, so a container can restart while the plug-in is away.
 func (m *Manager) Container(pod *corev1.Pod, c *corev1.Container, o *runtime.ContainerOptions) error {
 	m.mu.Lock()
 	has := maps.Clone(m.pods[pod.UID][c.Name])
@@ -51,6 +52,8 @@ type given struct {
 	annotations map[string]string
 }
 
+// Plug-ins are independent programs, and nothing keeps two of them from the same path or variable. The runtime would
+// refuse a container with two mounts at one place, hence the first one counts.
 func (g *given) add(r *pluginapi.ContainerAllocateResponse) {
 	for _, name := range sortedKeys(r.Envs) {
 		if !slices.ContainsFunc(g.env, func(e runtime.KeyValue) bool { return e.Name == name }) {
@@ -90,7 +93,9 @@ func (g *given) add(r *pluginapi.ContainerAllocateResponse) {
 	}
 }
 
-// Starting implements cm.Starter: it tells plug-ins that want to know.
+// Starting implements cm.Starter: it tells plug-ins that want to know. The executor calls it before each start of a
+// container, also a restart. It copies what it needs under mu and calls the plug-ins without it. An error keeps the
+// container from starting. A resource whose plug-in is away is skipped.
 func (m *Manager) Starting(ctx context.Context, pod *corev1.Pod, c *corev1.Container) error {
 	type told struct {
 		p   *plugin
@@ -118,7 +123,7 @@ func (m *Manager) Unprepare(_ context.Context, uid types.UID) error {
 	return nil
 }
 
-// Prepared implements cm.Provider.
+// Prepared implements cm.Provider. It includes pods from before a restart of the kubelet, which load read.
 func (m *Manager) Prepared() ([]types.UID, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -146,6 +151,7 @@ func (m *Manager) Health(pod *corev1.Pod) map[string][]corev1.ResourceStatus {
 	return out
 }
 
+// The caller holds mu.
 func (m *Manager) health(resource, id string) corev1.ResourceHealthStatus {
 	k := m.resources[resource]
 	if k == nil || k.plugin == nil {

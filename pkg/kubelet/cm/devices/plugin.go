@@ -27,7 +27,9 @@ type plugin struct {
 }
 
 // connect makes a plug-in the one of its resource and closes the connection to its predecessor, whose stream then ends.
-// With nil options the plug-in is asked for them.
+// With nil options the plug-in is asked for them. It dials without mu, and checks afterwards that Run still runs: a
+// stream that began after the end would never be waited for. maxResources bounds the table even against plug-ins that
+// register ever new names.
 func (m *Manager) connect(ctx context.Context, resource, endpoint string,
 	options *pluginapi.DevicePluginOptions) error {
 	if !isExtended(resource) {
@@ -106,7 +108,8 @@ func connected(ctx context.Context, conn *grpc.ClientConn) error {
 	}
 }
 
-// follow records a plug-in's lists of devices until its stream or ctx ends.
+// follow records a plug-in's lists of devices until its stream or ctx ends. It has its own goroutine for each plug-in,
+// which streams counts. A successor may have replaced p already; gone then changes nothing.
 func (m *Manager) follow(ctx context.Context, p *plugin) {
 	err := m.watch(ctx, p)
 	m.gone(p)
@@ -116,6 +119,8 @@ func (m *Manager) follow(ctx context.Context, p *plugin) {
 	}
 }
 
+// Each message is the whole list and replaces the one before it. A list that update refuses ends the connection: the
+// plug-in has to register again.
 func (m *Manager) watch(ctx context.Context, p *plugin) error {
 	stream, err := p.ListAndWatch(ctx, &pluginapi.Empty{})
 	if err != nil {
@@ -133,6 +138,8 @@ func (m *Manager) watch(ctx context.Context, p *plugin) error {
 }
 
 // socket checks the path of a plug-in's socket: it must be below the kubelet's directory, even if links lead elsewhere.
+// Plug-ins name their socket themselves. Without the check a registration could make the kubelet, which is root,
+// connect to any socket of the node.
 func (m *Manager) socket(path string) (string, error) {
 	rel, err := filepath.Rel(m.cfg.RootDir, path)
 	if err != nil || !filepath.IsLocal(rel) {
@@ -156,7 +163,8 @@ func isExtended(name string) bool {
 		len(validation.IsQualifiedName("requests."+name)) == 0
 }
 
-// ask asks the plug-in which devices it prefers.
+// ask asks the plug-in which devices it prefers. The answer is only a preference: choose drops ids that are not
+// available or too many.
 func (p *plugin) ask(ctx context.Context, available, must []string, count int) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
