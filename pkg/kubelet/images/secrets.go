@@ -49,7 +49,9 @@ type Keyed struct {
 }
 
 // Fitting returns those credentials that are for an image, the most specific first
-// (https://kubernetes.io/docs/concepts/containers/images/#config-json).
+// (https://kubernetes.io/docs/concepts/containers/images/#config-json). The order is that of the keys, backwards: of
+// two keys for one host the longer path comes first. The sort is stable, so credentials with the same key keep their
+// order.
 func Fitting(ref string, all []Keyed) ([]Credential, error) {
 	named, err := reference.ParseNormalizedNamed(ref)
 	if err != nil {
@@ -125,7 +127,9 @@ func auth(key string, e dockerEntry) runtime.Auth {
 	return a
 }
 
-// matches reports whether credentials kept under key are for that registry and path.
+// matches reports whether credentials kept under key are for that registry and path. A wildcard stands for one label of
+// the host or a part of it, never for several: "*.io" does not match "a.b.io". So credentials do not reach hosts that
+// the owner of the secret did not think of.
 func matches(key, domain, repo string) bool {
 	if key == dockerHub || key == "docker.io" || key == "index.docker.io" {
 		return domain == "docker.io"
@@ -153,7 +157,9 @@ func matches(key, domain, repo string) bool {
 	return prefix == "" || repo == prefix || strings.HasPrefix(repo, prefix+"/")
 }
 
-// Fingerprint identifies the content of pull secrets: a pull that failed with others says nothing of these.
+// Fingerprint identifies the content of pull secrets: a pull that failed with others says nothing of these. It is a
+// hash, so that the kubelet can keep it without keeping the secrets. Quoting keeps two different contents from giving
+// the same text.
 func Fingerprint(secrets []corev1.Secret) string {
 	h := sha256.New()
 	for i := range secrets {

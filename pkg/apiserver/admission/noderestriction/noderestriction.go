@@ -40,7 +40,8 @@ func New(cfg Config) admission.Plugin {
 }
 
 // Admit implements admission.Mutator, and changes nothing: a node is judged by what it asked for, before fields that it
-// may not set, or that are not served, are dropped from it.
+// may not set, or that are not served, are dropped from it. Users that are no kubelets pass at once. Resources that are
+// not listed are left to the Node authorizer and RBAC.
 func (p plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	if !a.User.InGroup(request.GroupNodes) {
 		return nil
@@ -95,6 +96,8 @@ func (p plugin) pods(ctx context.Context, a *admission.Attributes, node string) 
 	return admission.Forbid(a, "unexpected pod subresource %q, only 'status' and 'eviction' are allowed", a.Subresource)
 }
 
+// The API server cannot know what runs on a node without it, so a kubelet may show its static pods as mirror pods. Any
+// other pod would let it run with a service account of its choice.
 func (p plugin) createPod(ctx context.Context, a *admission.Attributes, node string) error {
 	pod, ok := a.Object.(*corev1.Pod)
 	if !ok {
@@ -113,7 +116,8 @@ func (p plugin) createPod(ctx context.Context, a *admission.Attributes, node str
 	return mirrorContent(a, pod, node)
 }
 
-// owner: a mirror pod belongs to its own node, and to nothing else.
+// owner: a mirror pod belongs to its own node, and to nothing else. The owner makes the garbage collector delete the
+// mirror pods of a node that is gone. The UID is compared so that they do not hang on a new node of the same name.
 func (p plugin) owner(ctx context.Context, a *admission.Attributes, pod *corev1.Pod, node string) error {
 	switch {
 	case len(pod.OwnerReferences) == 0:
@@ -150,6 +154,7 @@ func mirrorContent(a *admission.Attributes, pod *corev1.Pod, node string) error 
 	return nil
 }
 
+// A pod that does not exist gives the error of the store, which is 404.
 func (p plugin) boundPod(ctx context.Context, a *admission.Attributes, node, verb string) error {
 	pod, err := registry.Find[*corev1.Pod](ctx, p.cfg.Pods, a.Namespace, a.Name)
 	if err != nil {

@@ -12,7 +12,10 @@ import (
 	"bonsai/pkg/apiserver/admission"
 )
 
-// nodes: a kubelet registers its own Node and updates it, except for taints and protected labels.
+// nodes: a kubelet registers its own Node and updates it, except for taints and protected labels. Without it, whoever
+// holds one kubelet's credentials could remove its node's taints, or add labels by which sensitive pods choose their
+// nodes, and so draw them to a node that he controls. A create has its name in the object only, hence the two sources
+// of requested. A change of configSource to nil is allowed, so that old objects can be cleaned up.
 func (p plugin) nodes(a *admission.Attributes, node string) error {
 	requested := a.Name
 	if now, ok := a.Object.(*corev1.Node); ok && a.Operation == admission.Create {
@@ -51,7 +54,8 @@ func (p plugin) nodes(a *admission.Attributes, node string) error {
 	return nil
 }
 
-// protectedChanges returns the protected labels that differ, sorted.
+// protectedChanges returns the protected labels that differ, sorted. A label that was added, changed or removed counts.
+// Protected labels that stay as they are do not count: an administrator may have set them.
 func protectedChanges(now, old map[string]string) []string {
 	var bad []string
 	for k, v := range now {

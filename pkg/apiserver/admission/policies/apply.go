@@ -18,7 +18,9 @@ import (
 	"bonsai/pkg/strictjson"
 )
 
-// patch makes another object of v's by a JSON patch; nil: it stays as it is.
+// patch makes another object of v's by a JSON patch; nil: it stays as it is. The policy computes the patch, so its
+// operations depend on the object. A failure before the document is decoded is the policy's, and its failurePolicy
+// applies. A document that is no object of the kind is a Status error and ends the request.
 func (e *evaluation) patch(ctx context.Context, made ref.Val, v *match.View) (runtime.Object, error) {
 	doc, err := expression.JSONPatch(made)
 	if err != nil {
@@ -66,7 +68,8 @@ func decode(doc []byte, obj runtime.Object) error {
 	return err
 }
 
-// apply merges an apply configuration into v's object.
+// apply merges an apply configuration into v's object. The merge follows the schema, as server-side apply does: lists
+// with keys are merged by their keys. The policy cannot change kind or version, because they are set from the view.
 func (e *evaluation) apply(_ context.Context, made ref.Val, v *match.View) (runtime.Object, error) {
 	config, err := expression.Config(made)
 	if err != nil {

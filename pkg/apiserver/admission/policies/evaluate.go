@@ -15,7 +15,7 @@ import (
 	"bonsai/pkg/apiserver/admission/match"
 )
 
-// evaluation is one of a policy, for a request and a parameter.
+// evaluation is one of a policy, for a request and a parameter. It lives for one call of run or invoke.
 type evaluation struct {
 	*plugin
 	request *match.Request
@@ -45,7 +45,9 @@ func (e *evaluation) meets(ctx context.Context) (bool, error) {
 	})
 }
 
-// run evaluates a validating policy and returns what did not pass. Its audit annotations go to said.
+// run evaluates a validating policy and returns what did not pass. Its audit annotations go to said. All validations
+// are evaluated, also after one that failed, so that the client sees every reason at once. An exhausted budget ends
+// that, and is the only decision then. Messages and annotations come last, from what is left of the budget.
 func (e *evaluation) run(ctx context.Context, said annotations) []decision {
 	failed := func(err error) []decision {
 		return []decision{{message: err.Error(), reason: metav1.StatusReasonInvalid, err: err}}
@@ -82,7 +84,7 @@ func (e *evaluation) run(ctx context.Context, said annotations) []decision {
 	return append(out, e.annotate(ctx, compiled, values, budget, said)...)
 }
 
-// annotate evaluates the audit annotations.
+// annotate evaluates the audit annotations. budget is a copy: nothing is evaluated after it.
 func (e *evaluation) annotate(ctx context.Context, compiled *compiled, values *expression.Evaluation,
 	budget expression.Budget, said annotations) (out []decision) {
 	for i := range compiled.annotations {

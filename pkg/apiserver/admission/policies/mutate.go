@@ -20,7 +20,8 @@ import (
 // mutator is the plug-in MutatingAdmissionPolicy.
 type mutator struct{ *plugin }
 
-// mutation is a request on its way through the policies.
+// mutation is a request on its way through the policies. It belongs to one round, and to the request's goroutine. past
+// alone outlives the round.
 type mutation struct {
 	mutator
 	*match.Request
@@ -30,7 +31,8 @@ type mutation struct {
 
 // Admit implements admission.Mutator. Policies change the object one after the other, each what those before it made of
 // it. The next ones are evaluated even if one fails: the answer reports all failures. The second round evaluates only
-// those that want it and whose object has changed since; what a policy did itself counts, as upstream.
+// those that want it and whose object has changed since; what a policy did itself counts, as upstream. If the answer is
+// a refusal, the caller drops the object with all its changes.
 func (p mutator) Admit(ctx context.Context, a *admission.Attributes) error {
 	if a.Object == nil { // nothing to change
 		return nil
@@ -60,7 +62,8 @@ func (p mutator) Admit(ctx context.Context, a *admission.Attributes) error {
 	return m.refuse()
 }
 
-// refuse makes one error of all failures.
+// refuse makes one error of all failures. The first failure gives the message and the reason, and the causes name all
+// of them.
 func (m *mutation) refuse() error {
 	if len(m.denials) == 0 {
 		return nil
@@ -74,7 +77,8 @@ func (m *mutation) refuse() error {
 	return out
 }
 
-// fail notes a failure, unless the policy ignores it.
+// fail notes a failure, unless the policy ignores it. b is nil if the policy itself is wrong, before any binding was
+// looked at.
 func (m *mutation) fail(c *candidate, b *binding, reason metav1.StatusReason, err error) {
 	if c.ignores {
 		m.mutator.Log.Warn("a policy cannot be evaluated and is left out", "policy", c.name, "err", err)
@@ -87,7 +91,9 @@ func (m *mutation) fail(c *candidate, b *binding, reason metav1.StatusReason, er
 	m.denials = append(m.denials, denial{message, reason})
 }
 
-// policy evaluates a policy under all its bindings. An error ends the request.
+// policy evaluates a policy under all its bindings. An error ends the request. A criterion that cannot be evaluated
+// counts as a failure and not as "does not match": a policy must not be skipped because its selector is broken. One
+// wrong binding does not keep the others from being evaluated.
 func (m *mutation) policy(ctx context.Context, c *candidate) error {
 	misconfigured := func(b *binding, what string, err error) {
 		m.fail(c, b, metav1.StatusReasonForbidden, fmt.Errorf("failed to configure %s: %w", what, err))
@@ -119,6 +125,8 @@ func (m *mutation) policy(ctx context.Context, c *candidate) error {
 			continue
 		}
 		for _, with := range params {
+			// Reinvocation is decided for each of these: a binding that was not called in the first round is not called
+			// in the second.
 			id := c.name + "/" + b.name + "/" + with.name
 			if m.A.Reinvoked() && !m.past.Again(id) {
 				continue
@@ -131,7 +139,9 @@ func (m *mutation) policy(ctx context.Context, c *candidate) error {
 	return nil
 }
 
-// invoke carries out a policy's mutations for one binding and parameter, up to the first that fails.
+// invoke carries out a policy's mutations for one binding and parameter, up to the first that fails. What the mutations
+// before the failure did stays in the object. If the policy ignores failures, the request goes on with that part. All
+// mutations share one budget of CEL cost, so their number does not multiply the bound.
 func (m *mutation) invoke(ctx context.Context, c *candidate, b *binding, target match.Target, with param,
 	id string) error {
 	e := evaluation{plugin: m.plugin, request: m.Request, policy: c.policy, target: target, param: with.content}
@@ -142,6 +152,7 @@ func (m *mutation) invoke(ctx context.Context, c *candidate, b *binding, target 
 	if err != nil || !meets {
 		return nil
 	}
+	// Call comes before the mutations, so that a change by this policy itself marks it for the second round.
 	if c.repeats {
 		m.past.Call(id)
 	}
@@ -167,7 +178,7 @@ func (m *mutation) invoke(ctx context.Context, c *candidate, b *binding, target 
 }
 
 // mutate carries out one mutation. A Status error is not the policy's to ignore: the object cannot be what it made of
-// it.
+// it. It reads the variables for each mutation: the one before has replaced the object that they show.
 func (e *evaluation) mutate(ctx context.Context, m *admissionregistrationv1.Mutation, code *code,
 	budget *expression.Budget) (changed bool, err error) {
 	view, err := e.request.As(ctx, e.target)

@@ -34,7 +34,8 @@ type param struct {
 	content map[string]any
 }
 
-// parameters finds out where the parameters of a policy are.
+// parameters finds out where the parameters of a policy are. The catalog is read for each request: a paramKind may be a
+// custom resource that appears or goes at any time. Until it is there, the policy fails as its failurePolicy demands.
 func (p *plugin) parameters(of *policy) (*parameters, error) {
 	if of.params == nil {
 		return nil, nil
@@ -48,7 +49,9 @@ func (p *plugin) parameters(of *policy) (*parameters, error) {
 }
 
 // find returns the parameters that a binding refers to. None at all is one that is null, unless there must be one; a
-// binding that allows that there is none has none then.
+// binding that allows that there is none has none then. The policy is evaluated once for each element of the result. A
+// namespaced parameter without a namespace in the binding comes from the namespace of the request, so that each
+// namespace can have its own.
 func (s *parameters) find(ctx context.Context, r *match.Request, b *binding) ([]param, error) {
 	if s == nil || b.param == nil {
 		return []param{{}}, nil
@@ -81,6 +84,7 @@ func (s *parameters) find(ctx context.Context, r *match.Request, b *binding) ([]
 	return out, nil
 }
 
+// A selector may match many objects. Their number has no bound here.
 func (s *parameters) read(ctx context.Context, namespace string, ref *paramRef) ([]runtime.Object, error) {
 	if ref.selector != nil {
 		return s.store.List(ctx, namespace, ref.selector.String())
@@ -118,6 +122,7 @@ func (s *parameters) param(ctx context.Context, obj runtime.Object) (param, erro
 	return param{namespace + "/" + name, content}, nil
 }
 
+// Expressions read apiVersion and kind, which stored objects do not carry.
 func document(obj runtime.Object, kind schema.GroupVersionKind) (map[string]any, error) {
 	if u, ok := obj.(runtime.Unstructured); ok {
 		return u.UnstructuredContent(), nil

@@ -51,7 +51,8 @@ const lastWait = 10 * time.Second
 // errFull is what becomes of events that a queue has no place for.
 var errFull = errors.New("the queue of audit events is full")
 
-// queue keeps events until they are written in batches.
+// queue keeps events until they are written in batches. Process runs on the goroutines of requests; Run alone takes
+// events out.
 type queue struct {
 	name   string
 	opts   BatchOptions
@@ -73,7 +74,8 @@ func newQueue(name string, o BatchOptions, to writer, lost func(int, error)) *qu
 func (q *queue) Name() string { return q.name }
 func (q *queue) Strict() bool { return false }
 
-// Process puts events into the queue, if they have a place.
+// Process puts events into the queue, if they have a place. It never blocks: a slow disk or webhook must not slow down
+// requests. bytes is raised before the check, so concurrent calls cannot pass the bound together.
 func (q *queue) Process(events ...*auditv1.Event) error {
 	for _, e := range events {
 		size := sizeOf(e)
@@ -91,7 +93,8 @@ func (q *queue) Process(events ...*auditv1.Event) error {
 	return nil
 }
 
-// sizeOf is about what an event holds in memory, in bytes.
+// sizeOf is about what an event holds in memory, in bytes. It must give the same at the entry and at the exit, or bytes
+// would drift. So events do not change while they are in a queue.
 func sizeOf(e *auditv1.Event) int64 {
 	size := 1 << 10
 	for k, v := range e.Annotations {
@@ -106,7 +109,8 @@ func sizeOf(e *auditv1.Event) int64 {
 	return int64(size)
 }
 
-// Run writes batches until ctx ends, and then what is left.
+// Run writes batches until ctx ends, and then what is left. What cannot be written within lastWait after the end is
+// counted as lost.
 func (q *queue) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		q.flush(ctx, q.gather(ctx))
@@ -125,7 +129,8 @@ func (q *queue) Run(ctx context.Context) {
 	}
 }
 
-// gather waits for a batch: full, or as old as it may be.
+// gather waits for a batch: full, or as old as it may be. The timer starts with the first event, so a quiet server does
+// not wake up for nothing.
 func (q *queue) gather(ctx context.Context) (batch []*auditv1.Event) {
 	var old <-chan time.Time
 	for len(batch) < q.opts.MaxSize {
@@ -146,7 +151,8 @@ func (q *queue) gather(ctx context.Context) (batch []*auditv1.Event) {
 	return batch
 }
 
-// flush writes a batch.
+// flush writes a batch. One batch is written at a time. A batch that cannot be written is lost, not queued once more:
+// it would push out newer events while the target is down.
 func (q *queue) flush(ctx context.Context, batch []*auditv1.Event) {
 	if len(batch) == 0 {
 		return

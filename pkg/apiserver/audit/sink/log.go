@@ -63,7 +63,8 @@ func (o *LogOptions) Validate() error {
 // neverRotated is the size of a file that is not rotated, in megabytes: lumberjack takes 0 for its default.
 const neverRotated = 1 << 40
 
-// Log makes the sink. It calls lost for events that could not be kept.
+// Log makes the sink. It calls lost for events that could not be kept. It opens the file once for a test, so that a
+// wrong path or missing permissions stop the server at its start. lumberjack would report them at the first event.
 func Log(ctx context.Context, o *LogOptions, stdout io.Writer, lost Lost) (audit.Sink, error) {
 	to := &logFile{out: stdout, legacy: o.Format == Legacy}
 	if o.Path != "-" {
@@ -87,13 +88,14 @@ func Log(ctx context.Context, o *LogOptions, stdout io.Writer, lost Lost) (audit
 	return o.put(ctx, "log", to, lost), nil
 }
 
-// logFile writes events as lines.
+// logFile writes events as lines. Without a queue, requests write at the same time; mu keeps their lines apart.
 type logFile struct {
 	mu     sync.Mutex
 	out    io.Writer
 	legacy bool
 }
 
+// An event that fails does not keep the others from the file.
 func (l *logFile) write(_ context.Context, events []*auditv1.Event) error {
 	var errs []error
 	for _, e := range events {

@@ -40,6 +40,8 @@ type truncating struct {
 	lost func(events int, err error)
 }
 
+// Events keep their order. Each is encoded here only to learn its size, and once more where it is written. A failed
+// part does not stop the parts after it.
 func (t *truncating) write(ctx context.Context, events []*auditv1.Event) error {
 	var batch []*auditv1.Event
 	var size int64
@@ -76,7 +78,8 @@ func jsonSize(e *auditv1.Event) (int64, error) {
 	return int64(len(b)), err
 }
 
-// withoutObjects is an event that says that it says less.
+// withoutObjects is an event that says that it says less. It copies, because other sinks hold the same event. A log
+// without the objects still shows who did what.
 func withoutObjects(e *auditv1.Event) *auditv1.Event {
 	out := *e
 	out.RequestObject, out.ResponseObject = nil, nil

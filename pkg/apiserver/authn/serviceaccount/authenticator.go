@@ -77,7 +77,9 @@ var (
 // maxToken bounds what is parsed, in bytes.
 const maxToken = 16 << 10
 
-// AuthenticateToken implements authn.TokenAuthenticator.
+// AuthenticateToken implements authn.TokenAuthenticator. The issuer is read before the signature is verified, only to
+// decide whose token it is: a token of another issuer is left to other authenticators and is no error. Nothing else is
+// used from unverified claims, because verify fills them in again.
 func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, audiences []string) (*request.User,
 	[]string, error) {
 	if len(a.cfg.Keys) == 0 || len(token) > maxToken || strings.Count(token, ".") != 2 {
@@ -139,7 +141,8 @@ func (a *Authenticator) verify(t *jwt.JSONWebToken, claims ...any) error {
 	return errSignature
 }
 
-// boundUser checks the times and every object a token is bound to, and returns its user.
+// boundUser checks the times and every object a token is bound to, and returns its user. The cheap checks come before
+// those that read objects. The caller has verified the signature.
 func (a *Authenticator) boundUser(ctx context.Context, public *jwt.Claims, b *bound) (*request.User, error) {
 	now := a.cfg.Now()
 	switch {
@@ -210,7 +213,8 @@ func user(ns, name string, uid types.UID) *request.User {
 const goneAfter = time.Minute
 
 // exists checks that the object is there with ref's UID. The cached state is asked first, the newest one only before
-// saying no.
+// saying no. The cache may lag behind, and a pod uses its token right after its creation. An object that was deleted
+// may pass for as long as the cache lags.
 func exists(ctx context.Context, g registry.Getter, ns string, ref Ref, now time.Time) error {
 	check := func(get func(ctx context.Context, ns, name string) (runtime.Object, error)) error {
 		obj, err := get(ctx, ns, ref.Name)

@@ -21,7 +21,9 @@ const (
 	LabelInvalidSince = "kubernetes.io/legacy-token-invalid-since"
 )
 
-// legacyUser checks a token against the secret that holds it, and notes that the token is still used.
+// legacyUser checks a token against the secret that holds it, and notes that the token is still used. Such tokens have
+// no expiry: they end with their secret or service account, or when the secret gets another token. The comparison takes
+// constant time, so that its duration shows nothing of the stored token.
 func (a *Authenticator) legacyUser(ctx context.Context, token string, public *jwt.Claims,
 	l *legacyClaims) (*request.User, error) {
 	if l.Namespace == "" || l.Name == "" || l.UID == "" || l.Secret == "" ||
@@ -54,7 +56,8 @@ func (a *Authenticator) legacyUser(ctx context.Context, token string, public *jw
 	return user(l.Namespace, l.Name, l.UID), nil
 }
 
-// track notes the day on which a token is used, and refuses that of a secret that was marked invalid.
+// track notes the day on which a token is used, and refuses that of a secret that was marked invalid. It writes at most
+// once a day for each secret, and a failure of that does not refuse the token.
 func (a *Authenticator) track(ctx context.Context, s *corev1.Secret, account string) error {
 	if today := a.cfg.Now().UTC().Format(time.DateOnly); a.cfg.Used != nil && s.Labels[LabelLastUsed] != today {
 		if err := a.cfg.Used(ctx, s, today); err != nil {

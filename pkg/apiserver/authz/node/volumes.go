@@ -10,10 +10,12 @@ import (
 	"bonsai/api/podspec"
 )
 
-// volumes is the graph as the follow.Handler of PersistentVolumes.
+// volumes is the graph as the follow.Handler of PersistentVolumes. The follower calls it on its own goroutine; requests
+// read the graph under the same mu.
 type volumes struct{ g *graph }
 
-// Put implements follow.Handler.
+// Put implements follow.Handler. Most changes of a volume concern its status only: they leave the graph as it is, and
+// wake nobody.
 func (h volumes) Put(key string, obj runtime.Object) {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok {
@@ -50,6 +52,7 @@ func (h volumes) Delete(key string) {
 	h.g.removeVolumeLocked(path.Base(key))
 }
 
+// It also drops the reverse edges, or a node could go on to read the secrets of a volume that is gone.
 func (g *graph) removeVolumeLocked(name string) {
 	for _, s := range g.volumes[name].secrets {
 		delete(g.secrets[s], name)

@@ -12,7 +12,8 @@ import (
 )
 
 // readMemory tells how much memory, and which huge pages, each NUMA node has. A system that knows no nodes is one, with
-// all that there is.
+// all that there is. root is "/" outside of tests. The kubelet reads it once at its start: memory that is plugged in
+// later does not count.
 func readMemory(root string) (map[int]map[corev1.ResourceName]uint64, error) {
 	dir := filepath.Join(root, "sys/devices/system/node")
 	online, err := set(filepath.Join(dir, "online"))
@@ -33,7 +34,9 @@ func readMemory(root string) (map[int]map[corev1.ResourceName]uint64, error) {
 	return out, nil
 }
 
-// memoryOf reads a file meminfo and a directory of huge pages, hugepages-<kB>kB/nr_hugepages.
+// memoryOf reads a file meminfo and a directory of huge pages, hugepages-<kB>kB/nr_hugepages. A node's file begins its
+// lines with "Node 0 ", and /proc/meminfo does not, hence the search within the line. Sizes are parsed into 43 bits, so
+// that the shift to bytes does not overflow an int64 quantity.
 func memoryOf(info, pages string) (map[corev1.ResourceName]uint64, error) {
 	out := map[corev1.ResourceName]uint64{}
 	for _, l := range strings.Split(line(info), "\n") {

@@ -50,7 +50,7 @@ type Providers struct {
 
 var _ images.Providers = (*Providers)(nil)
 
-// provider is one of them.
+// provider is one of them. asked lets pulls that want the same answer at the same time run the program once.
 type provider struct {
 	*kubeletconfig.CredentialProvider
 	path  string
@@ -75,7 +75,8 @@ func New(cfg Config) (*Providers, error) {
 	return all, nil
 }
 
-// Credentials implements images.Providers. A provider that fails has none.
+// Credentials implements images.Providers. A provider that fails has none. Providers run one after the other, each for
+// at most runTimeout. A failure is only logged: the image may be public, or another source may have credentials.
 func (a *Providers) Credentials(ctx context.Context, pod *corev1.Pod, image string) []images.Credential {
 	var found []images.Keyed
 	for _, p := range a.list {
@@ -106,7 +107,8 @@ type caller struct {
 	key string
 }
 
-// ask returns a provider's answer for an image, from the cache if it still holds.
+// ask returns a provider's answer for an image, from the cache if it still holds. The program runs with the ctx of the
+// first caller. If that one gives up, the others get its error and ask again with their next pull. Errors are not kept.
 func (a *Providers) ask(ctx context.Context, p *provider, pod *corev1.Pod, image string) ([]images.Keyed, error) {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {
@@ -161,6 +163,9 @@ func keyed(r *credentialv1.CredentialProviderResponse, who caller) []images.Keye
 }
 
 // callerFor returns what the provider is to be shown of the pod's service account; skip: it is not asked for this pod.
+// The key has everything that may change the answer: with less, one account could get the credentials of another. It
+// has the UID, because an account that was deleted and created again is another one. Where answers are kept by token,
+// the token enters as a hash, so that the cache holds no tokens.
 func (a *Providers) callerFor(ctx context.Context, p *provider, pod *corev1.Pod) (who caller, skip bool, err error) {
 	t := p.TokenAttributes
 	if t == nil {
