@@ -45,7 +45,8 @@ func (m *Manager) ContainerUsage(pod *corev1.Pod, id string) (Usage, error) {
 }
 
 // usage reads what a cgroup has used. It fails if the files of CPU or memory cannot be read, as when the cgroup is
-// gone. The limits, the number of processes and swap are 0 if the kernel does not have them.
+// gone. The limits, the number of processes and swap are 0 if the kernel does not have them. The files are read one
+// after the other, so the numbers may be from slightly different moments.
 func (m *Manager) usage(cgroup string) (Usage, error) {
 	if m.tree.v2 {
 		return m.usageV2(cgroup)

@@ -27,7 +27,8 @@ func (c *Client) CreateContainer(ctx context.Context, q runtime.ContainerRequest
 	return r.ContainerId, nil
 }
 
-// UpdateContainer gives a container the resources that q's container has now.
+// UpdateContainer gives a container the resources that q's container has now. The memory of the container's status is
+// dropped also after a failure, as the runtime may have changed a part.
 func (c *Client) UpdateContainer(ctx context.Context, id string, q runtime.ContainerRequest) error {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
@@ -73,7 +74,8 @@ func (c *Client) StartContainer(ctx context.Context, id string) error {
 	return nil
 }
 
-// linger returns a context that ends so much later than ctx, or by stop.
+// linger returns a context that ends so much later than ctx, or by stop. Callers must call stop, or the context's
+// resources stay until ctx ends.
 func linger(ctx context.Context, later time.Duration) (_ context.Context, stop context.CancelFunc) {
 	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	left := context.AfterFunc(ctx, func() {
@@ -195,6 +197,8 @@ func containerLabels(pod *corev1.Pod, name string) map[string]string {
 		labelPodNamespace: pod.Namespace, labelPodUID: string(pod.UID)}
 }
 
+// They are the kubelet's only memory of a container after a restart, for example of its hash, restart count and grace
+// period. They win over annotations that device plug-ins give.
 func containerAnnotations(q runtime.ContainerRequest) map[string]string {
 	ct := q.Container
 	own := map[string]string{

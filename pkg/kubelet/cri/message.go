@@ -40,6 +40,7 @@ func terminationMessage(s *runtimeapi.ContainerStatus, exit int32, made func(pat
 	return ""
 }
 
+// The container can write anything into the file, and of any length: only its beginning is read.
 func fileMessage(path string) string {
 	f, err := filetree.OpenFile(path)
 	if err != nil {
@@ -53,7 +54,8 @@ func fileMessage(path string) string {
 	return strings.ToValidUTF8(string(b), "\uFFFD")
 }
 
-// logMessage returns the last lines of a log in CRI format, without its prefixes.
+// logMessage returns the last lines of a log in CRI format, without its prefixes. It reads at most the last maxLogTail
+// bytes of the file. The first line there may be cut.
 func logMessage(path string) string {
 	f, err := filetree.OpenFile(path)
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 // sandboxTimeout bounds the making of a sandbox, which waits for the pod network.
 const sandboxTimeout = 4 * time.Minute
 
-// RunSandbox makes and starts a pod's sandbox and returns its id.
+// RunSandbox makes and starts a pod's sandbox and returns its id. If the time is over, the runtime may still make it.
+// The caller finds such a sandbox in the next list of the runtime's, by its labels.
 func (c *Client) RunSandbox(ctx context.Context, pod *corev1.Pod, handler string, o runtime.SandboxOptions) (string,
 	error) {
 	ctx, cancel := context.WithTimeout(ctx, sandboxTimeout)
@@ -52,7 +53,9 @@ func (c *Client) RemoveSandbox(ctx context.Context, id string) error {
 	return nil
 }
 
-// sandboxConfig returns the runtime's description of a pod.
+// sandboxConfig returns the runtime's description of a pod. CreateContainer sends the same description again with each
+// container. Overhead and Resources are hints for runtimes that make a virtual machine; the kubelet sets the pod's
+// cgroup itself.
 func sandboxConfig(pod *corev1.Pod, o runtime.SandboxOptions) *runtimeapi.PodSandboxConfig {
 	cfg := &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID),

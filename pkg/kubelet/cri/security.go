@@ -18,6 +18,7 @@ var (
 	readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 )
 
+// The sandbox's own process only holds the namespaces, so it always gets the runtime's seccomp profile.
 func sandboxSecurity(pod *corev1.Pod, users *runtime.IDRange) *runtimeapi.LinuxSandboxSecurityContext {
 	sc := &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: namespaces(pod, "", users),
 		Privileged: privileged(pod),
@@ -35,6 +36,7 @@ func sandboxSecurity(pod *corev1.Pod, users *runtime.IDRange) *runtimeapi.LinuxS
 	return sc
 }
 
+// One container is enough: the runtime refuses a privileged container in a sandbox that is not.
 func privileged(pod *corev1.Pod) bool {
 	has := func(sc *corev1.SecurityContext) bool { return sc != nil && sc.Privileged != nil && *sc.Privileged }
 	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
@@ -43,7 +45,9 @@ func privileged(pod *corev1.Pod) bool {
 		slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return has(c.SecurityContext) })
 }
 
-// namespaces chooses between the node's, the pod's, the container's own and another container's namespaces.
+// namespaces chooses between the node's, the pod's, the container's own and another container's namespaces. target is
+// the container whose processes an ephemeral container wants to see. It matters only where the pod does not share
+// processes already. Sandbox and containers must agree on the user namespace, hence one function for both.
 func namespaces(pod *corev1.Pod, target string, users *runtime.IDRange) *runtimeapi.NamespaceOption {
 	o := &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_POD, Ipc: runtimeapi.NamespaceMode_POD,
 		Pid: runtimeapi.NamespaceMode_CONTAINER}
@@ -76,7 +80,8 @@ func mappings(users *runtime.IDRange) []*runtimeapi.IDMapping {
 	return []*runtimeapi.IDMapping{{HostId: users.First, Length: users.Length}}
 }
 
-// containerSecurity merges the pod's and the container's security contexts; the container's fields win.
+// containerSecurity merges the pod's and the container's security contexts; the container's fields win. If neither
+// context names a user, the image's user counts, as a number where that is known.
 func containerSecurity(q runtime.ContainerRequest, node Containers) *runtimeapi.LinuxContainerSecurityContext {
 	pod, o := q.Pod, q.Options
 	out := &runtimeapi.LinuxContainerSecurityContext{NamespaceOptions: namespaces(pod, o.TargetID, q.Sandbox.Users),
@@ -109,6 +114,7 @@ func containerSecurity(q runtime.ContainerRequest, node Containers) *runtimeapi.
 	return out
 }
 
+// The profile of a privileged container is set last, because it replaces any other.
 func applyContainer(out *runtimeapi.LinuxContainerSecurityContext, cs *corev1.SecurityContext) {
 	if cs.RunAsUser != nil {
 		out.RunAsUser = int64Value(cs.RunAsUser)
@@ -193,6 +199,8 @@ func apparmor(p *corev1.AppArmorProfile) *runtimeapi.SecurityProfile {
 	return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}
 }
 
+// A seccomp profile is a file of the node, so its name gets the directory; an AppArmor profile is loaded into the
+// kernel and has a name only.
 func localhost(name *string, prefix string) *runtimeapi.SecurityProfile {
 	p := &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Localhost}
 	if name != nil {

@@ -15,7 +15,7 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Observer observes the machine. Everything is required.
+// Observer observes the machine. Everything is required. It keeps nothing between two observations.
 type Observer struct {
 	// Root is where /proc is found, "/" except in tests.
 	Root string
@@ -39,6 +39,7 @@ func (o Observer) Observe(ctx context.Context) (pressure.Observations, Disks, er
 	return seen, disks, errors.Join(append(errs, err)...)
 }
 
+// The pods' own limit may be reached while the node has memory left, hence two observations.
 func (o Observer) memory(seen pressure.Observations) error {
 	capacity, used, err := o.Memory()
 	if err != nil {
@@ -57,7 +58,7 @@ func (o Observer) memory(seen pressure.Observations) error {
 }
 
 // disks observes the file systems of the kubelet and of the runtime. That of the images has thresholds of its own, so
-// it is reported even if it is the same.
+// it is reported even if it is the same. If the runtime does not answer, the node's own file system is already in seen.
 func (o Observer) disks(ctx context.Context, seen pressure.Observations) (d Disks, err error) {
 	node, err := device(o.Dir, seen, pressure.NodeFsAvailable, pressure.NodeFsInodesFree)
 	if err != nil {
@@ -96,7 +97,8 @@ func device(dir string, seen pressure.Observations, signals ...pressure.Signal) 
 	return uint64(st.Dev), nil
 }
 
-// processes observes how many more processes there may be: the lower of the kernel's two limits minus all threads.
+// processes observes how many more processes there may be: the lower of the kernel's two limits minus all threads. The
+// kernel counts threads against both limits, and /proc/loadavg shows all threads in its fourth field.
 func (o Observer) processes(seen pressure.Observations) error {
 	most, err := o.number("sys/kernel/pid_max")
 	if err != nil {

@@ -24,7 +24,8 @@ const (
 	registerTimeout = 30 * time.Second
 )
 
-// register makes the Node, or takes over the one that exists; false if ctx was done before.
+// register makes the Node, or takes over the one that exists; false if ctx was done before. It never gives up: a node
+// whose API server is away for a day registers when it is back.
 func (n *Node) register(ctx context.Context) bool {
 	retry := registerRetryFirst
 	for {
@@ -109,7 +110,8 @@ const managedAttachment = "volumes.kubernetes.io/controller-managed-attach-detac
 // administrator once the Node exists.
 func describing() []string { return append(nodelabels.Own(), corev1.LabelWindowsBuild) }
 
-// describe returns the merge patch that brings an existing Node's description up to date; nil if it is.
+// describe returns the merge patch that brings an existing Node's description up to date; nil if it is. Labels are
+// added and changed only: one that the kubelet no longer sets stays.
 func describe(have, want *corev1.Node, external bool) []byte {
 	labels, meta := map[string]string{}, map[string]any{}
 	for _, k := range describing() {

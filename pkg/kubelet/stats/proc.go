@@ -24,6 +24,7 @@ type nodeReading struct {
 // tick is the unit of /proc/stat: USER_HZ is 100 on every architecture Linux has today.
 const tick = 10 * time.Millisecond
 
+// CPU and memory are required. Everything else is left out if it cannot be read.
 func readNode(root string) (nodeReading, error) {
 	var n nodeReading
 	read := func(name string) (string, error) {
@@ -85,7 +86,8 @@ func processes(root string, now time.Time) *statsapi.RlimitStats {
 	return &statsapi.RlimitStats{Time: metav1.NewTime(now), MaxPID: &most, NumOfRunningProcesses: &n}
 }
 
-// nodeMemory is the machine's memory; what is available is all but the working set, as of a cgroup.
+// nodeMemory is the machine's memory; what is available is all but the working set, as of a cgroup. The kernel can take
+// inactive file pages back at once, so they do not count as used.
 func nodeMemory(info string) Usage {
 	f := kilobytes(info)
 	used := f["MemTotal"] - min(f["MemFree"], f["MemTotal"])
@@ -157,7 +159,8 @@ func Interfaces(root string, pid int) []Interface {
 	return interfaces(string(dev))
 }
 
-// interfaces reads /proc/net/dev; loopback is left out.
+// interfaces reads /proc/net/dev; loopback is left out. Fields 0 to 3 are received bytes, packets, errors and drops; 8
+// to 11 are the same for what was sent.
 func interfaces(dev string) []Interface {
 	var out []Interface
 	for line := range strings.Lines(dev) {

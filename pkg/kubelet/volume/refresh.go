@@ -79,7 +79,9 @@ func (m *Manager) Run(ctx context.Context) error {
 }
 
 // refreshes refreshes a pod until nothing more is due, then gives up its turn. ctx ends with the pod's volumes; the
-// measurements use run, and end with the kubelet.
+// measurements use run, and end with the kubelet. again holds any number of requests that came during a refresh: one
+// more pass sees all of them. It is read and cancel reset under one lock, so that a request between the two is not
+// lost.
 func (m *Manager) refreshes(run, ctx context.Context, p *podVolumes) {
 	for {
 		if pod, mounted := m.refresh(ctx, p); pod != nil {
@@ -98,7 +100,8 @@ func (m *Manager) refreshes(run, ctx context.Context, p *podVolumes) {
 	}
 }
 
-// refresh mounts a pod again as it was last mounted, or its newer version, and returns that; nil if it is unmounted.
+// refresh mounts a pod again as it was last mounted, or its newer version, and returns that; nil if it is unmounted. A
+// failure is only logged: the pod runs on with the content that it has, and the next period tries again.
 func (m *Manager) refresh(ctx context.Context, p *podVolumes) (*corev1.Pod, map[string]Mounted) {
 	p.mu.Lock()
 	if p.pod == nil {

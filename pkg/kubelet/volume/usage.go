@@ -21,7 +21,8 @@ type Usage struct {
 
 // measure starts measurements of how full the pod's claims are. One may take as long as its storage does, which is for
 // ever if that hangs, and statfs cannot be interrupted: so nobody waits for it. Each volume is measured once at a time;
-// until that is over, the previous figures stay.
+// until that is over, the previous figures stay. A hung storage thus costs one goroutine and one thread for each
+// volume, and no more with each period. The lock order is p.mu before m.mu, and here they are not held together.
 func (m *Manager) measure(ctx context.Context, p *podVolumes, pod *corev1.Pod, mounted map[string]Mounted) {
 	p.mu.Lock()
 	specs := maps.Clone(p.resolved)
@@ -46,7 +47,8 @@ func (m *Manager) measure(ctx context.Context, p *podVolumes, pod *corev1.Pod, m
 	}
 }
 
-// measureOne measures one volume and gives up its turn.
+// measureOne measures one volume and gives up its turn. It runs on its own goroutine. The volume may be gone when it
+// returns; the next measure removes what it leaves.
 func (m *Manager) measureOne(ctx context.Context, p *podVolumes, pod *corev1.Pod, name string, s Spec, at Mounted) {
 	begun := time.Now()
 	u, by := m.usage(ctx, pod, s, at)
@@ -68,7 +70,8 @@ func (m *Manager) measureOne(ctx context.Context, p *podVolumes, pod *corev1.Pod
 	p.usage[name] = u
 }
 
-// usage returns how full one volume is, and who said so: statfs or its source, "" if nobody can.
+// usage returns how full one volume is, and who said so: statfs or its source, "" if nobody can. No lock is held here:
+// each of these calls may hang.
 func (m *Manager) usage(ctx context.Context, pod *corev1.Pod, s Spec, at Mounted) (u Usage, by string) {
 	if asked, is := m.source(s).(Measurer); is {
 		dir, err := m.PodDir(pod.UID)

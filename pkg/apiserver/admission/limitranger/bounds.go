@@ -61,7 +61,8 @@ func checkMost(item *corev1.LimitRangeItem, requests corev1.ResourceList) []erro
 	return errs
 }
 
-// check holds requests and limits against one item.
+// check holds requests and limits against one item. The names are sorted, so that the same pod gets the same message
+// each time.
 func check(item *corev1.LimitRangeItem, requests, limits corev1.ResourceList) []error {
 	var errs []error
 	for _, rule := range []struct {
@@ -77,7 +78,8 @@ func check(item *corev1.LimitRangeItem, requests, limits corev1.ResourceList) []
 	return errs
 }
 
-// bound is one amount of a limit range and what is held against it.
+// bound is one amount of a limit range and what is held against it. A missing request or limit breaks a minimum or
+// maximum: by then the plug-in has filled in the defaults, so nothing will set it any more.
 type bound struct {
 	kind              corev1.LimitType
 	name              corev1.ResourceName

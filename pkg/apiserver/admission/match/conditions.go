@@ -13,7 +13,8 @@ import (
 	"bonsai/api/admissionregistration/expression"
 )
 
-// Conditions are the match conditions of a webhook or a policy, compiled when they are first asked.
+// Conditions are the match conditions of a webhook or a policy, compiled when they are first asked. Requests share it.
+// once compiles it for all of them, and an error of the compilation stays until the configuration changes.
 type Conditions struct {
 	texts    []string
 	in       expression.Scope
@@ -68,6 +69,8 @@ func (r *Request) Meets(ctx context.Context, by *Asker, c *Conditions,
 	return false, err
 }
 
+// All conditions share one budget. variables may convert the objects, so it is called only after the programs are
+// compiled.
 func (r *Request) evaluate(ctx context.Context, c *Conditions, variables func() (*expression.Variables, error)) (bool,
 	error) {
 	programs, err := c.compile(&r.Compiler)

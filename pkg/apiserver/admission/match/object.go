@@ -22,7 +22,8 @@ func (r *Request) Empty(v *View) runtime.Object {
 }
 
 // Replace makes obj, of the version of v, the request's object, with what it leaves out filled in. v is of no use
-// afterwards.
+// afterwards. The order is that of a request's own object: prune, fill in the version's defaults, convert, and fill in
+// the rest. If the conversion fails, the request's object is unchanged.
 func (r *Request) Replace(ctx context.Context, v *View, obj runtime.Object) error {
 	rt := r.Catalog.Snapshot().Route(v.Resource)
 	if rt != nil && rt.GVK == v.Kind {

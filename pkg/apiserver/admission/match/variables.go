@@ -15,7 +15,8 @@ import (
 )
 
 // Variables are what expressions see: the objects in the asker's version, the request, and what its user may do. What
-// of it is the same for all versions is made once.
+// of it is the same for all versions is made once. It is for the request's goroutine alone: views and authorizers are
+// made at the first call without a lock.
 func (r *Request) Variables(ctx context.Context, in Target) (*expression.Variables, error) {
 	v, err := r.As(ctx, in)
 	if err != nil {
@@ -82,7 +83,7 @@ func (r *Request) NamespaceObject(ctx context.Context) (map[string]any, error) {
 	return r.namespaceObject, nil
 }
 
-// shown returns the fields of a namespace that expressions may read.
+// shown returns the fields of a namespace that expressions may read. managedFields and ownerReferences are left out.
 func shown(ns *corev1.Namespace) *corev1.Namespace {
 	m := &ns.ObjectMeta
 	return &corev1.Namespace{

@@ -25,6 +25,8 @@ const (
 )
 
 // tellOfPods warns of the pods of a namespace that break the rule that it is going to enforce. They stay as they are.
+// It never refuses the request because of a pod. The deadline is checked between two pods; the list itself is not
+// bounded by it.
 func (p *plugin) tellOfPods(ctx context.Context, a *admission.Attributes, ns string, level api.LevelVersion) error {
 	if a.Warn == nil {
 		return nil

@@ -34,7 +34,8 @@ func (c checkpoint) sum() sum {
 	return sum(h.Sum32())
 }
 
-// save stores which containers have which CPUs. The caller holds mu.
+// save stores which containers have which CPUs. The caller holds mu. The node takes a pod only if this succeeds:
+// otherwise two containers could have the same CPU after a crash.
 func (m *Manager) save() error {
 	c := checkpoint{PolicyName: m.cfg.Policy, Entries: map[string]map[string]string{}}
 	exclusive := 0
@@ -58,6 +59,8 @@ func (m *Manager) save() error {
 }
 
 // load reads which containers had which CPUs. The messages tell the administrator how to go on; they are upstream's.
+// Every difference is an error that stops the kubelet. The running containers keep their CPUs in any case; a guess
+// would give these to others, too.
 func (m *Manager) load() error {
 	data, err := m.file.Read()
 	if err != nil || data == nil {

@@ -44,7 +44,8 @@ func (m *Manager) save() error {
 	return m.file.Write(data)
 }
 
-// load reads who had what.
+// load reads who had what. Every difference is an error that stops the kubelet, for the administrator to drain the
+// node.
 func (m *Manager) load() error {
 	data, err := m.file.Read()
 	if err != nil || data == nil {

@@ -23,7 +23,8 @@ func (s *Source) Expands(v volume.Spec) bool {
 	return err == nil && d.expands
 }
 
-// Expand implements volume.Expander.
+// Expand implements volume.Expander. It holds the volume's lock, so the volume is neither taken down nor published
+// meanwhile. Without a record nothing is mounted, and the result is zero.
 func (s *Source) Expand(ctx context.Context, r volume.Request, to resource.Quantity) (resource.Quantity, error) {
 	c := r.PV.Spec.CSI
 	w := &work{id: volumeID{c.Driver, c.VolumeHandle}, lifecycle: persistent}
@@ -58,7 +59,8 @@ func (s *Source) Expand(ctx context.Context, r volume.Request, to resource.Quant
 	return *resource.NewQuantity(got.CapacityBytes, resource.BinarySI), nil
 }
 
-// expandError tells what the driver has decided from what may yet come of the call.
+// expandError tells what the driver has decided from what may yet come of the call. After one of the codes listed here
+// the driver may still be at work, so nobody may conclude that the volume has its old size.
 func expandError(err error) error {
 	code := status.Code(err)
 	if slices.Contains([]codes.Code{codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.Aborted,

@@ -38,7 +38,9 @@ func (d *Drivers) follow(ctx context.Context, name string) {
 }
 
 // periodically does something as often as a CSIDriver, which may come, change and go, says in
-// nodeAllocatableUpdatePeriodSeconds, until ctx ends.
+// nodeAllocatableUpdatePeriodSeconds, until ctx ends. It returns only after its informer has ended. The channel holds
+// the newest period: put takes an older one out first, so the informer never waits for do. do and the timer run in this
+// goroutine, and the next period begins when do has returned.
 func periodically(ctx context.Context, object cache.ListerWatcher, do func()) {
 	periods := make(chan time.Duration, 1) // the newest one; 0: never
 	put := func(p time.Duration) {

@@ -22,7 +22,9 @@ import (
 	"bonsai/pkg/kubelet/volume"
 )
 
-// work is everything that a driver gets for one volume of a pod.
+// work is everything that a driver gets for one volume of a pod. Prepare fills it in before the pod's volumes are
+// touched, and publish only reads it. So publish asks the API server for nothing while it holds the lock of a volume;
+// it only waits in showInUse.
 type work struct {
 	id        volumeID
 	driver    *driver
@@ -42,7 +44,8 @@ type work struct {
 }
 
 // Prepare implements volume.Source. It asks the API server for everything that the driver gets. It does not wait for an
-// attachment; it is called again later.
+// attachment; it is called again later. A place that is published and needs no further call is answered from memory:
+// the volume manager calls Prepare for every pod in each period.
 func (s *Source) Prepare(ctx context.Context, r volume.Request) (volume.Publish, error) {
 	mounted := volume.Mounted{HostPath: s.target(r.Place), ReadOnly: readOnly(r)}
 	if r.Block() {
@@ -66,6 +69,7 @@ func readOnly(r volume.Request) bool {
 	return r.Volume.CSI.ReadOnly != nil && *r.Volume.CSI.ReadOnly
 }
 
+// It reports an unknown driver or mode before a missing attachment, for which the pod waits.
 func (s *Source) work(ctx context.Context, r volume.Request) (*work, error) {
 	w := &work{readOnly: readOnly(r)}
 	fsType := ""
@@ -105,7 +109,8 @@ func (s *Source) work(ctx context.Context, r volume.Request) (*work, error) {
 	return w, nil
 }
 
-// inlineHandle returns the driver's handle of a volume that lives as long as its pod.
+// inlineHandle returns the driver's handle of a volume that lives as long as its pod. It is computed from the pod and
+// the name alone, so that a kubelet that restarted finds the same volume again.
 func inlineHandle(r volume.Request) string {
 	sum := sha256.Sum256([]byte(string(r.Pod.UID) + r.Volume.Name))
 	return "csi-" + hex.EncodeToString(sum[:])
@@ -144,13 +149,15 @@ func supports(about *storagev1.CSIDriverSpec, w *work) error {
 }
 
 // AttachmentName returns the name of the VolumeAttachment of a volume on a node. The controller that makes it computes
-// the same.
+// the same. The node can therefore read its attachment by name, and needs no right to list all of them.
 func AttachmentName(handle, driver, node string) string {
 	sum := sha256.Sum256([]byte(handle + driver + node))
 	return "csi-" + hex.EncodeToString(sum[:])
 }
 
-// attached checks that a volume that needs an attachment has one, and keeps its metadata.
+// attached checks that a volume that needs an attachment has one, and keeps its metadata. A PendingError means that
+// somebody else has yet to act, and that the pod waits; any other error is a failure that the pod shows. An attachment
+// that is being deleted counts as pending: a new one has the same name and can come only after it.
 func (s *Source) attached(ctx context.Context, about *storagev1.CSIDriverSpec, r volume.Request, w *work) error {
 	if w.lifecycle != persistent || !is(about.AttachRequired, true) {
 		return nil
@@ -206,6 +213,8 @@ func (s *Source) secret(ctx context.Context, namespace, name string) (map[string
 	return out, nil
 }
 
+// The secret of an inline volume is in the pod's namespace, so a pod cannot name another namespace's. Those of a
+// PersistentVolume are where its administrator put them.
 func (s *Source) secrets(ctx context.Context, r volume.Request, w *work) error {
 	if r.PV == nil {
 		ref := r.Volume.CSI.NodePublishSecretRef
@@ -229,7 +238,9 @@ func (s *Source) secrets(ctx context.Context, r volume.Request, w *work) error {
 	return nil
 }
 
-// describe fills in the volume's description for the driver, with the pod's if the driver wants that.
+// describe fills in the volume's description for the driver, with the pod's if the driver wants that. It clones
+// attributes, which belong to objects that others read. Tokens go into the secrets if the driver asks for that, because
+// drivers log the context more readily than secrets.
 func (s *Source) describe(ctx context.Context, about *storagev1.CSIDriverSpec, r volume.Request, w *work) error {
 	w.context = maps.Clone(w.attributes)
 	add := func(key, value string) {
@@ -267,7 +278,8 @@ func (s *Source) describe(ctx context.Context, about *storagev1.CSIDriverSpec, r
 
 const tokensKey = "csi.storage.k8s.io/serviceAccount.tokens"
 
-// tokens returns tokens of the pod's account by audience, in the form that drivers read.
+// tokens returns tokens of the pod's account by audience, in the form that drivers read. The tokens are bound to the
+// pod and end with it. A new set is requested at each call, so that republishing brings fresh ones.
 func (s *Source) tokens(ctx context.Context, wants []storagev1.TokenRequest, pod *corev1.Pod) (string, error) {
 	out := map[string]authnv1.TokenRequestStatus{}
 	for _, want := range wants {
@@ -332,7 +344,9 @@ func accessMode(r volume.Request, d *driver) csi.VolumeCapability_AccessMode_Mod
 	return csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER
 }
 
-// owns reports whether the kubelet gives the volume to the pod's group, as the driver's fsGroupPolicy says.
+// owns reports whether the kubelet gives the volume to the pod's group, as the driver's fsGroupPolicy says. A driver
+// that applies the group itself (mountGroup) makes it unnecessary. The default policy leaves out volumes without a file
+// system type, and those that only have access modes for several nodes.
 func owns(about *storagev1.CSIDriverSpec, r volume.Request, w *work, fsType string) bool {
 	if w.readOnly || w.driver.mountGroup || r.Block() {
 		return false
