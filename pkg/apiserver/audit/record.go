@@ -16,7 +16,8 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// Record is what is noted of one request, as its request.Audit.
+// Record is what is noted of one request, as its request.Audit. Handlers, admission plug-ins and the writer of the
+// answer add to it from several goroutines. decision does not change, and needs no lock.
 type Record struct {
 	auditor  *Auditor
 	decision decision
@@ -83,6 +84,7 @@ func (rec *Record) Annotate(key, value string) {
 	rec.annotate(key, value)
 }
 
+// The first value of a key stays. The caller holds mu.
 func (rec *Record) annotate(key, value string) {
 	e := &rec.event
 	if _, taken := e.Annotations[key]; taken {
@@ -120,7 +122,8 @@ func (rec *Record) RequestObject(json []byte) {
 	rec.RequestPatch(rec.shown(json))
 }
 
-// RequestPatch implements request.Audit. A patch keeps what it says of managedFields.
+// RequestPatch implements request.Audit. A patch keeps what it says of managedFields. It keeps the slice, which the
+// caller must not change afterwards.
 func (rec *Record) RequestPatch(json []byte) {
 	if wanted, _ := rec.Bodies(); !wanted || !isJSON(json) {
 		return
@@ -138,7 +141,8 @@ func (rec *Record) shown(json []byte) []byte {
 	return json
 }
 
-// Refer implements request.Audit.
+// Refer implements request.Audit. It fills in what the URL did not say, such as the name that a create got. What the
+// URL said stays.
 func (rec *Record) Refer(meta metav1.Object) {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
@@ -157,7 +161,8 @@ func (rec *Record) Refer(meta metav1.Object) {
 	fill(&ref.ResourceVersion, meta.GetResourceVersion())
 }
 
-// Respond implements request.Audit.
+// Respond implements request.Audit. It copies the piece. Beyond maxAnswer everything gathered is dropped, since half an
+// object is of no use.
 func (rec *Record) Respond(media string, piece []byte) {
 	if _, wanted := rec.Bodies(); !wanted {
 		return
@@ -190,7 +195,8 @@ func (rec *Record) Impersonate(u *request.User, constraint string) {
 	}
 }
 
-// Received makes the event of a request that was authenticated. refused tells that it must not be served.
+// Received makes the event of a request that was authenticated. refused tells that it must not be served. A request is
+// refused only if a sink of the mode blocking-strict could not write its event.
 func (rec *Record) Received() (refused bool) {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
@@ -225,7 +231,8 @@ func (rec *Record) Panicked(why any) {
 
 func (rec *Record) now() metav1.MicroTime { return metav1.NewMicroTime(rec.auditor.Now()) }
 
-// respond fills in what is known of the answer.
+// respond fills in what is known of the answer. The caller holds mu. The answer is converted once, for the first event
+// that shows it.
 func (rec *Record) respond(code int) {
 	e := &rec.event
 	if code == 0 {
@@ -246,7 +253,8 @@ func (rec *Record) respond(code int) {
 	}
 }
 
-// emit gives the event as it is now to the sinks, unless the policy leaves the stage out.
+// emit gives the event as it is now to the sinks, unless the policy leaves the stage out. It copies what may change
+// later, because a queue keeps the event after emit returns. The lock is held while a sink without a queue writes.
 func (rec *Record) emit(stage auditv1.Stage, at metav1.MicroTime) (refused bool) {
 	if rec.decision.omits(stage) {
 		return false

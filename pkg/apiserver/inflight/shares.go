@@ -69,6 +69,7 @@ func NewShares(total, each int64, patience time.Duration) *Shares {
 
 // Hold begins a holding of nothing yet, whose owner calls Give at last. end ends the request, and is called at most
 // once, never after Give and with a lock held: it must not wait. nil is for a holding that does not end for others.
+// Requests of the lane Exempt hold nothing and are not counted.
 func (s *Shares) Hold(lane Lane, caller string, end func()) *Holding {
 	if lane == Exempt {
 		return nil
@@ -81,7 +82,8 @@ func (s *Shares) Hold(lane Lane, caller string, end func()) *Holding {
 }
 
 // Take takes n more and reports whether there is room. A holding that is larger than a caller's whole part counts as
-// that part, so that one such request at a time is possible.
+// that part, so that one such request at a time is possible. It never waits. After false the request is refused or
+// ends; what it held before stays until Give.
 func (h *Holding) Take(n int64) bool {
 	if h == nil {
 		return true
@@ -106,7 +108,8 @@ func (h *Holding) Take(n int64) bool {
 	return true
 }
 
-// Give gives back all that was taken.
+// Give gives back all that was taken. It may be called after the holding was ended for another one, and changes nothing
+// then.
 func (h *Holding) Give() {
 	if h == nil {
 		return
@@ -126,7 +129,7 @@ func (h *Holding) Ended() bool {
 	return h.ended
 }
 
-// drop takes the holding out of its part.
+// drop takes the holding out of its part. The caller holds shares.mu.
 func (h *Holding) drop() {
 	p := h.in.by[h.caller]
 	if h.n == 0 || p == nil {
@@ -141,7 +144,10 @@ func (h *Holding) drop() {
 	}
 }
 
-// makeRoom reports whether h may take n more, after it has ended what must make room for it.
+// makeRoom reports whether h may take n more, after it has ended what must make room for it. The caller holds mu. Each
+// round ends one holding and counts its room as free at once, although its request may take a moment to stop. So the
+// memory that is really in use can pass the total for that moment. The loop ends because each round has one holding
+// less.
 func (s *Shares) makeRoom(h *Holding, n int64) bool {
 	for {
 		own := h.in.by[h.caller]
@@ -175,7 +181,8 @@ func (s *Shares) makeRoom(h *Holding, n int64) bool {
 	}
 }
 
-// heaviest is the part of the caller who holds most.
+// heaviest is the part of the caller who holds most. It looks at each caller with a holding, and only when the total is
+// full.
 func (in *held) heaviest() (most *part) {
 	for _, p := range in.by {
 		if most == nil || p.n > most.n {
@@ -186,7 +193,7 @@ func (in *held) heaviest() (most *part) {
 }
 
 // slowest returns the holding other than but that may end, is at least that old and has grown least in its time; nil:
-// there is none.
+// there is none. The list is sorted by age, so the first one that is too young ends the search.
 func (p *part) slowest(but *Holding, age time.Duration) (found *Holding) {
 	if p == nil {
 		return nil
@@ -203,7 +210,8 @@ func (p *part) slowest(but *Holding, age time.Duration) (found *Holding) {
 	return found
 }
 
-// slower returns the one of two that has grown less in its time; either may be nil.
+// slower returns the one of two that has grown less in its time; either may be nil. It compares a.n/age(a) with
+// b.n/age(b), multiplied out, so that an age of zero divides nothing.
 func slower(a, b *Holding, now time.Time) *Holding {
 	switch {
 	case a == nil:
@@ -217,6 +225,7 @@ func slower(a, b *Holding, now time.Time) *Holding {
 	return a
 }
 
+// Holdings are added in the order of their since, all under the lock, so the list stays sorted.
 func (p *part) add(h *Holding) {
 	h.older = p.newest
 	if p.newest == nil {

@@ -20,7 +20,7 @@ import (
 
 // Records remember how images were pulled, in files in upstream's formats: below pulling/ one for each name that is
 // being pulled, below pulled/ one for each image, with the credentials that it was pulled with. They outlive the
-// kubelet, because the images do, too.
+// kubelet, because the images do, too. mu also orders the files: each record is read, changed and written under it.
 type Records struct {
 	dir string
 	now func() time.Time
@@ -93,6 +93,7 @@ func (r *Records) Add(name, id string, with *Credential) error {
 	return r.addLocked(name, id, with)
 }
 
+// Replacing an unreadable record loses credentials, and never grants any: their pods have to pull again.
 func (r *Records) addLocked(name, id string, with *Credential) error {
 	rec, err := r.get(id)
 	if err != nil {
@@ -167,6 +168,7 @@ func (r *Records) Count() (pulling, pulled int) {
 	return in("pulling"), in("pulled")
 }
 
+// It compares the record's own id, as the file's name is only a hash. The caller holds mu.
 func (r *Records) get(id string) (*kubeletconfig.ImagePulledRecord, error) {
 	data, err := os.ReadFile(r.file("pulled", id))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -186,7 +188,7 @@ func (r *Records) get(id string) (*kubeletconfig.ImagePulledRecord, error) {
 }
 
 // prune removes the records of images that are not present any more. A record that was written since the images were
-// listed stays.
+// listed stays. The times in the files have whole seconds, hence Truncate.
 func (r *Records) prune(present func(id string) bool, listed time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -207,7 +209,8 @@ func (r *Records) prune(present func(id string) bool, listed time.Time) error {
 	return errors.Join(errs...)
 }
 
-// replace writes a record, whole or not at all.
+// replace writes a record, whole or not at all. The file is not synced: after a power failure it may be old or empty,
+// and an empty one counts as unreadable.
 func replace(path string, record any) error {
 	data, err := json.Marshal(record)
 	if err == nil {

@@ -33,7 +33,7 @@ const (
 // check may take. An earlier error changes nothing: a runtime that restarts must not make its node NotReady.
 const runtimeTimeout = 30 * time.Second
 
-// check asks the runtime for its state.
+// check asks the runtime for its state. The status loop and starting pods call it, hence the atomic pointer.
 func (n *Node) check(ctx context.Context) (runtime.Health, error) {
 	h, err := n.cfg.Runtime.Health(ctx)
 	if err == nil {
@@ -75,7 +75,7 @@ func (n *Node) NetworkReady(ctx context.Context) error {
 }
 
 // syncStatus computes the status and PATCHes it if it changed, or if the last report is too old. ready reports whether
-// the node is.
+// the node is. If the PATCH fails, n.object stays as it is, and the next try sends the whole difference again.
 func (n *Node) syncStatus(ctx context.Context) (ready bool, err error) {
 	look, stop := context.WithTimeout(ctx, runtimeTimeout)
 	defer stop()
@@ -193,7 +193,7 @@ func (n *Node) devices() (capacity, allocatable corev1.ResourceList) {
 	return n.cfg.Devices()
 }
 
-// merge keeps the extended resources that others reported and sets ours.
+// merge keeps the extended resources that others reported and sets ours. A "/" in the name marks an extended resource.
 func merge(have, ours corev1.ResourceList) corev1.ResourceList {
 	out := ours.DeepCopy()
 	for name, q := range have {
@@ -205,7 +205,7 @@ func merge(have, ours corev1.ResourceList) corev1.ResourceList {
 }
 
 // imageList returns the images, the largest first. The runtime is asked at most every half minute; nil keeps the last
-// list.
+// list. mu is held during the call, so that two callers do not both ask.
 func (n *Node) imageList(ctx context.Context) []corev1.ContainerImage {
 	n.mu.Lock()
 	defer n.mu.Unlock()

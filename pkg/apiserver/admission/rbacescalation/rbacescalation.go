@@ -41,7 +41,9 @@ func New(cfg Config) admission.Plugin {
 	return admission.Plugin{Name: "RBACEscalation", Validator: plugin{cfg}}
 }
 
-// Validate implements admission.Validator.
+// Validate implements admission.Validator. It runs as a validator, after all mutation: a webhook cannot add rules
+// behind it. An update that leaves the rules alone passes, so that people without the permissions can still change
+// labels.
 func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	if a.Resource.Group != rbacv1.GroupName || a.Subresource != "" ||
 		a.Operation != admission.Create && a.Operation != admission.Update {
@@ -76,6 +78,7 @@ func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
+// An aggregation rule can bring in any rule later, by labels, hence it needs everything.
 func (p plugin) clusterRole(ctx context.Context, a *admission.Attributes, now *rbacv1.ClusterRole) error {
 	old, _ := a.OldObject.(*rbacv1.ClusterRole)
 	if old != nil && equality.Semantic.DeepEqual(old.Rules, now.Rules) &&
@@ -121,7 +124,8 @@ func (p plugin) may(ctx context.Context, a *admission.Attributes, verb, resource
 	return d == authz.Allow
 }
 
-// covers refuses rules that the user does not have himself.
+// covers refuses rules that the user does not have himself. Rules that could not be resolved count as not held, which
+// is the safe direction; the message names them.
 func (p plugin) covers(ctx context.Context, a *admission.Attributes, rules []rbacv1.PolicyRule) error {
 	own, incomplete := p.cfg.Rules.RulesFor(ctx, a.User, a.Namespace)
 	ok, missing := validation.Covers(own, rules)

@@ -76,7 +76,8 @@ func (p plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// Validate implements admission.Validator.
+// Validate implements admission.Validator. It reads the account once more: a webhook may have put another one into the
+// pod since Admit.
 func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	if pod, ok := a.Object.(*corev1.Pod); ok && a.Is(corev1.Resource("pods/ephemeralcontainers")) &&
 		a.Operation == admission.Update {
@@ -148,7 +149,9 @@ func (p plugin) account(ctx context.Context, a *admission.Attributes, name strin
 	return account, nil
 }
 
-// wait looks for the account "default" again and again; err is what is said if it does not come.
+// wait looks for the account "default" again and again; err is what is said if it does not come. A controller makes the
+// account a moment after the namespace, and clients often create pods right away. Errors of the reads are left aside:
+// the wait has its own end.
 func (p plugin) wait(ctx context.Context, ns string, err error) (*corev1.ServiceAccount, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.Wait)
 	defer cancel()

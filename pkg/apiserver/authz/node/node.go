@@ -76,7 +76,7 @@ func nameOf(u *request.User) (name string, isNode bool) {
 	return strings.CutPrefix(u.Name, request.NodeUserPrefix)
 }
 
-// Authorize implements authz.Authorizer.
+// Authorize implements authz.Authorizer. NoOpinion lets RBAC still allow what an administrator has granted to nodes.
 func (a *Authorizer) Authorize(ctx context.Context, at authz.Attributes) (authz.Decision, string, error) {
 	name, ok := nameOf(at.User)
 	switch {
@@ -136,6 +136,8 @@ func (a *Authorizer) authorize(ctx context.Context, node string, at *authz.Attri
 // bound to it just now: the kubelet may hear of it a moment earlier than this package does.
 const lag = 100 * time.Millisecond
 
+// needs returns changed under the same lock as its answer, so a pod that comes between the two is not missed. A node
+// that asks for what it may not have waits for lag at each request.
 func (a *Authorizer) related(ctx context.Context, node string, o object) (reason string, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, lag)
 	defer cancel()
@@ -155,6 +157,7 @@ func (a *Authorizer) related(ctx context.Context, node string, o object) (reason
 	}
 }
 
+// A list or watch must be narrowed to one name: otherwise a node could read all secrets of a namespace.
 func (a *Authorizer) readNeeded(ctx context.Context, node string, at *authz.Attributes) (string, bool) {
 	switch {
 	case at.Verb != "get" && at.Verb != "list" && at.Verb != "watch":

@@ -27,6 +27,8 @@ type grant struct {
 }
 
 // index finds the bindings of a subject without looking at any other. Roles are kept by reference: they are read-only.
+// Four followers write it, each on its own goroutine, and requests read it. Roles and bindings may come in any order: a
+// binding whose role is not there yet grants nothing until the role comes.
 type index struct {
 	mu       sync.RWMutex
 	roles    map[name][]rbacv1.PolicyRule
@@ -79,6 +81,8 @@ type bindingHandler struct {
 	prefix string
 }
 
+// The old grant leaves and the new one enters under one lock: no request sees the binding missing in between, or both
+// at once.
 func (h bindingHandler) Put(key string, obj runtime.Object) {
 	g := &grant{binding: nameOf(key, h.prefix)}
 	var subjects []rbacv1.Subject
@@ -120,6 +124,7 @@ func (i *index) addLocked(g *grant) {
 	}
 }
 
+// It builds new lists and removes empty maps, so that deleted bindings leave nothing behind.
 func (i *index) removeLocked(n name) {
 	g := i.bindings[n]
 	if g == nil {
@@ -164,7 +169,9 @@ func subjectOf(s rbacv1.Subject, bindingNamespace string) subject {
 }
 
 // visit calls f with every rule that user has in namespace (cluster-wide rules always) until f returns false, and
-// returns the roles that bindings name and that are not there.
+// returns the roles that bindings name and that are not there. f runs under the read lock: it must not wait, and must
+// not change the rules. The subjects are the user and each of his groups, so the cost grows with these and not with the
+// number of bindings in the cluster.
 func (i *index) visit(user *request.User, namespace string,
 	f func(g *grant, s subject, r *rbacv1.PolicyRule) bool) (missing []error) {
 	i.mu.RLock()

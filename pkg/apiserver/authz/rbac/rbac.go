@@ -77,7 +77,8 @@ func (a *Authorizer) Knows(role, binding types.NamespacedName) bool {
 	return a.index.knows(role, binding)
 }
 
-// Authorize implements authz.Authorizer. Before the first sync it waits.
+// Authorize implements authz.Authorizer. Before the first sync it waits. Otherwise a server that just started would
+// refuse everybody. A missing role is part of the reason only if nothing else allows the request.
 func (a *Authorizer) Authorize(ctx context.Context, at authz.Attributes) (authz.Decision, string, error) {
 	if at.User == nil {
 		return authz.NoOpinion, "", nil

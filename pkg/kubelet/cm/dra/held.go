@@ -10,7 +10,7 @@ import (
 
 var _ cm.Holder = (*Manager)(nil)
 
-// Held implements cm.Holder.
+// Held implements cm.Holder. It includes claims that are noted and not prepared yet; those have no devices.
 func (m *Manager) Held(pod *corev1.Pod) map[string]*podresourcesapi.ContainerResources {
 	m.mu.Lock()
 	defer m.mu.Unlock()

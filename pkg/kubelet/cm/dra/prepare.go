@@ -168,7 +168,8 @@ func driversOf(c *resourcev1.ResourceClaim) map[string]bool {
 	return out
 }
 
-// prepareWith has a driver prepare claims, whose turns the caller has.
+// prepareWith has a driver prepare claims, whose turns the caller has. m.mu is not held during the call. A claim that
+// the driver skipped counts as failed, and the others of the same call keep their devices.
 func (m *Manager) prepareWith(ctx context.Context, name string, claims []*claim) error {
 	d, err := m.get(name)
 	if err != nil {
@@ -338,7 +339,8 @@ func (m *Manager) Container(pod *corev1.Pod, c *corev1.Container, o *runtime.Con
 	return nil
 }
 
-// named is the claim of that name that a pod uses; m is locked.
+// named is the claim of that name that a pod uses; m is locked. The pod must be one of its users: another claim of that
+// name may have existed before.
 func (m *Manager) named(pod *corev1.Pod, name string) *claim {
 	for _, c := range m.claims {
 		if c.namespace == pod.Namespace && c.name == name && c.pods[pod.UID] {
