@@ -122,8 +122,8 @@ func (rec *Record) RequestObject(json []byte) {
 	rec.RequestPatch(rec.shown(json))
 }
 
-// RequestPatch implements request.Audit. A patch keeps what it says of managedFields. It keeps the slice, which the
-// caller must not change afterwards.
+// RequestPatch implements request.Audit. A patch keeps the managedFields in it. It keeps the slice, which the caller
+// must not change afterwards.
 func (rec *Record) RequestPatch(json []byte) {
 	if wanted, _ := rec.Bodies(); !wanted || !isJSON(json) {
 		return

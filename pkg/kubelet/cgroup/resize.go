@@ -10,13 +10,15 @@ import (
 )
 
 // Grow raises the limits of a pod's cgroup that are to become larger, and leaves those that are to become smaller: its
-// containers must get their smaller ones before.
+// containers must get their smaller ones before. The kernel charges containers against the pod's cgroup, too: with a
+// smaller limit there first, a container could be killed or throttled before its own limit changes.
 func (m *Manager) Grow(pod *corev1.Pod) error {
 	path := m.path(pod)
 	return m.tree.apply(path, forPod(pod, m.cfg.PodPidsLimit, m.cfg.Swap).more(m.tree.limits(path)))
 }
 
-// Settle gives a pod's cgroup all its values. It refuses a memory limit below the pod's usage, which would kill it.
+// Settle gives a pod's cgroup all its values. It refuses a memory limit below the pod's usage, which would kill it. The
+// check and the write are two steps: the pod may grow in between, and the kernel then reclaims or kills.
 func (m *Manager) Settle(pod *corev1.Pod) error {
 	v := forPod(pod, m.cfg.PodPidsLimit, m.cfg.Swap)
 	if used, over := m.over(pod, v); over {
@@ -43,6 +45,7 @@ func (m *Manager) over(pod *corev1.Pod, v values) (used uint64, over bool) {
 }
 
 // more returns v without the limits that are not larger than what the cgroup has. A missing limit is larger than any.
+// Zero in the result leaves the file as it is, see settings.
 func (v values) more(has values) values {
 	if has.cpuQuota <= 0 || v.cpuQuota > 0 && v.cpuQuota < has.cpuQuota {
 		v.cpuQuota = 0

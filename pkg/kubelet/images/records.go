@@ -188,7 +188,8 @@ func (r *Records) get(id string) (*kubeletconfig.ImagePulledRecord, error) {
 }
 
 // prune removes the records of images that are not present any more. A record that was written since the images were
-// listed stays. The times in the files have whole seconds, hence Truncate.
+// listed stays. The times in the files have whole seconds, hence Truncate. A record that cannot be read goes, too: from
+// then on its image counts as preloaded if it is still present.
 func (r *Records) prune(present func(id string) bool, listed time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

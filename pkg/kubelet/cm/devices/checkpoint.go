@@ -84,6 +84,7 @@ func (m *Manager) save() error {
 	return m.file.Write(data)
 }
 
+// A device near to several nodes stands under each of them; load joins them again.
 func (a *allocation) entry() (podDevicesEntry, error) {
 	r, err := proto.Marshal(a.response)
 	if err != nil {
@@ -103,7 +104,8 @@ func (a *allocation) entry() (podDevicesEntry, error) {
 }
 
 // load reads which pods had which devices. The resources of that time are known again, but without devices until their
-// plug-ins are back: so a pod that asks for one fails, instead of being taken for one that needs no plug-in.
+// plug-ins are back: so a pod that asks for one fails, instead of being taken for one that needs no plug-in. New calls
+// it before anything else uses the manager, so it takes no lock. What it read before an error stays.
 func (m *Manager) load() error {
 	data, err := m.file.Read()
 	if err != nil || data == nil {

@@ -19,7 +19,8 @@ import (
 const socketName = "kubelet.sock"
 
 // Run takes registrations until ctx ends. It removes all existing sockets first: plug-ins take that as the sign to
-// register again.
+// register again. It returns after every stream has ended. connect refuses plug-ins once running has ended, so none
+// begins after that.
 func (m *Manager) Run(ctx context.Context) error {
 	if err := m.removeSockets(); err != nil {
 		return err
@@ -87,7 +88,8 @@ func (m *Manager) Register(ctx context.Context, name, endpoint string, versions 
 	return m.connect(ctx, name, endpoint, nil)
 }
 
-// Deregister implements pluginmanager.Handler.
+// Deregister implements pluginmanager.Handler. It compares the endpoint, because a newer plug-in may have taken the
+// resource over before the socket of the old one disappeared.
 func (m *Manager) Deregister(_ context.Context, name, endpoint string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -45,7 +45,8 @@ const (
 )
 
 // save writes down which pods use which claims, and their devices; m.mu is held. It is called before drivers are asked
-// to prepare and after they answered, so that a kubelet that dies in between knows what to undo.
+// to prepare and after they answered, so that a kubelet that dies in between knows what to undo. Claims are sorted by
+// UID, so that the same state gives the same bytes.
 func (m *Manager) save() error {
 	d := checkpointData{Kind: checkpointKind, APIVersion: checkpointVersion}
 	for _, c := range m.claims {
@@ -76,7 +77,8 @@ func (m *Manager) save() error {
 }
 
 // load reads the file of an earlier life. A damaged one is an error, because without it claims would stay prepared for
-// ever.
+// ever. Loaded claims are not prepared: the drivers prepare them once more before a container starts, and answer the
+// same.
 func (m *Manager) load() error {
 	data, err := m.file.Read()
 	if err != nil || data == nil {

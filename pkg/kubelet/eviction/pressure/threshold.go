@@ -59,7 +59,8 @@ func DefaultHard() map[string]string {
 
 // Parse checks settings, with upstream's messages. A threshold of 0% or 100% is disabled. Thresholds of containerfs are
 // accepted and have no effect: containers' layers are on one of the other two file systems, whose thresholds hold for
-// them.
+// them. The kubelet calls it once at its start, and an error stops it. Names are sorted, so that the same settings give
+// the same order and the same first error.
 func Parse(s Settings) ([]Threshold, error) {
 	hard, err := values(s.Hard)
 	if err != nil {
@@ -184,7 +185,8 @@ func value(text string) (v Value, percent bool, err error) {
 	return Value{Amount: q.Value()}, false, err
 }
 
-// Reserved returns what hard thresholds keep from pods on a machine of that capacity: memory and ephemeral storage.
+// Reserved returns what hard thresholds keep from pods on a machine of that capacity: memory and ephemeral storage. The
+// scheduler must not place pods into that room: they would be evicted as soon as they used it.
 func Reserved(thresholds []Threshold, capacity corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for _, t := range thresholds {

@@ -102,6 +102,8 @@ func (c *content) collect(ctx context.Context, r volume.Request, parts []project
 	return files, errors.Join(errs...)
 }
 
+// An optional source that does not exist has no files. Any other error of the read counts, so that files do not
+// disappear while the API server is away.
 func (c *content) configMapFiles(ctx context.Context, ns string, s *corev1.ConfigMapProjection, mode int32,
 	files map[string]file) error {
 	optional := s.Optional != nil && *s.Optional
@@ -137,7 +139,8 @@ func (c *content) secretFiles(ctx context.Context, ns string, s *corev1.SecretPr
 
 // pick adds all keys as files of their name, or the chosen items under their paths.
 //
-// A missing key is an error unless the source is optional: an application must not start with half of its settings.
+// A missing key is an error unless the source is optional: an application must not start with half of its settings. It
+// shares the data with the object it read, and does not change it.
 func pick(data map[string][]byte, items []corev1.KeyToPath, optional bool, what string, mode int32,
 	files map[string]file) error {
 	if len(items) == 0 {
