@@ -47,7 +47,8 @@ func (p validator) Validate(ctx context.Context, a *admission.Attributes) error 
 	return out
 }
 
-// policy evaluates a policy under all its bindings.
+// policy evaluates a policy under all its bindings. One broken binding does not keep the others from being evaluated.
+// The audit annotations of all bindings and parameters are written together at the end.
 func (p validator) policy(ctx context.Context, r *match.Request, c *candidate) (denials []denial) {
 	broken := func(b *binding, what string, err error) {
 		if c.ignores {
@@ -113,7 +114,8 @@ type decision struct {
 	always bool
 }
 
-// enforce does what the binding says is to be done about decisions.
+// enforce does what the binding says is to be done about decisions. An evaluation that failed has no effect if the
+// policy ignores failures. Warnings and audit entries do not refuse the request: only Deny does.
 func (p validator) enforce(ctx context.Context, r *match.Request, policy *policy, b *binding,
 	decisions []decision) (denials []denial) {
 	for i := range decisions {

@@ -37,7 +37,9 @@ func (p plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// carryOver keeps what admission filled in when a client updates the pod with a copy that lacks it.
+// carryOver keeps what admission filled in when a client updates the pod with a copy that lacks it. Priority cannot
+// change after creation, so validation would refuse such an update otherwise. If the class name differs, nothing is
+// carried over, and validation refuses the update.
 func carryOver(pod *corev1.Pod, old runtime.Object) {
 	was, ok := old.(*corev1.Pod)
 	if !ok || pod.Spec.PriorityClassName != was.Spec.PriorityClassName {
@@ -51,6 +53,8 @@ func carryOver(pod *corev1.Pod, old runtime.Object) {
 	}
 }
 
+// The class alone decides: a pod that could name its own number could preempt any other pod. The pod keeps the number
+// that the class had now, whatever becomes of the class.
 func (p plugin) create(ctx context.Context, a *admission.Attributes, pod *corev1.Pod) error {
 	class, err := p.classFor(ctx, a, pod.Spec.PriorityClassName)
 	if err != nil {
