@@ -65,7 +65,7 @@ func hasPort(slice *discoveryv1.EndpointSlice, name string) bool {
 	})
 }
 
-// The API says that an unknown readiness counts as ready.
+// ready reports whether an endpoint takes requests. The API says that an unknown readiness counts as ready.
 func ready(e discoveryv1.Endpoint) bool {
 	return len(e.Addresses) > 0 && (e.Conditions.Ready == nil || *e.Conditions.Ready)
 }

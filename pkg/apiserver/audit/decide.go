@@ -42,8 +42,8 @@ func (p *Policy) decide(user *request.User, info *request.Info) decision {
 	return decision{level: auditv1.LevelNone}
 }
 
-// All the conditions that a rule has must hold; an empty list is no condition. A rule without resources, namespaces and
-// URLs is for requests of both kinds.
+// matches reports whether a rule is for a request. All the conditions that a rule has must hold; an empty list is no
+// condition. A rule without resources, namespaces and URLs is for requests of both kinds.
 func matches(r *auditv1.PolicyRule, user *request.User, info *request.Info) bool {
 	if len(r.Users) > 0 && (user == nil || !slices.Contains(r.Users, user.Name)) {
 		return false
@@ -72,8 +72,9 @@ func matchesPath(url, path string) bool {
 	return url == path
 }
 
-// Requests for cluster-wide objects have the namespace "": a rule names them by the empty string. Within one group, an
-// empty list of resources stands for all of them, and names are not looked at then; validation refuses such rules.
+// matchesResource applies the namespaces and resources of a rule. Requests for cluster-wide objects have the namespace
+// "": a rule names them by the empty string. Within one group, an empty list of resources stands for all of them, and
+// names are not looked at then; validation refuses such rules.
 func matchesResource(r *auditv1.PolicyRule, info *request.Info) bool {
 	if len(r.Namespaces) > 0 && !slices.Contains(r.Namespaces, info.Namespace) {
 		return false

@@ -84,7 +84,7 @@ func (rec *Record) Annotate(key, value string) {
 	rec.annotate(key, value)
 }
 
-// The first value of a key stays. The caller holds mu.
+// annotate is Annotate for callers that hold mu. The first value of a key stays.
 func (rec *Record) annotate(key, value string) {
 	e := &rec.event
 	if _, taken := e.Annotations[key]; taken {

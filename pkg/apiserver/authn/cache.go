@@ -27,8 +27,8 @@ func Cache(t TokenAuthenticator, ttl time.Duration, size int) TokenAuthenticator
 
 type cacheKey [sha256.Size]byte
 
-// Requests use it from their own goroutines. mu is never held during AuthenticateToken, which may ask the store. So two
-// requests with the same new token may both ask; the second put replaces the first.
+// cache is a TokenAuthenticator. Requests use it from their own goroutines. mu is never held during AuthenticateToken,
+// which may ask the store. So two requests with the same new token may both ask; the second put replaces the first.
 type cache struct {
 	tokens TokenAuthenticator
 	ttl    time.Duration
@@ -41,7 +41,8 @@ type cache struct {
 	order   *list.List // of *cacheEntry, the most recently used first
 }
 
-// user is shared by all requests that hit the entry. They must not change it.
+// cacheEntry is the result for one token and its audiences. user is shared by all requests that hit the entry. They
+// must not change it.
 type cacheEntry struct {
 	key       cacheKey
 	until     time.Time
@@ -49,8 +50,8 @@ type cacheEntry struct {
 	audiences []string
 }
 
-// A revoked token, or one whose pod is deleted, stays good until the entry expires: ttl is the upper bound of that
-// delay.
+// AuthenticateToken implements TokenAuthenticator. A revoked token, or one whose pod is deleted, stays good until the
+// entry expires: ttl is the upper bound of that delay.
 func (c *cache) AuthenticateToken(ctx context.Context, token string, audiences []string) (*request.User, []string,
 	error) {
 	k := c.key(token, audiences)
@@ -84,8 +85,8 @@ func writeCounted(h hash.Hash, s string) {
 	h.Write([]byte(s))
 }
 
-// An expired entry leaves the cache when somebody asks for it, or when it is the least recently used one. No goroutine
-// sweeps: size bounds the memory.
+// get returns the entry of a key, nil if there is none that holds. An expired entry leaves the cache when somebody asks
+// for it, or when it is the least recently used one. No goroutine sweeps: size bounds the memory.
 func (c *cache) get(k cacheKey) *cacheEntry {
 	c.mu.Lock()
 	defer c.mu.Unlock()

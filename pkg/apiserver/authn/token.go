@@ -31,8 +31,9 @@ func Bearer(t TokenAuthenticator) Authenticator { return bearer{t} }
 
 type bearer struct{ tokens TokenAuthenticator }
 
-// A request without a token is (nil, nil), so that Union can try other ways, and at last anonymous. One with a bad
-// token is an error and never becomes anonymous: a client with an expired token gets 401 and can renew it.
+// Authenticate implements Authenticator. A request without a token is (nil, nil), so that Union can try other ways, and
+// at last anonymous. One with a bad token is an error and never becomes anonymous: a client with an expired token gets
+// 401 and can renew it.
 func (b bearer) Authenticate(r *http.Request) (*request.User, error) {
 	token, protocols := bearerHeader(r), []string(nil)
 	if token == "" {
@@ -110,8 +111,8 @@ func Tokens(list ...TokenAuthenticator) TokenAuthenticator { return tokens(list)
 
 type tokens []TokenAuthenticator
 
-// An error of one does not end the search: two kinds of tokens may look alike, and a later authenticator may know this
-// one. If none does, the client gets all errors.
+// AuthenticateToken implements TokenAuthenticator. An error of one does not end the search: two kinds of tokens may
+// look alike, and a later authenticator may know this one. If none does, the client gets all errors.
 func (ts tokens) AuthenticateToken(ctx context.Context, token string, audiences []string) (*request.User, []string,
 	error) {
 	var errs []error

@@ -206,7 +206,8 @@ func (x *resourceRule) covers(info *request.Info) bool {
 	return x.namespaces.have(info.Namespace)
 }
 
-// "pods" does not cover "pods/log", and only "*" covers subresources that are not named.
+// has reports whether the rule names the resource of a request. "pods" does not cover "pods/log", and only "*" covers
+// subresources that are not named.
 func (x *resourceRule) has(info *request.Info) bool {
 	if info.Subresource == "" || x.resources.all {
 		return x.resources.have(info.Resource)

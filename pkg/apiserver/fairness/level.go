@@ -34,8 +34,9 @@ type level struct {
 	stats map[string]*stats
 }
 
-// An exempt level has a limit that is never reached, so that its requests pass through the same code and counts. A
-// limited level starts without a seat; adjust gives it some before rebuild releases the dispatcher's lock.
+// newLevel returns a level without requests. An exempt level has a limit that is never reached, so that its requests
+// pass through the same code and counts. A limited level starts without a seat; adjust gives it some before rebuild
+// releases the dispatcher's lock.
 func newLevel(name string, exempt bool, now time.Duration) *level {
 	l := &level{name: name, exempt: exempt, stats: map[string]*stats{}}
 	limit := 0

@@ -25,9 +25,9 @@ type work struct {
 	mutating     bool
 }
 
-// Only the request's own words and two counts enter: nothing here reads an object. A list with a limit and no selector
-// is priced by its limit, any other one by all the objects of its resource. Exempt levels have no bound, so their width
-// would mean nothing.
+// work estimates the price of a request. Only the request's own words and two counts enter: nothing here reads an
+// object. A list with a limit and no selector is priced by its limit, any other one by all the objects of its resource.
+// Exempt levels have no bound, so their width would mean nothing.
 func (d *Dispatcher) work(l *level, info *request.Info, query string) work {
 	w := work{width: 1}
 	if !info.IsResource {

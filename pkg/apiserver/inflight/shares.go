@@ -225,7 +225,7 @@ func slower(a, b *Holding, now time.Time) *Holding {
 	return a
 }
 
-// Holdings are added in the order of their since, all under the lock, so the list stays sorted.
+// add appends a holding. Holdings are added in the order of their since, all under the lock, so the list stays sorted.
 func (p *part) add(h *Holding) {
 	h.older = p.newest
 	if p.newest == nil {

@@ -197,8 +197,9 @@ func containerLabels(pod *corev1.Pod, name string) map[string]string {
 		labelPodNamespace: pod.Namespace, labelPodUID: string(pod.UID)}
 }
 
-// They are the kubelet's only memory of a container after a restart, for example of its hash, restart count and grace
-// period. They win over annotations that device plug-ins give.
+// containerAnnotations returns the annotations that the kubelet reads again later. They are the kubelet's only memory
+// of a container after a restart, for example of its hash, restart count and grace period. They win over annotations
+// that device plug-ins give.
 func containerAnnotations(q runtime.ContainerRequest) map[string]string {
 	ct := q.Container
 	own := map[string]string{

@@ -40,7 +40,8 @@ func terminationMessage(s *runtimeapi.ContainerStatus, exit int32, made func(pat
 	return ""
 }
 
-// The container can write anything into the file, and of any length: only its beginning is read.
+// fileMessage reads a termination message file, "" if it cannot be read. The container can write anything into the
+// file, and of any length: only its beginning is read.
 func fileMessage(path string) string {
 	f, err := filetree.OpenFile(path)
 	if err != nil {

@@ -27,12 +27,12 @@ const (
 	oomBestEffort = 1000
 )
 
-// minShares and maxShares are the kernel's own bounds.
+// shares converts thousandths of a CPU. minShares and maxShares are the kernel's own bounds.
 func shares(milli int64) int64 {
 	return min(max(milli*1024/1000, minShares), maxShares)
 }
 
-// 0 means no limit. The kernel refuses quotas below one millisecond.
+// quota converts thousandths of a CPU. 0 means no limit. The kernel refuses quotas below one millisecond.
 func quota(milli int64) int64 {
 	if milli <= 0 {
 		return 0

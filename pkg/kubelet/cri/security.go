@@ -18,7 +18,8 @@ var (
 	readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 )
 
-// The sandbox's own process only holds the namespaces, so it always gets the runtime's seccomp profile.
+// sandboxSecurity returns the security context of a pod's sandbox. The sandbox's own process only holds the namespaces,
+// so it always gets the runtime's seccomp profile.
 func sandboxSecurity(pod *corev1.Pod, users *runtime.IDRange) *runtimeapi.LinuxSandboxSecurityContext {
 	sc := &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: namespaces(pod, "", users),
 		Privileged: privileged(pod),
@@ -36,7 +37,8 @@ func sandboxSecurity(pod *corev1.Pod, users *runtime.IDRange) *runtimeapi.LinuxS
 	return sc
 }
 
-// One container is enough: the runtime refuses a privileged container in a sandbox that is not.
+// privileged reports whether the sandbox must be privileged. One container is enough: the runtime refuses a privileged
+// container in a sandbox that is not.
 func privileged(pod *corev1.Pod) bool {
 	has := func(sc *corev1.SecurityContext) bool { return sc != nil && sc.Privileged != nil && *sc.Privileged }
 	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
@@ -114,7 +116,8 @@ func containerSecurity(q runtime.ContainerRequest, node Containers) *runtimeapi.
 	return out
 }
 
-// The profile of a privileged container is set last, because it replaces any other.
+// applyContainer sets what the container's own security context names. The profile of a privileged container is set
+// last, because it replaces any other.
 func applyContainer(out *runtimeapi.LinuxContainerSecurityContext, cs *corev1.SecurityContext) {
 	if cs.RunAsUser != nil {
 		out.RunAsUser = int64Value(cs.RunAsUser)
@@ -199,8 +202,8 @@ func apparmor(p *corev1.AppArmorProfile) *runtimeapi.SecurityProfile {
 	return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}
 }
 
-// A seccomp profile is a file of the node, so its name gets the directory; an AppArmor profile is loaded into the
-// kernel and has a name only.
+// localhost refers to a profile of the node. A seccomp profile is a file of the node, so its name gets the directory;
+// an AppArmor profile is loaded into the kernel and has a name only.
 func localhost(name *string, prefix string) *runtimeapi.SecurityProfile {
 	p := &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Localhost}
 	if name != nil {

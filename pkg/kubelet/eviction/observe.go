@@ -39,7 +39,8 @@ func (o Observer) Observe(ctx context.Context) (pressure.Observations, Disks, er
 	return seen, disks, errors.Join(append(errs, err)...)
 }
 
-// The pods' own limit may be reached while the node has memory left, hence two observations.
+// memory observes the memory of the node and of all pods together. The pods' own limit may be reached while the node
+// has memory left, hence two observations.
 func (o Observer) memory(seen pressure.Observations) error {
 	capacity, used, err := o.Memory()
 	if err != nil {

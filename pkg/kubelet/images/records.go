@@ -93,7 +93,8 @@ func (r *Records) Add(name, id string, with *Credential) error {
 	return r.addLocked(name, id, with)
 }
 
-// Replacing an unreadable record loses credentials, and never grants any: their pods have to pull again.
+// addLocked is Add for callers that hold mu. Replacing an unreadable record loses credentials, and never grants any:
+// their pods have to pull again.
 func (r *Records) addLocked(name, id string, with *Credential) error {
 	rec, err := r.get(id)
 	if err != nil {
@@ -168,7 +169,8 @@ func (r *Records) Count() (pulling, pulled int) {
 	return in("pulling"), in("pulled")
 }
 
-// It compares the record's own id, as the file's name is only a hash. The caller holds mu.
+// get reads the record of an image, nil if there is none. It compares the record's own id, as the file's name is only a
+// hash. The caller holds mu.
 func (r *Records) get(id string) (*kubeletconfig.ImagePulledRecord, error) {
 	data, err := os.ReadFile(r.file("pulled", id))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -37,7 +37,8 @@ var _ Machine = (*Linux)(nil)
 // holds the pods' ephemeral storage.
 func NewLinux(dir string) *Linux { return newLinux("/", dir) }
 
-// CPUs, memory and huge pages that change later do not show until the kubelet restarts.
+// newLinux is NewLinux below another root. CPUs, memory and huge pages that change later do not show until the kubelet
+// restarts.
 func newLinux(root, dir string) *Linux {
 	l := &Linux{root: root, dir: dir}
 	l.info = corev1.NodeSystemInfo{
@@ -78,7 +79,7 @@ func (l *Linux) Info() corev1.NodeSystemInfo { return l.info }
 // Capacity implements Machine.
 func (l *Linux) Capacity() corev1.ResourceList { return l.capacity.DeepCopy() }
 
-// dir may not exist yet at the first start, hence its parent.
+// statfs measures the file system of dir. dir may not exist yet at the first start, hence its parent.
 func (l *Linux) statfs() (st syscall.Statfs_t, err error) {
 	err = syscall.Statfs(l.dir, &st)
 	if err == unix.ENOENT {

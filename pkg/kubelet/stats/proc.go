@@ -24,7 +24,8 @@ type nodeReading struct {
 // tick is the unit of /proc/stat: USER_HZ is 100 on every architecture Linux has today.
 const tick = 10 * time.Millisecond
 
-// CPU and memory are required. Everything else is left out if it cannot be read.
+// readNode reads the use of the whole machine. CPU and memory are required. Everything else is left out if it cannot be
+// read.
 func readNode(root string) (nodeReading, error) {
 	var n nodeReading
 	read := func(name string) (string, error) {

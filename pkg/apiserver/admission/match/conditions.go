@@ -69,8 +69,8 @@ func (r *Request) Meets(ctx context.Context, by *Asker, c *Conditions,
 	return false, err
 }
 
-// All conditions share one budget. variables may convert the objects, so it is called only after the programs are
-// compiled.
+// evaluate compiles the conditions, if that is not done yet, and runs them in their order. All conditions share one
+// budget. variables may convert the objects, so it is called only after the programs are compiled.
 func (r *Request) evaluate(ctx context.Context, c *Conditions, variables func() (*expression.Variables, error)) (bool,
 	error) {
 	programs, err := c.compile(&r.Compiler)

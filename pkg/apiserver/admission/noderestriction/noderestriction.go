@@ -96,8 +96,8 @@ func (p plugin) pods(ctx context.Context, a *admission.Attributes, node string) 
 	return admission.Forbid(a, "unexpected pod subresource %q, only 'status' and 'eviction' are allowed", a.Subresource)
 }
 
-// The API server cannot know what runs on a node without it, so a kubelet may show its static pods as mirror pods. Any
-// other pod would let it run with a service account of its choice.
+// createPod lets a node create mirror pods only. The API server cannot know what runs on a node without it, so a
+// kubelet may show its static pods as mirror pods. Any other pod would let it run with a service account of its choice.
 func (p plugin) createPod(ctx context.Context, a *admission.Attributes, node string) error {
 	pod, ok := a.Object.(*corev1.Pod)
 	if !ok {
@@ -154,7 +154,8 @@ func mirrorContent(a *admission.Attributes, pod *corev1.Pod, node string) error 
 	return nil
 }
 
-// A pod that does not exist gives the error of the store, which is 404.
+// boundPod refuses what a node does to a pod of another node. A pod that does not exist gives the error of the store,
+// which is 404.
 func (p plugin) boundPod(ctx context.Context, a *admission.Attributes, node, verb string) error {
 	pod, err := registry.Find[*corev1.Pod](ctx, p.cfg.Pods, a.Namespace, a.Name)
 	if err != nil {

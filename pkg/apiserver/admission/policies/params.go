@@ -84,7 +84,8 @@ func (s *parameters) find(ctx context.Context, r *match.Request, b *binding) ([]
 	return out, nil
 }
 
-// A selector may match many objects. Their number has no bound here.
+// read returns the stored parameters of a reference, none if there are none. A selector may match many objects. Their
+// number has no bound here.
 func (s *parameters) read(ctx context.Context, namespace string, ref *paramRef) ([]runtime.Object, error) {
 	if ref.selector != nil {
 		return s.store.List(ctx, namespace, ref.selector.String())
@@ -122,7 +123,7 @@ func (s *parameters) param(ctx context.Context, obj runtime.Object) (param, erro
 	return param{namespace + "/" + name, content}, nil
 }
 
-// Expressions read apiVersion and kind, which stored objects do not carry.
+// document converts an object for expressions. Expressions read apiVersion and kind, which stored objects do not carry.
 func document(obj runtime.Object, kind schema.GroupVersionKind) (map[string]any, error) {
 	if u, ok := obj.(runtime.Unstructured); ok {
 		return u.UnstructuredContent(), nil

@@ -53,8 +53,8 @@ func carryOver(pod *corev1.Pod, old runtime.Object) {
 	}
 }
 
-// The class alone decides: a pod that could name its own number could preempt any other pod. The pod keeps the number
-// that the class had now, whatever becomes of the class.
+// create lets the class alone decide: a pod that could name its own number could preempt any other pod. The pod keeps
+// the number, whatever becomes of the class.
 func (p plugin) create(ctx context.Context, a *admission.Attributes, pod *corev1.Pod) error {
 	class, err := p.classFor(ctx, a, pod.Spec.PriorityClassName)
 	if err != nil {

@@ -78,7 +78,8 @@ func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// An aggregation rule can bring in any rule later, by labels, hence it needs everything.
+// clusterRole checks the rules and the aggregation rule of a ClusterRole. An aggregation rule can bring in any rule
+// later, by labels, hence it needs everything.
 func (p plugin) clusterRole(ctx context.Context, a *admission.Attributes, now *rbacv1.ClusterRole) error {
 	old, _ := a.OldObject.(*rbacv1.ClusterRole)
 	if old != nil && equality.Semantic.DeepEqual(old.Rules, now.Rules) &&

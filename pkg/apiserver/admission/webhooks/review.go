@@ -35,7 +35,8 @@ var errVersion = errors.New("webhook does not accept known AdmissionReview versi
 // reviews decodes answers, in either version.
 type reviews struct{ decoder runtime.Decoder }
 
-// The scheme has nothing else in it, so that an answer of any other kind is an error and not an object of the API.
+// newReviews makes a decoder of the two versions of AdmissionReview. The scheme has nothing else in it, so that an
+// answer of any other kind is an error and not an object of the API.
 func newReviews() reviews {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{admissionv1.AddToScheme, admissionv1beta1.AddToScheme} {

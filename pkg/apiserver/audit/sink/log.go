@@ -95,7 +95,7 @@ type logFile struct {
 	legacy bool
 }
 
-// An event that fails does not keep the others from the file.
+// write writes each event as a line. An event that fails does not keep the others from the file.
 func (l *logFile) write(_ context.Context, events []*auditv1.Event) error {
 	var errs []error
 	for _, e := range events {

@@ -40,8 +40,8 @@ type truncating struct {
 	lost func(events int, err error)
 }
 
-// Events keep their order. Each is encoded here only to learn its size, and once more where it is written. A failed
-// part does not stop the parts after it.
+// write implements writer. Events keep their order. Each is encoded here only to learn its size, and once more where it
+// is written. A failed part does not stop the parts after it.
 func (t *truncating) write(ctx context.Context, events []*auditv1.Event) error {
 	var batch []*auditv1.Event
 	var size int64

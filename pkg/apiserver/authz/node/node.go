@@ -136,8 +136,8 @@ func (a *Authorizer) authorize(ctx context.Context, node string, at *authz.Attri
 // bound to it just now: the kubelet may hear of it a moment earlier than this package does.
 const lag = 100 * time.Millisecond
 
-// needs returns changed under the same lock as its answer, so a pod that comes between the two is not missed. A node
-// that asks for what it may not have waits for lag at each request.
+// related reports whether a node needs an object. needs returns changed under the same lock as its answer, so a pod
+// that comes between the two is not missed. A node that asks for what it may not have waits for lag at each request.
 func (a *Authorizer) related(ctx context.Context, node string, o object) (reason string, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, lag)
 	defer cancel()
@@ -157,7 +157,8 @@ func (a *Authorizer) related(ctx context.Context, node string, o object) (reason
 	}
 }
 
-// A list or watch must be narrowed to one name: otherwise a node could read all secrets of a namespace.
+// readNeeded is for secrets and config maps. A list or watch must be narrowed to one name: otherwise a node could read
+// all secrets of a namespace.
 func (a *Authorizer) readNeeded(ctx context.Context, node string, at *authz.Attributes) (string, bool) {
 	switch {
 	case at.Verb != "get" && at.Verb != "list" && at.Verb != "watch":

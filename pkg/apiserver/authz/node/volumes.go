@@ -52,7 +52,8 @@ func (h volumes) Delete(key string) {
 	h.g.removeVolumeLocked(path.Base(key))
 }
 
-// It also drops the reverse edges, or a node could go on to read the secrets of a volume that is gone.
+// removeVolumeLocked forgets a volume. It also drops the reverse edges, or a node could go on to read the secrets of a
+// volume that is gone.
 func (g *graph) removeVolumeLocked(name string) {
 	for _, s := range g.volumes[name].secrets {
 		delete(g.secrets[s], name)

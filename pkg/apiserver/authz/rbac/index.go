@@ -81,8 +81,8 @@ type bindingHandler struct {
 	prefix string
 }
 
-// The old grant leaves and the new one enters under one lock: no request sees the binding missing in between, or both
-// at once.
+// Put implements follow.Handler. The old grant leaves and the new one enters under one lock: no request sees the
+// binding missing in between, or both at once.
 func (h bindingHandler) Put(key string, obj runtime.Object) {
 	g := &grant{binding: nameOf(key, h.prefix)}
 	var subjects []rbacv1.Subject
@@ -124,7 +124,8 @@ func (i *index) addLocked(g *grant) {
 	}
 }
 
-// It builds new lists and removes empty maps, so that deleted bindings leave nothing behind.
+// removeLocked takes a binding out of the index. It builds new lists and removes empty maps, so that deleted bindings
+// leave nothing behind.
 func (i *index) removeLocked(n name) {
 	g := i.bindings[n]
 	if g == nil {

@@ -84,7 +84,7 @@ func (m *Manager) save() error {
 	return m.file.Write(data)
 }
 
-// A device near to several nodes stands under each of them; load joins them again.
+// entry encodes an allocation. A device near to several nodes stands under each of them; load joins them again.
 func (a *allocation) entry() (podDevicesEntry, error) {
 	r, err := proto.Marshal(a.response)
 	if err != nil {

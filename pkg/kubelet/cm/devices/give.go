@@ -52,8 +52,8 @@ type given struct {
 	annotations map[string]string
 }
 
-// Plug-ins are independent programs, and nothing keeps two of them from the same path or variable. The runtime would
-// refuse a container with two mounts at one place, hence the first one counts.
+// add merges the answer of one plug-in. Plug-ins are independent programs, and nothing keeps two of them from the same
+// path or variable. The runtime would refuse a container with two mounts at one place, hence the first one counts.
 func (g *given) add(r *pluginapi.ContainerAllocateResponse) {
 	for _, name := range sortedKeys(r.Envs) {
 		if !slices.ContainsFunc(g.env, func(e runtime.KeyValue) bool { return e.Name == name }) {
@@ -151,7 +151,7 @@ func (m *Manager) Health(pod *corev1.Pod) map[string][]corev1.ResourceStatus {
 	return out
 }
 
-// The caller holds mu.
+// health returns what is known of a device. The caller holds mu.
 func (m *Manager) health(resource, id string) corev1.ResourceHealthStatus {
 	k := m.resources[resource]
 	if k == nil || k.plugin == nil {

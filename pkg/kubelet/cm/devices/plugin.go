@@ -119,8 +119,8 @@ func (m *Manager) follow(ctx context.Context, p *plugin) {
 	}
 }
 
-// Each message is the whole list and replaces the one before it. A list that update refuses ends the connection: the
-// plug-in has to register again.
+// watch reads the stream of a plug-in. Each message is the whole list and replaces the one before it. A list that
+// update refuses ends the connection: the plug-in has to register again.
 func (m *Manager) watch(ctx context.Context, p *plugin) error {
 	stream, err := p.ListAndWatch(ctx, &pluginapi.Empty{})
 	if err != nil {

@@ -69,7 +69,8 @@ func readOnly(r volume.Request) bool {
 	return r.Volume.CSI.ReadOnly != nil && *r.Volume.CSI.ReadOnly
 }
 
-// It reports an unknown driver or mode before a missing attachment, for which the pod waits.
+// work gathers what the driver gets. It reports an unknown driver or mode before a missing attachment, for which the
+// pod waits.
 func (s *Source) work(ctx context.Context, r volume.Request) (*work, error) {
 	w := &work{readOnly: readOnly(r)}
 	fsType := ""
@@ -213,8 +214,8 @@ func (s *Source) secret(ctx context.Context, namespace, name string) (map[string
 	return out, nil
 }
 
-// The secret of an inline volume is in the pod's namespace, so a pod cannot name another namespace's. Those of a
-// PersistentVolume are where its administrator put them.
+// secrets reads the secrets that the volume refers to. The secret of an inline volume is in the pod's namespace, so a
+// pod cannot name another namespace's. Those of a PersistentVolume are where its administrator put them.
 func (s *Source) secrets(ctx context.Context, r volume.Request, w *work) error {
 	if r.PV == nil {
 		ref := r.Volume.CSI.NodePublishSecretRef

@@ -102,8 +102,8 @@ func (c *content) collect(ctx context.Context, r volume.Request, parts []project
 	return files, errors.Join(errs...)
 }
 
-// An optional source that does not exist has no files. Any other error of the read counts, so that files do not
-// disappear while the API server is away.
+// configMapFiles adds the files of a config map. An optional source that does not exist has no files. Any other error
+// of the read counts, so that files do not disappear while the API server is away.
 func (c *content) configMapFiles(ctx context.Context, ns string, s *corev1.ConfigMapProjection, mode int32,
 	files map[string]file) error {
 	optional := s.Optional != nil && *s.Optional
