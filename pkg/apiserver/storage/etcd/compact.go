@@ -16,7 +16,11 @@ import (
 const compactKey = "compact_rev_key"
 
 // RunCompactor compacts etcd's history every interval until ctx ends: a revision stays readable for one to two
-// intervals. Of several API servers, the first in each interval does it.
+// intervals. Of several API servers, the first in each interval does it. kube-apiserver runs it on one goroutine
+// (--etcd-compaction-interval).
+//
+// A failed round keeps what is known of the key. If it failed after it had written the key, the next round finds a
+// newer version and only learns the present one, so the compaction comes one interval later.
 func (s *Store) RunCompactor(ctx context.Context, interval time.Duration) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -41,7 +45,8 @@ func (s *Store) RunCompactor(ctx context.Context, interval time.Duration) error 
 }
 
 // compactRound notes the present revision for the next round if the key's version is still what it was a round ago, and
-// then compacts to revision, the one noted a round ago. It returns the key's version and the revision now.
+// then compacts to revision, the one noted a round ago. It returns the key's version and the revision now. The first
+// round of a process knows no version, so it only wins if the key does not exist, and it never compacts.
 func (s *Store) compactRound(ctx context.Context, version, revision int64) (int64, int64, error) {
 	now, err := s.Revision(ctx)
 	if err != nil {
@@ -75,7 +80,8 @@ func (s *Store) compactRound(ctx context.Context, version, revision int64) (int6
 	return version + 1, resp.Header.Revision, s.Compact(ctx, revision)
 }
 
-// Compact drops etcd's history up to revision. That it is dropped already is no error.
+// Compact drops etcd's history up to revision. That it is dropped already is no error: another API server was faster.
+// etcd refuses reads before revision from then on, and frees the space in its file later.
 func (s *Store) Compact(ctx context.Context, revision int64) error {
 	err := s.do(ctx, "compact", strconv.FormatInt(revision, 10), func(ctx context.Context) error {
 		_, err := s.kv.Compact(ctx, &pb.CompactionRequest{Revision: revision}, s.call...)
@@ -94,6 +100,8 @@ func (s *Store) Compact(ctx context.Context, revision int64) error {
 // Compacted is the oldest revision that can still be read, as far as this Store knows without asking etcd; 0: all can.
 func (s *Store) Compacted() int64 { return s.compacted.Load() }
 
+// noteCompacted raises what Compacted returns, never lowers it: RunCompactor and other callers of Compact may note in
+// any order.
 func (s *Store) noteCompacted(revision int64) {
 	for {
 		known := s.compacted.Load()

@@ -31,7 +31,8 @@ func (s *Store) do(ctx context.Context, operation, key string, request func(cont
 	return translate(ctx, "etcd: "+operation, key, err)
 }
 
-// read is do for a request that may be repeated.
+// read is do for a request that may be repeated. It repeats without a pause: each try waits for a connection
+// (grpc.WaitForReady). All tries share do's time limit, and Observe sees them as one request.
 func (s *Store) read(ctx context.Context, operation, key string, request func(context.Context) error) error {
 	return s.do(ctx, operation, key, func(ctx context.Context) error {
 		for try := 1; ; try++ {
@@ -43,7 +44,8 @@ func (s *Store) read(ctx context.Context, operation, key string, request func(co
 	})
 }
 
-// translate maps an error of etcd's client to storage's, wrapped with what was tried.
+// translate maps an error of etcd's client to storage's, wrapped with what was tried. The end of the caller's ctx comes
+// first: whatever etcd's client returns then is its consequence, and nobody must take it for a fault of etcd.
 func translate(ctx context.Context, tried, key string, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return storage.At(tried, key, ended)

@@ -91,6 +91,7 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 	conn := client.ActiveConnection()
 	s.kv, s.watch = pb.NewKVClient(conn), pb.NewWatchClient(conn)
 	// Waiting for the connection instead of failing at once carries requests over a restart of etcd.
+	// etcd bounds the size of a request. An answer has up to chunk objects, far more than gRPC's default of 4 MiB.
 	s.call = []grpc.CallOption{grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(math.MaxInt32),
 		grpc.MaxCallSendMsgSize(math.MaxInt32),
 		grpc.ForceCodecV2(codec{})}
@@ -98,6 +99,9 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
+// dial makes the client and its one gRPC connection, without waiting for it. A lost connection is tried again after 50
+// ms to a second, so that requests go on soon after a restart of etcd. Keepalive pings find a peer that vanished
+// without a word within 40 s.
 func dial(ctx context.Context, cfg Config) (*clientv3.Client, error) {
 	if len(cfg.Endpoints) == 0 {
 		return nil, errors.New("etcd: no endpoints given")
@@ -115,7 +119,7 @@ func dial(ctx context.Context, cfg Config) (*clientv3.Client, error) {
 	return client, nil
 }
 
-// Close ends the watches and, if New made it, the connection.
+// Close ends the watches and, if New made it, the connection. Requests under way on that connection fail.
 func (s *Store) Close() error {
 	s.cancel()
 	if s.owned == nil {
@@ -152,7 +156,7 @@ func after(prefix []byte) []byte {
 	return end
 }
 
-// item makes an Item of what etcd returned.
+// item makes an Item of what etcd returned. The Item keeps etcd's slice, so a value is not copied on its way.
 func (s *Store) item(kv *mvccpb.KeyValue) (*storage.Item, error) {
 	key := s.key(kv.Key)
 	facts, err := s.cfg.Facts.Of(key, storage.Draft{Value: kv.Value})

@@ -34,7 +34,11 @@ type lease struct {
 	keys  int
 }
 
-// take returns a lease for one more key with this TTL. One caller at a time makes a new one; the others wait for it.
+// take returns a lease for one more key with this TTL. One caller at a time makes a new one; the others wait for it,
+// with the lock held over the request. ctx has the store's time limit (Store.do), which bounds that wait: the limit of
+// each waiter runs while it waits. A failed grant leaves nothing behind, and the next caller tries again.
+//
+// A lease for each key would cost etcd far more: leases are kept, renewed and revoked one by one.
 func (l *leases) take(ctx context.Context, ttl time.Duration, now time.Time) (int64, error) {
 	window := min(max(ttl/20, time.Second), leaseWindow).Truncate(time.Second)
 	seconds := int64((ttl + time.Second - 1) / time.Second)

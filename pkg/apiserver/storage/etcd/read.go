@@ -23,6 +23,8 @@ const (
 	pollEvery = 50 * time.Millisecond
 )
 
+// rangeOf sends one range request. It never asks for a serializable read, so etcd answers with a state that has every
+// write acknowledged before the request. All tries together last Config.Timeout at most.
 func (s *Store) rangeOf(ctx context.Context, operation string, req *pb.RangeRequest) (resp *pb.RangeResponse,
 	err error) {
 	err = s.read(ctx, operation, string(req.Key), func(ctx context.Context) error {
@@ -32,7 +34,8 @@ func (s *Store) rangeOf(ctx context.Context, operation string, req *pb.RangeRequ
 	return resp, err
 }
 
-// Revision implements storage.Interface: a read of nothing, whose answer's header tells the revision.
+// Revision implements storage.Interface: a read of nothing, whose answer's header has the revision of the whole store.
+// The watch cache calls it for consistent reads, shared by all callers that wait at the time (watchcache.readIndex).
 func (s *Store) Revision(ctx context.Context) (int64, error) {
 	resp, err := s.rangeOf(ctx, "revision", &pb.RangeRequest{Key: []byte(revisionKey), CountOnly: true})
 	if err != nil {
@@ -41,7 +44,9 @@ func (s *Store) Revision(ctx context.Context) (int64, error) {
 	return resp.Header.Revision, nil
 }
 
-// await waits until etcd has reached revision, at most storage.FutureWait.
+// await waits until etcd has reached revision, at most storage.FutureWait. It asks again and again, as etcd has no
+// request that waits. A request under way at the deadline still runs to its own limit, so await may last that much
+// longer.
 func (s *Store) await(ctx context.Context, revision int64) error {
 	if revision == 0 {
 		return nil
@@ -71,6 +76,7 @@ func (s *Store) Get(ctx context.Context, key string, notOlderThan int64) (*stora
 	if err != nil {
 		return nil, err
 	}
+	// The answer is from before notOlderThan, so it is dropped. After the wait, any answer is new enough.
 	if resp.Header.Revision < notOlderThan {
 		if err := s.await(ctx, notOlderThan); err != nil {
 			return nil, err
@@ -83,7 +89,12 @@ func (s *Store) Get(ctx context.Context, key string, notOlderThan int64) (*stora
 	return s.item(resp.Kvs[0])
 }
 
-// List implements storage.Interface.
+// List implements storage.Interface. It reads a long list in chunks. All of them are of one revision: that of the first
+// answer, unless the options fix one. If etcd compacts that revision before the last chunk, the list ends in ErrExpired
+// and the client begins again.
+//
+// A limit without a filter is etcd's to apply, and etcd counts what remains. With a filter, etcd cannot know which keys
+// count, so storage.Page takes as many chunks as the page needs.
 func (s *Store) List(ctx context.Context, prefix string, opts storage.ListOptions) (*storage.List, error) {
 	start, opts, err := opts.From(prefix)
 	if err != nil {
@@ -97,6 +108,8 @@ func (s *Store) List(ctx context.Context, prefix string, opts storage.ListOption
 		req.Limit = opts.Limit
 	}
 	resp, err := s.rangeOf(ctx, "list", req)
+	// The revision is ahead of etcd: etcd refuses an exact one, and answers another with an older state. Both wait for
+	// it once, and ask once more.
 	if opts.Match != storage.Latest &&
 		(errors.Is(err, rpctypes.ErrFutureRev) || err == nil && resp.Header.Revision < opts.Revision) {
 		if err = s.await(ctx, opts.Revision); err == nil {
@@ -106,6 +119,7 @@ func (s *Store) List(ctx context.Context, prefix string, opts storage.ListOption
 	if err != nil {
 		return nil, err
 	}
+	// The chunks that follow must be of the same state as this one.
 	if req.Revision == 0 {
 		req.Revision = resp.Header.Revision
 	}
@@ -117,7 +131,8 @@ func (s *Store) List(ctx context.Context, prefix string, opts storage.ListOption
 	return l, pages.err
 }
 
-// listed makes an Item of a list.
+// listed makes an Item of a list. Without raw, one value whose facts cannot be read fails the whole list. The watch
+// cache lists raw and reads the facts itself, so that such a value fails only the reads that meet it.
 func (s *Store) listed(kv *mvccpb.KeyValue, raw bool) (*storage.Item, error) {
 	if raw {
 		return s.raw(kv), nil
@@ -142,7 +157,9 @@ func (s *Store) page(resp *pb.RangeResponse, revision int64, raw bool) (*storage
 	return l, nil
 }
 
-// pages reads a range answer by answer. err is set when items ended early.
+// pages reads a range answer by answer, on the goroutine of the List that made it. At most one answer is in memory
+// beside the items taken from it. err is set when items ended early: storage.Page cannot see that, so List looks at err
+// afterwards.
 type pages struct {
 	store *Store
 	raw   bool
@@ -171,7 +188,8 @@ func (p *pages) items(ctx context.Context) iter.Seq[*storage.Item] {
 	}
 }
 
-// next fetches the answer that follows, at the same revision.
+// next fetches the answer that follows, at the same revision. It begins at the smallest key after the last one seen,
+// which is that key and a zero byte.
 func (p *pages) next(ctx context.Context) bool {
 	if !p.resp.More || len(p.resp.Kvs) == 0 {
 		return false
@@ -182,7 +200,8 @@ func (p *pages) next(ctx context.Context) bool {
 	return p.err == nil
 }
 
-// Fingerprint sums up the keys under prefix as of revision, without reading values. ErrExpired.
+// Fingerprint sums up the keys under prefix as of revision, without reading values. ErrExpired. The watch cache calls
+// it for each cached resource every Config.CheckInterval, to compare its tree with etcd.
 func (s *Store) Fingerprint(ctx context.Context, prefix string, revision int64) (storage.Fingerprint, error) {
 	var f storage.Fingerprint
 	req := &pb.RangeRequest{Key: s.path(prefix), RangeEnd: after(s.path(prefix)), Limit: chunk, KeysOnly: true,

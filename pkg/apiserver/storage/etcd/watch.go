@@ -19,7 +19,10 @@ const bookmarkEvery = time.Minute
 
 var errStopped = errors.New("etcd: watch stopped")
 
-// watch is one watch stream to etcd, read by Next.
+// watch is one watch stream to etcd. No goroutine reads ahead: Next receives on its caller's goroutine, so a slow
+// reader holds back the stream by gRPC's flow control, and nothing piles up in this process.
+//
+// initial, told and batch belong to the goroutine that calls Next. RequestProgress and Stop may come from others.
 type watch struct {
 	s       *Store
 	prefix  string
@@ -32,12 +35,18 @@ type watch struct {
 	cancel context.CancelFunc
 	stream pb.Watch_WatchClient
 
+	// gRPC allows one Send beside one Recv, but not two Sends: the bookmark timer of Next and RequestProgress may send
+	// at the same time.
 	send    sync.Mutex // guards stream.Send and the following
 	created bool       // etcd has said that the watch is there
 	asked   bool       // for progress, before that
 }
 
-// Watch implements storage.Interface. Its stream ends with Stop, with a Next whose ctx ends, or with the Store.
+// Watch implements storage.Interface. Its stream ends with Stop, with a Next whose ctx ends, or with the Store. ctx
+// bounds only the opening: the stream outlives this call.
+//
+// Initial items are listed before the stream opens, and the stream begins at the revision after the list's. So no
+// change is lost or seen twice between the two, and all initial items are in memory until Next has given them.
 func (s *Store) Watch(ctx context.Context, prefix string, opts storage.WatchOptions) (storage.Watch, error) {
 	w := &watch{s: s, prefix: prefix, opts: opts, told: opts.Revision}
 	if opts.Revision == 0 || opts.Initial {
@@ -45,6 +54,8 @@ func (s *Store) Watch(ctx context.Context, prefix string, opts storage.WatchOpti
 			return nil, storage.At("watch", prefix, err)
 		}
 	}
+	// Without the leader, a member of etcd would keep the stream open and send nothing. Requiring it ends the stream,
+	// and the reader opens another one.
 	w.ctx, w.cancel = context.WithCancel(clientv3.WithRequireLeader(s.ctx))
 	stop := context.AfterFunc(ctx, w.cancel)
 	defer stop()
@@ -73,6 +84,8 @@ func (w *watch) list(ctx context.Context) error {
 	return nil
 }
 
+// open sends the only request to create that the stream gets. A raw watch asks for no previous values: each would cost
+// etcd a read and double the bytes, and the watch cache has the previous items itself.
 func (w *watch) open() (err error) {
 	if w.stream, err = w.s.watch.Watch(w.ctx, w.s.call...); err != nil {
 		return err
@@ -116,7 +129,8 @@ func (w *watch) sendProgress() error {
 	return nil
 }
 
-// Next implements storage.Watch.
+// Next implements storage.Watch. Responses that leave no event, because the filter takes none or etcd only confirms the
+// watch, do not return. After an error the stream is cancelled, so etcd frees its watcher.
 func (w *watch) Next(ctx context.Context) ([]storage.Event, error) {
 	const most = 500
 	if n := min(most, len(w.initial)); n > 0 {
@@ -124,6 +138,7 @@ func (w *watch) Next(ctx context.Context) ([]storage.Event, error) {
 		w.initial = w.initial[n:]
 		return events, nil
 	}
+	// Recv has no context of its own: only the end of the stream ends its wait.
 	stop := context.AfterFunc(ctx, w.cancel)
 	defer stop()
 	if w.opts.Bookmarks && !w.opts.Raw {
@@ -135,6 +150,7 @@ func (w *watch) Next(ctx context.Context) ([]storage.Event, error) {
 		resp, err := w.stream.Recv()
 		if err != nil {
 			w.cancel()
+			// The stream was ended from this side, by Stop or Close. gRPC would call that a cancelled request.
 			if ctx.Err() == nil && w.ctx.Err() != nil {
 				err = errStopped
 			}
@@ -158,6 +174,7 @@ func (w *watch) Next(ctx context.Context) ([]storage.Event, error) {
 	}
 }
 
+// canceled is the error of a watch that etcd has ended. A compacted start means ErrExpired: the reader must list again.
 func (w *watch) canceled(resp *pb.WatchResponse) error {
 	if resp.CompactRevision != 0 {
 		return fmt.Errorf("etcd: watch %s from revision %d, compacted to %d: %w", w.prefix, w.told,
@@ -166,7 +183,9 @@ func (w *watch) canceled(resp *pb.WatchResponse) error {
 	return storage.At("etcd: watch", w.prefix, errors.New("cancelled: "+resp.CancelReason))
 }
 
-// events translates one response. One without events tells the progress.
+// events translates one response into w.batch, which the next call uses again. A response without events tells the
+// progress: the watch has all changes up to the header's revision. A raw watch passes each progress on, as the watch
+// cache waits for it; others get a bookmark only if that does not take them back.
 func (w *watch) events(resp *pb.WatchResponse) ([]storage.Event, error) {
 	w.batch = w.batch[:0]
 	if len(resp.Events) == 0 {
@@ -190,6 +209,8 @@ func (w *watch) events(resp *pb.WatchResponse) ([]storage.Event, error) {
 	return w.batch, nil
 }
 
+// event translates one change as the watch's filter sees it. Its Type is "" if the filter takes neither the old value
+// nor the new one.
 func (w *watch) event(ev *mvccpb.Event) (storage.Event, error) {
 	if w.opts.Raw {
 		return w.raw(ev), nil
@@ -219,11 +240,12 @@ func (w *watch) event(ev *mvccpb.Event) (storage.Event, error) {
 	return storage.Event{Type: t, Item: cur}, nil
 }
 
-// creates tells that a change puts a key that was free.
+// creates reports whether a change puts a key that was free: such a key was created at the revision of the change.
 func creates(ev *mvccpb.Event) bool {
 	return ev.Type == mvccpb.PUT && ev.Kv.CreateRevision == ev.Kv.ModRevision
 }
 
+// raw translates one change without a look at the values. A deletion has only its key and revision.
 func (w *watch) raw(ev *mvccpb.Event) storage.Event {
 	e := storage.Event{Type: storage.Modified, Item: w.s.raw(ev.Kv)}
 	switch {

@@ -14,7 +14,11 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// txn runs ops if key's newest change is modRevision (0: the key is free), else reads key.
+// txn runs op if key's newest change is modRevision (0: the key is free, as etcd has it), else reads key: the loser of
+// a race then knows the newest value without another request. Create needs no value, only that there is one.
+//
+// It is not tried again when the connection breaks: the write may have happened, and a second try would see it as
+// somebody else's. The caller gets the error (storage.ErrTimeout after Config.Timeout).
 func (s *Store) txn(ctx context.Context, operation string, key []byte, modRevision int64,
 	op *pb.RequestOp) (resp *pb.TxnResponse, err error) {
 	req := &pb.TxnRequest{
@@ -33,6 +37,9 @@ func (s *Store) txn(ctx context.Context, operation string, key []byte, modRevisi
 }
 
 // put writes d under key if it is still at modRevision. item is nil if it is not; then now is what is there.
+//
+// The facts come first: a value whose facts cannot be read is not stored. A lease may have ended in etcd while this
+// process still gave it out. etcd then refuses the put and writes nothing, so put repeats it once with a new lease.
 func (s *Store) put(ctx context.Context, operation, key string, modRevision int64, d storage.Draft) (item *storage.Item,
 	now *mvccpb.KeyValue, err error) {
 	facts, err := s.cfg.Facts.Of(key, d)
@@ -54,6 +61,8 @@ func (s *Store) put(ctx context.Context, operation, key string, modRevision int6
 	return storage.NewItem(key, d.Value, resp.Header.Revision, facts), nil, nil
 }
 
+// putOnce is one try of put, with a lease if the draft has a TTL. The lease has a time limit of its own. If the put
+// then fails, the lease only counts one key too many.
 func (s *Store) putOnce(ctx context.Context, operation string, path []byte, modRevision int64,
 	d storage.Draft) (*pb.TxnResponse, error) {
 	put := &pb.PutRequest{Key: path, Value: d.Value}
@@ -95,7 +104,8 @@ func (s *Store) Update(ctx context.Context, key string,
 	return s.UpdateFrom(ctx, nil, key, change)
 }
 
-// UpdateFrom is Update that shows change the item hint first, which may be old; nil: the newest.
+// UpdateFrom is Update that shows change the item hint first, which may be old; nil: the newest. The watch cache gives
+// its own item as the hint, which saves a read of etcd for most updates. change runs on the caller's goroutine.
 func (s *Store) UpdateFrom(ctx context.Context, hint *storage.Item, key string,
 	change func(*storage.Item) (storage.Draft, error)) (*storage.Item, error) {
 	var written *storage.Item
@@ -104,6 +114,7 @@ func (s *Store) UpdateFrom(ctx context.Context, hint *storage.Item, key string,
 		if err != nil {
 			return nil, false, err
 		}
+		// Nothing to write. On a hint that counts only once the hint has proved to be the newest.
 		if bytes.Equal(d.Value, current.Value()) {
 			written = current
 			return nil, !cached, nil
@@ -157,6 +168,9 @@ func (s *Store) DeleteFrom(ctx context.Context, hint *storage.Item, key string,
 // caller saw an old item: now is the newest if the try learnt it, nil if it must be read. What a try on the hint ends
 // with, an error or nothing to write, counts if the hint proves to be the newest: a try may call webhooks, and is not
 // made twice for one item.
+//
+// Rounds have no bound of their own: each lost round means that another writer succeeded. ctx ends them, as every round
+// sends a request.
 func (s *Store) converge(ctx context.Context, hint *storage.Item, key string,
 	try func(current *storage.Item, cached bool) (now *mvccpb.KeyValue, done bool, err error)) error {
 	current, cached := hint, hint != nil
@@ -182,7 +196,8 @@ func (s *Store) converge(ctx context.Context, hint *storage.Item, key string,
 	}
 }
 
-// newest is the item of now, or the one under key if now is nil.
+// newest is the item of now, or the one under key if now is nil: either nobody has read it yet, or the transaction
+// found the key gone. In that case Get ends the write with ErrNotFound.
 func (s *Store) newest(ctx context.Context, key string, now *mvccpb.KeyValue) (*storage.Item, error) {
 	if now != nil {
 		return s.item(now)
