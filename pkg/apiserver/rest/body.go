@@ -66,6 +66,9 @@ func readBody(r *http.Request) ([]byte, error) {
 // firstGrowth is the size of the buffer, in bytes, before anything has arrived.
 const firstGrowth = 16 << 10
 
+// receive reads the body on the request's goroutine. The buffer doubles from firstGrowth on: a client that announces 3
+// MiB and sends nothing costs 16 KiB. Growing copies, so old and new buffer exist together for a moment; hold counts
+// only the new size. An error leaves the rest of the body unread.
 func receive(r *http.Request, hold func(bytes int) error) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil
@@ -73,6 +76,7 @@ func receive(r *http.Request, hold func(bytes int) error) ([]byte, error) {
 	if r.ContentLength > maxBody {
 		return nil, tooLarge()
 	}
+	// One byte more than allowed is read of a body of unknown length, to see that it is too long.
 	limit := maxBody + 1
 	if r.ContentLength >= 0 {
 		limit = int(r.ContentLength)
@@ -102,6 +106,7 @@ func receive(r *http.Request, hold func(bytes int) error) ([]byte, error) {
 	if len(b) > maxBody {
 		return nil, tooLarge()
 	}
+	// A body that ends early could still be valid YAML, without the fields at its end.
 	if r.ContentLength > int64(len(b)) {
 		return nil, unreadable(io.ErrUnexpectedEOF)
 	}
@@ -140,7 +145,9 @@ func (x *exchange) document(into runtime.Object) ([]byte, error) {
 	return body, x.bounded(body, into)
 }
 
-// bounded checks body against bodyBounds, with document's errors.
+// bounded checks body against bodyBounds, with document's errors. It only scans, and decodes nothing: the check costs
+// little memory, whatever the body would become. At last it looks at the request's context: a large body takes time,
+// and the caller need not decode it for a client that has left.
 func (x *exchange) bounded(body []byte, into runtime.Object) (err error) {
 	bounds := bodyBounds(x.MaxValues)
 	switch bodyType(x.r) {
@@ -179,7 +186,8 @@ func bodyType(r *http.Request) string {
 }
 
 // decode reads body into an object of the wanted kind. The body need not name the kind. validation is fieldValidation:
-// Ignore, Warn (also for "") or Strict; warn receives the warnings.
+// Ignore, Warn (also for "") or Strict; warn receives the warnings. All errors are 400, or 415 for a media type that
+// the kind does not have. After an error, into may be half filled, and the caller drops it.
 func decode(body []byte, media string, w wanted, into runtime.Object, validation string, warn func(string)) error {
 	var strict []error
 	var err error
@@ -264,7 +272,8 @@ func readJSON(body []byte, into runtime.Object, prune pruner, validation string)
 	return strictjson.Decode(body, into)
 }
 
-// YAML becomes JSON first, which loses duplicate keys. They are searched for in a second pass, and only if they matter.
+// decodeYAML is decodeJSON for YAML. YAML becomes JSON first, which loses duplicate keys. They are searched for in a
+// second pass, and only if they matter.
 func decodeYAML(body []byte, w wanted, into runtime.Object, validation string) ([]error, error) {
 	asJSON, err := yaml.YAMLToJSON(body)
 	if err != nil {
@@ -280,6 +289,9 @@ func decodeYAML(body []byte, w wanted, into runtime.Object, validation string) (
 	return strict, nil
 }
 
+// decodeProtobuf reads a body in Kubernetes' envelope. It has no strict errors: a protobuf message has numbers instead
+// of names, and Kubernetes does not check them either. The kind comes first: another kind's bytes could decode without
+// an error, into nonsense.
 func decodeProtobuf(body []byte, w wanted, into registry.Message) error {
 	e, err := registry.ParseEnvelope(body)
 	if err != nil {
@@ -342,7 +354,8 @@ func warningLines(err error) []string {
 	return lines
 }
 
-// excerpt shows the start of a body that cannot be read, in hexadecimal unless it looks like JSON.
+// excerpt shows the start of a body that cannot be read, in hexadecimal unless it looks like JSON. 30 bytes bound it:
+// the error goes into logs, and a body may hold secrets.
 func excerpt(body []byte) string {
 	const most = 30
 	if len(body) == 0 {

@@ -58,6 +58,8 @@ func (f *cachedRepresentation) page(ctx context.Context, stored []*storage.Item)
 func (f *cachedRepresentation) ask(ctx context.Context,
 	missing []*storage.Item) (map[*storage.Item]*storage.Item, error) {
 	first, last := missing[0], missing[len(missing)-1]
+	// The key names the range, not each item in it: two calls with the same ends mostly ask for the same items. The
+	// check below finds those that do not. The call outlives the request that began it, because others may wait for it.
 	flight := f.calls.DoChan(
 		fmt.Sprintf("%d from %s %d to %s %d", len(missing), first.Key, first.Revision, last.Key, last.Revision),
 		func() (any, error) {

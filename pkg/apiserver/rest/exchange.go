@@ -20,7 +20,8 @@ import (
 )
 
 // exchange is one request and its answer, on the goroutine of the request. Its methods read the request and write the
-// answer. Each verb is a function on it (serveGet, serveList …), in the file of that name.
+// answer. Each verb is a function on it (serveGet, serveList …), in the file of that name. It needs no lock: nothing
+// else sees it.
 type exchange struct {
 	*API
 	w     http.ResponseWriter
@@ -158,11 +159,13 @@ func serveSubresource(x *exchange) error {
 }
 
 // serveConnect hands the connection over to a subresource such as exec, log or proxy. It returns when the stream has
-// ended. Admission sees the options first, because plug-ins may forbid an exec.
+// ended. Admission sees the options first, because plug-ins may forbid an exec. c writes the answer itself: an error
+// from Connect must mean that nothing has been written, as Serve answers it.
 func serveConnect(x *exchange, c registry.Connecter) error {
 	rest := ""
 	if len(x.info.Parts) > 3 {
 		rest = "/" + strings.Join(x.info.Parts[3:], "/")
+		// The parts have lost a final slash, which can make a difference to the server behind the proxy.
 		if strings.HasSuffix(x.r.URL.Path, "/") {
 			rest += "/"
 		}
@@ -180,7 +183,8 @@ func serveConnect(x *exchange, c registry.Connecter) error {
 }
 
 // removed reports whether the resource was removed, for example with its CustomResourceDefinition, since the request
-// came.
+// came. The route has a context that ends with it. Handlers ask after the storage has answered: the facts that
+// selectors read go with the resource, so what they chose is not to be trusted.
 func (x *exchange) removed() bool { return x.res.Context().Err() != nil }
 
 // representation returns how to show items in the agreed form, nil for tables.
@@ -194,7 +198,8 @@ func (x *exchange) representation(a accepted) *representation {
 	return x.res.metadata[a.version]
 }
 
-// body reads the request's body into a new object, with the strictness of the client's fieldValidation.
+// body reads the request's body into a new object, with the strictness of the client's fieldValidation. The bounds come
+// before the decoding, and the audit log gets what was decoded, before defaults and admission change it.
 func (x *exchange) body(gvk schema.GroupVersionKind, into runtime.Object, validation string) error {
 	b, err := x.document(into)
 	if err != nil {
@@ -229,13 +234,16 @@ func (x *exchange) bodyAs(gvk schema.GroupVersionKind, into runtime.Object, vali
 	return err
 }
 
-// context returns the request's context with the caller, for the stores.
+// context returns the request's context with the caller, for the stores. The stores have no access to the request: they
+// write managedFields under the caller's name, and warn through it. warn is not safe for several goroutines, so a store
+// that uses more than one must serialize it (registry.warnOneByOne).
 func (x *exchange) context() context.Context {
 	return registry.WithCaller(x.r.Context(),
 		registry.Caller{Kind: x.res.GVK, Manager: registry.ManagerOf(x.r.UserAgent()), Warn: x.warn})
 }
 
-// warn adds a Warning header (RFC 7234, code 299) to an answer that has not begun.
+// warn adds a Warning header (RFC 7234, code 299) to an answer that has not begun. A text that is there already, or
+// that has no room, is dropped: a warning must not make an answer fail.
 func (x *exchange) warn(text string) {
 	h := x.w.Header()
 	size := 0
@@ -314,7 +322,8 @@ func (x *exchange) fromHub(obj runtime.Object) (runtime.Object, error) {
 }
 
 // share keeps the JSON of the object that was just written with its item, if this answer needs it. Watchers and readers
-// then need not decode the item.
+// then need not decode the item. It does nothing for answers that are not JSON, and for representations that convert:
+// their JSON is not that of the stored version.
 func (x *exchange) share(a accepted, item *storage.Item, obj runtime.Object) error {
 	if a.as != "" || a.media == typeProtobuf || x.res.full.item != nil {
 		return nil

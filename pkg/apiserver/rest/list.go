@@ -19,7 +19,10 @@ import (
 )
 
 // serveList answers with a page of objects. It streams their encodings one after the other, so a list needs no memory
-// for the whole.
+// for the whole. The items themselves are the cache's: a list holds pointers to them, not copies.
+//
+// The order matters. All options are checked before the storage is asked, and ready converts whole pages before the
+// filter looks at single objects.
 func serveList(x *exchange) error {
 	a, err := x.negotiate(forList)
 	if err != nil {
@@ -43,6 +46,7 @@ func serveList(x *exchange) error {
 	if x.removed() { // its facts are forgotten, so selectors may have missed what is there
 		return errNoResource()
 	}
+	// A filter cannot return an error, so it leaves the first one in the choice: the page may lack objects.
 	if err == nil && chosen.err != nil {
 		err = internal(chosen.err)
 	}
@@ -53,7 +57,8 @@ func serveList(x *exchange) error {
 }
 
 // writePage answers with a page. whole reports that no selector was used, so that the number of remaining items is
-// known.
+// known. The storage counts what follows the page. With a selector it would have to look at all objects for that, so
+// the API leaves the number out (as the documentation of remainingItemCount allows).
 func writePage(x *exchange, a accepted, page *storage.List, whole bool) error {
 	meta := metav1.ListMeta{ResourceVersion: strconv.FormatInt(page.Revision, 10), Continue: page.Continue}
 	if page.Continue != "" && page.Remaining >= 0 && whole {
@@ -62,7 +67,9 @@ func writePage(x *exchange, a accepted, page *storage.List, whole bool) error {
 	return writeItems(x, a, page.Items, meta)
 }
 
-// writeItems answers with a list of items.
+// writeItems answers with a list of items. It first takes its memory from the bound on all answers (Config.Hold), and
+// gives it back when the last byte is written: a slow reader occupies its share for as long as it reads. If there is no
+// room, the client gets a 429 and nothing has been encoded.
 func writeItems(x *exchange, a accepted, items []*storage.Item, meta metav1.ListMeta) error {
 	release, err := x.Hold(x.w, x.r, costOf(a, items))
 	if err != nil {
@@ -95,7 +102,12 @@ func costOf(a accepted, items []*storage.Item) int {
 	return streamCost + factor*size
 }
 
-// writeList answers with items in representation f.
+// writeList answers with items in representation f. YAML and indented JSON are made as a whole, in memory that costOf
+// has estimated. Compact JSON and protobuf are streamed.
+//
+// A streamed answer has its status code and perhaps half its items when an error shows. Nothing can take that back, so
+// the handler panics with http.ErrAbortHandler: net/http then cuts the connection, and the client sees a broken body
+// instead of a short but valid list.
 func writeList(x *exchange, a accepted, f *representation, stored []*storage.Item, meta metav1.ListMeta) error {
 	items, err := f.ofAll(x.r.Context(), stored)
 	if err != nil {
@@ -131,7 +143,8 @@ func writeList(x *exchange, a accepted, f *representation, stored []*storage.Ite
 }
 
 // streamItems begins an answer of unknown length, compressed if it will be long and the client wants that. done ends
-// it.
+// it. The length of the stored values stands in for that of the answer, which is not known yet. Nothing that fails may
+// come between this and the first item: the status code is out.
 func streamItems(x *exchange, media string, items []*storage.Item) (out io.Writer, done func() error) {
 	x.w.Header()["Content-Type"] = []string{media}
 	size := 0
@@ -147,14 +160,16 @@ func streamItems(x *exchange, media string, items []*storage.Item) (out io.Write
 	return x.audited(media, x.w), func() error { return nil }
 }
 
-// chunk is how many bytes of a list or watch are gathered before they are written.
+// chunk is how many bytes of a list or watch are gathered before they are written: one write for many small objects
+// instead of one for each.
 const chunk = 64 << 10
 
-// chunks lends these buffers, so that a list needs no memory of its own.
+// chunks lends these buffers, so that a list needs no memory of its own. They have a quarter more than a chunk: the
+// object that fills the chunk mostly fits without growing the buffer.
 var chunks = sync.Pool{New: func() any { b := make([]byte, 0, chunk+chunk/4); return &b }}
 
 // gather collects pieces and writes them in chunks. Its error is that of the first failed write; after it, it writes
-// nothing more.
+// nothing more, but still takes pieces, so that a loop that adds need not look at the error. One goroutine uses it.
 type gather struct {
 	out io.Writer
 	buf *[]byte
@@ -194,7 +209,8 @@ func giveBack(b *[]byte) {
 	}
 }
 
-// writeJSONList writes the list document.
+// writeJSONList writes the list document. Its error is that of an encoding. It returns nil if the client went away: no
+// answer can reach that client any more.
 func writeJSONList(out io.Writer, f *representation, items []*storage.Item, meta *metav1.ListMeta) error {
 	g := newGather(out)
 	defer g.close()
@@ -233,7 +249,8 @@ func listMeta(f *representation, meta *metav1.ListMeta) ([]byte, error) {
 
 // writeProtobufList streams the list message: its metadata (field 1) and the items' stored messages (field 2). The
 // total length comes first, so the sizes are added up before the first byte. If an item then fails, the answer cannot
-// be mended, and the connection is cut.
+// be mended, and the connection is cut. The codec promises that a size that it returned once stays right while the item
+// stands (registry.Messages), so the second pass appends as many bytes as the first one counted.
 func writeProtobufList(x *exchange, f *representation, items []*storage.Item, meta *metav1.ListMeta) error {
 	encoded, err := meta.Marshal()
 	if err != nil {

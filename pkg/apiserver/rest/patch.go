@@ -37,7 +37,9 @@ type patchRequest struct {
 	empty func() runtime.Object
 }
 
-// readPatch reads options, type and body of a PATCH on objects of kind gvk.
+// readPatch reads options, type and body of a PATCH on objects of kind gvk. The patch is parsed here, once. Attempts
+// only apply it. The media type is checked before the options: an unknown one is a 415 even if the options are bad,
+// too.
 func readPatch(x *exchange, p purpose, gvk schema.GroupVersionKind, empty func() runtime.Object) (
 	accepted, *patchRequest, error,
 ) {
@@ -91,7 +93,7 @@ func errPatchType() error {
 
 // to applies the patch to an object's JSON. It tries the cheap ways first, splicing the text and leaving out
 // managedFields. If one fails or finds something to warn about, the patch is applied to the whole object: messages
-// quote it.
+// quote it. Warnings of an attempt that loses to another writer stay; warn drops those that are there already.
 func (p *patchRequest) to(current []byte) (runtime.Object, error) {
 	doc := current
 	if p.bare {
@@ -119,7 +121,8 @@ func (p *patchRequest) to(current []byte) (runtime.Object, error) {
 	return obj, nil
 }
 
-// on applies the patch by decoding the object, and returns the warnings.
+// on applies the patch by decoding the object, and returns the warnings. The request's context bounds it: some patches
+// take long on large objects.
 func (p *patchRequest) on(current []byte) (runtime.Object, []error, error) {
 	patched, err := p.apply.To(p.r.Context(), current)
 	if err != nil {
@@ -128,7 +131,9 @@ func (p *patchRequest) on(current []byte) (runtime.Object, []error, error) {
 	return p.read(patched)
 }
 
-// read makes an object of the patched document, and returns the warnings.
+// read makes an object of the patched document, and returns the warnings. The order of the checks decides which error a
+// client gets for a document with several faults. Upstream decodes Go types, custom resources and the results of
+// strategic merge patches in three different ways, and each has its own words; hence the cases.
 func (p *patchRequest) read(patched []byte) (_ runtime.Object, _ []error, err error) {
 	obj, w := p.empty(), p.wanted(p.gvk)
 	_, dynamic := obj.(runtime.Unstructured)
@@ -222,7 +227,8 @@ func patchError(err error) error {
 }
 
 // servePatch changes an object, or the part that subresource writes. If another writer came first, the patch is applied
-// again to the newest object, unless it names a resourceVersion.
+// again to the newest object, unless it names a resourceVersion. change may run several times, on this goroutine, and
+// leaves nothing behind but warnings: it makes a new object each time.
 func servePatch(x *exchange, subresource string) error {
 	if x.applies() {
 		return serveApply(x, subresource)
@@ -255,7 +261,7 @@ func servePatch(x *exchange, subresource string) error {
 }
 
 // currentJSON returns the object's JSON in the client's version. For the stored version that is the encoding that the
-// item shares.
+// item shares. A version that converts pays for the conversion and an encoding in each attempt.
 func currentJSON(x *exchange, current runtime.Object, item *storage.Item) ([]byte, error) {
 	if x.res.Version.FromHub == nil {
 		return x.res.Store.Codec().AppendJSON(nil, item)
@@ -267,7 +273,8 @@ func currentJSON(x *exchange, current runtime.Object, item *storage.Item) ([]byt
 	return json.Marshal(obj)
 }
 
-// servePatchWith serves a PATCH of a subresource with a kind of its own.
+// servePatchWith serves a PATCH of a subresource with a kind of its own. rw keeps no managedFields of such a kind, so
+// the change itself notes the manager in the object.
 func servePatchWith(x *exchange, rw registry.ReadWriter, gvk schema.GroupVersionKind) error {
 	if x.applies() {
 		return serveApplyWith(x, rw, x.res.plain[x.info.Subresource])

@@ -25,12 +25,16 @@ import (
 //
 // Most of a watch's life is waiting for the next event. Everything on the stack, and everything that x refers to, stays
 // for that long. So functions that return do what only the beginning needs, and the query is dropped.
+//
+// All of it runs on the request's goroutine, the only one that writes the answer. Two timers (AfterFunc) run end on
+// goroutines of their own; end touches only over and the storage's watch, whose Stop may be called from anywhere.
 func serveWatch(x *exchange) error {
 	s, err := newStream(x)
 	if err != nil {
 		return err
 	}
 	x.query = nil
+	// Counted before the first event, so that two watches that begin together share from the start.
 	if s.shared != nil {
 		defer s.shared.join()()
 	}
@@ -41,6 +45,7 @@ func serveWatch(x *exchange) error {
 	defer w.Stop()
 	// A context with a timeout would cost each watch a kilobyte for as long as it lasts.
 	end := func() {
+		// Before Stop: run looks at over once Next has failed, and would else report an error to the client.
 		s.over.Store(true)
 		w.Stop()
 	}
@@ -49,7 +54,8 @@ func serveWatch(x *exchange) error {
 	return s.run(w)
 }
 
-// newStream reads the options of a watch and makes its stream, before anything is written.
+// newStream reads the options of a watch and makes its stream, before anything is written: each error here is an answer
+// of its own, with a status code.
 func newStream(x *exchange) (*stream, error) {
 	a, err := x.negotiate(forStream)
 	if err != nil {
@@ -63,6 +69,8 @@ func newStream(x *exchange) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
+	// An object that cannot be converted must reach run, which then ends the watch with the reason. Filtered out, it
+	// would be a change that the client never sees.
 	chosen.passes = true
 	in, err := storageWatch(opts, chosen.filter)
 	if err != nil {
@@ -77,6 +85,7 @@ func newStream(x *exchange) (*stream, error) {
 			return nil, err
 		}
 	}
+	// The client's wish counts even if it is shorter or longer than the server's own choice.
 	timeout := x.watchTimeout()
 	if opts.TimeoutSeconds != nil && *opts.TimeoutSeconds > 0 {
 		timeout = time.Duration(*opts.TimeoutSeconds) * time.Second
@@ -94,7 +103,9 @@ func newStream(x *exchange) (*stream, error) {
 	return s, nil
 }
 
-// open begins the watch. The deadline is already running: waiting for the cache to reach a revision counts.
+// open begins the watch. The deadline is already running: waiting for the cache to reach a revision counts. The removal
+// of the resource ends that wait, too. ctx ends with this function, which the watch outlives: later calls of Next have
+// the request's context.
 func (s *stream) open() (storage.Watch, error) {
 	ctx, cancel := context.WithDeadline(s.r.Context(), s.until)
 	defer cancel()
@@ -103,7 +114,7 @@ func (s *stream) open() (storage.Watch, error) {
 }
 
 // refused answers for a watch that the storage did not begin. A revision that is too old is an event of type ERROR in a
-// 200 answer, as in Kubernetes.
+// 200 answer, as in Kubernetes: informers take it from either place as the sign to list again.
 func (s *stream) refused(err error) error {
 	switch {
 	case s.removed():
@@ -116,7 +127,9 @@ func (s *stream) refused(err error) error {
 	return nil
 }
 
-// run sends events until the watch is over.
+// run sends events until the watch is over. Next returns all events at hand, at most about a thousand, and run sends
+// them before it asks for more. A client that reads slowly therefore blocks run in a write. Its watch falls behind in
+// the storage's window of changes, without a queue here that could grow, and ends with "too old resource version".
 func (s *stream) run(w storage.Watch) error {
 	s.begin()
 	for {
@@ -191,6 +204,8 @@ type stream struct {
 	over   atomic.Bool // its time is, or the resource has gone
 }
 
+// begin sends the status code and the headers at once. Clients wait for them before they take the watch for
+// established, and the first event may be hours away. From here on, errors are events (end).
 func (s *stream) begin() {
 	media := typeJSON
 	if s.media == typeProtobuf {
@@ -201,7 +216,9 @@ func (s *stream) begin() {
 	_ = s.flush() // a client that left is noticed at the next event
 }
 
-// send writes a batch of events and flushes once. If an object cannot be shown, the events before it are still sent.
+// send writes a batch of events and flushes once: a flush for each event would cost a system call and a packet each. If
+// an object cannot be shown, the events before it are still sent, and the error ends the watch. The client can then
+// resume after the last event that it got.
 func (s *stream) send(events []storage.Event) error {
 	g := newGather(s.w)
 	defer g.close()
@@ -244,7 +261,9 @@ func (s *stream) prepare(events []storage.Event) ([]storage.Event, error) {
 	return events, nil
 }
 
-// add appends the frame of one event.
+// add appends the frame of one event. Bookmarks are made for each watcher. Other events use an encoding that all
+// watchers of the representation share, or the stored bytes, if those already are what the client wants. An error
+// leaves nothing of the event in g, so the stream ends at the border of a frame.
 func (s *stream) add(g *gather, e *storage.Event) error {
 	switch {
 	case e.Type == storage.Bookmark && !s.from.Bookmarks:
@@ -327,6 +346,8 @@ func addProtobufFrame(g *gather, t storage.EventType, messages registry.Messages
 	return nil
 }
 
+// appendFrameHead appends all of such a frame that precedes the object's document of size bytes. The type's length
+// takes one byte, as no type is longer than 127 bytes.
 func appendFrameHead(b []byte, t storage.EventType, size int) []byte {
 	const tagType, tagObject, tagRaw = 1<<3 | 2, 2<<3 | 2, 1<<3 | 2
 	raw := 1 + registry.UvarintLen(uint64(size)) + size
@@ -387,7 +408,8 @@ func (s *stream) addBookmarkTable(g *gather, e *storage.Event, obj runtime.Objec
 	return s.addTable(g, e, row)
 }
 
-// addTable writes a table with one row. Only the first table of a stream has the definitions of the columns.
+// addTable writes a table with one row. Only the first table of a stream has the definitions of the columns: the API
+// lets clients keep them, and they are longer than most rows.
 func (s *stream) addTable(g *gather, e *storage.Event, row []byte) error {
 	doc, err := s.table.begin(nil, metav1.ListMeta{ResourceVersion: strconv.FormatInt(e.Item.Revision, 10)})
 	if err != nil {
@@ -399,6 +421,8 @@ func (s *stream) addTable(g *gather, e *storage.Event, row []byte) error {
 }
 
 // end sends the reason for the end to the client, as an event of type ERROR. The status code 200 has been sent before.
+// Only faults of the server are logged. An expired revision and a Status are the usual business between client and
+// server.
 func (s *stream) end(err error) {
 	if errors.Is(err, storage.ErrExpired) {
 		err = apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d", s.from.Revision))

@@ -38,7 +38,7 @@ type lease struct {
 // with the lock held over the request. ctx has the store's time limit (Store.do), which bounds that wait: the limit of
 // each waiter runs while it waits. A failed grant leaves nothing behind, and the next caller tries again.
 //
-// A lease for each key would cost etcd far more: leases are kept, renewed and revoked one by one.
+// A lease for each key would cost etcd far more: etcd keeps and ends each lease on its own.
 func (l *leases) take(ctx context.Context, ttl time.Duration, now time.Time) (int64, error) {
 	window := min(max(ttl/20, time.Second), leaseWindow).Truncate(time.Second)
 	seconds := int64((ttl + time.Second - 1) / time.Second)

@@ -130,7 +130,8 @@ func (w *watch) sendProgress() error {
 }
 
 // Next implements storage.Watch. Responses that leave no event, because the filter takes none or etcd only confirms the
-// watch, do not return. After an error the stream is cancelled, so etcd frees its watcher.
+// watch, do not return. If the stream fails or etcd ends it, Next cancels it. After an event that cannot be read the
+// stream stays open until Stop.
 func (w *watch) Next(ctx context.Context) ([]storage.Event, error) {
 	const most = 500
 	if n := min(most, len(w.initial)); n > 0 {
