@@ -31,6 +31,10 @@ type Application struct {
 
 // ApplyItem applies (server-side apply) to an object. Without a subresource it creates the object if there is none, and
 // reports whether it did.
+//
+// An apply does not know whether the object exists. It tries an update, and creates if there is nothing to update. If
+// another client creates the object in between, it tries the update again, applyAttempts times at most: two clients
+// that create and delete in turn could keep it busy otherwise. MayCreate and Merged run in each attempt.
 func (g *Generic) ApplyItem(ctx context.Context, ns, name, subresource string, a *Application) (item *storage.Item,
 	obj runtime.Object, created bool, err error) {
 	opts := a.Options
@@ -51,6 +55,7 @@ func (g *Generic) ApplyItem(ctx context.Context, ns, name, subresource string, a
 		}
 		return obj, a.Merged(obj)
 	}
+	// Each attempt merges a copy: Fields.Apply may change the configuration.
 	u.change = func(current runtime.Object, _ *storage.Item) (runtime.Object, error) {
 		return merge(current, a.Config.DeepCopy())
 	}
@@ -62,11 +67,13 @@ func (g *Generic) ApplyItem(ctx context.Context, ns, name, subresource string, a
 		if err := a.MayCreate(); err != nil {
 			return nil, nil, false, err
 		}
+		// A create with a resourceVersion is refused (insert); in an apply it only guards the update.
 		anew := a.Config.DeepCopy()
 		anew.SetResourceVersion("")
 		if obj, err = merge(nil, anew); err != nil {
 			return nil, nil, false, err
 		}
+		// After the merge, whose errors come first.
 		if uid := a.Config.GetUID(); uid != "" {
 			return nil, nil, false, apierrors.NewConflict(g.gr, name,
 				fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))

@@ -18,6 +18,8 @@ import (
 
 // ProtobufCodec is the Codec of Go types with a protobuf form. A protobuf answer is the stored message with the
 // resourceVersion appended (protobuf merges repeated messages); a JSON answer is made once per item and shared.
+//
+// All fields are set when the codec is made. Many requests use it at the same time without a lock.
 type ProtobufCodec struct {
 	gvk     schema.GroupVersionKind
 	new     func() runtime.Object
@@ -80,7 +82,9 @@ func Envelop(head []byte, m Message) ([]byte, error) {
 	return append(b, EnvelopeTail...), nil
 }
 
-// raw returns the message of a stored value. Values this codec wrote are recognised by their head.
+// raw returns the message of a stored value. Values this codec wrote are recognised by their head, and cost no parsing.
+// Others may be from another API server on the same etcd, whose envelope has its fields in another order. One that
+// names another kind is an error: its bytes could decode into nonsense.
 func (c *ProtobufCodec) raw(value []byte) ([]byte, error) {
 	from, to, err := c.span(value, len(value))
 	if err == nil && from == 0 {
@@ -213,7 +217,8 @@ func (c *ProtobufCodec) encodeJSON(obj runtime.Object) (storage.Bytes, error) {
 	return c.sets.document(obj, access)
 }
 
-// Share implements Codec: nobody needs to decode the item for its JSON then.
+// Share implements Codec: nobody needs to decode the item for its JSON then. If another reader was faster, the item
+// keeps that reader's JSON, and that of obj is dropped.
 func (c *ProtobufCodec) Share(item *storage.Item, obj runtime.Object) error {
 	_, err := item.Encoded(&c.json, storage.WhileAsked, func(*storage.Item) (storage.Bytes, error) {
 		return c.encodeJSON(obj)
@@ -289,7 +294,10 @@ func (c *ProtobufCodec) Draft(obj runtime.Object) (storage.Draft, error) {
 	if err != nil {
 		return storage.Draft{}, fmt.Errorf("encode %s: %w", c.gvk.Kind, err)
 	}
+	// The answer is made of obj, and a later read of the bytes, in which an empty list and none are the same. Both must
+	// look alike.
 	c.empty.clear(reflect.ValueOf(obj))
+	// Stored bytes have no version: equal objects must have equal bytes, so that a write without a change is seen.
 	if version := access.GetResourceVersion(); version != "" {
 		access.SetResourceVersion("")
 		defer access.SetResourceVersion(version)

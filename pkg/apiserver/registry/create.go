@@ -102,6 +102,10 @@ type creation struct {
 
 // run prepares, validates and stores the object, whose name is settled. A later attempt gets the object as the one
 // before left it.
+//
+// The strategy comes before the hook, which may read the fields that the strategy fills in. The hook comes before the
+// validation, which must see what the hook allocated. Validating admission is last and sees what will be stored.
+// Whatever fails after the hook, its done gives back what it reserved, also on a panic.
 func (c *creation) run(ctx context.Context) (item *storage.Item, err error) {
 	a, access, s := c.a, c.access, &c.Row.Strategy
 	wipeSystemMetadata(access)
@@ -164,6 +168,7 @@ func (c *creation) insert(ctx context.Context) (*storage.Item, error) {
 	key := c.key(access.GetNamespace(), access.GetName())
 	var item *storage.Item
 	if a.DryRun {
+		// A dry run reserves nothing: the name that is free now may be taken when the real create comes.
 		if _, err := c.Storage.Get(ctx, key, 0); err == nil {
 			return nil, c.taken(ctx)
 		} else if !errors.Is(err, storage.ErrNotFound) {
@@ -184,7 +189,8 @@ func (c *creation) insert(ctx context.Context) (*storage.Item, error) {
 	return item, nil
 }
 
-// taken is the 409 for a name that another object has, and says so if that one is about to go.
+// taken is the 409 for a name that another object has, and says so if that one is about to go. It reads the other
+// object only for these words: if that fails, or the object has gone by now, the plain 409 stays.
 func (c *creation) taken(ctx context.Context) error {
 	access := c.access
 	err := apierrors.NewAlreadyExists(c.gr, access.GetName())

@@ -44,7 +44,9 @@ type deletion struct {
 	opts         *metav1.DeleteOptions
 }
 
-// run tries until no other writer changes the object between the decision and the write.
+// run tries until no other writer changes the object between the decision and the write. The number of tries has no
+// bound of its own: each lost one means that another write succeeded. ctx ends them. Admission runs in each try, on the
+// object as it then is, so a webhook may see one deletion several times.
 func (d *deletion) run(ctx context.Context) (*storage.Item, runtime.Object, bool, error) {
 	for {
 		item, obj, gone, err := d.try(ctx)
@@ -59,6 +61,10 @@ func (d *deletion) run(ctx context.Context) (*storage.Item, runtime.Object, bool
 }
 
 // try decides on the object as it is now, and carries it out. It returns errStale if the object changed meanwhile.
+//
+// A deletion is one write or two. Kinds without grace periods are removed at once, if nothing holds the object. Others
+// get their mark first (storeMarked), and only go if no time is left. If the second write fails, the mark stays: the
+// object is being deleted, and the client can repeat the request.
 func (d *deletion) try(ctx context.Context) (*storage.Item, runtime.Object, bool, error) {
 	key := d.key(d.ns, d.name)
 	item, err := d.Storage.Get(ctx, key, 0)
@@ -79,6 +85,7 @@ func (d *deletion) try(ctx context.Context) (*storage.Item, runtime.Object, bool
 	if d.Admission != nil {
 		a := d.attributes(ctx, admission.Delete, d.ns, d.name, "")
 		a.Collection = d.ofCollection
+		// A copy: markDeleted changes obj below, and a plug-in must not see that, or change what is stored.
 		a.OldObject, a.Options, a.DryRun = obj.DeepCopyObject(), d.opts, isDryRun(d.opts.DryRun)
 		if err := d.Admission.Admit(ctx, a); err != nil {
 			return nil, nil, false, err
@@ -109,7 +116,8 @@ func (d *deletion) try(ctx context.Context) (*storage.Item, runtime.Object, bool
 	return d.removeMarked(ctx, item, obj, changed)
 }
 
-// checkPreconditions compares what the client asked the object to be with what it is.
+// checkPreconditions compares what the client asked the object to be with what it is. It runs before admission, so that
+// no webhook hears of a deletion that means another object. The write checks the revision again (errStale).
 func (d *deletion) checkPreconditions(uid types.UID, version string) error {
 	want, name := d.opts.Preconditions, d.name
 	if want == nil {
@@ -183,6 +191,9 @@ func (d *deletion) removeMarked(ctx context.Context, item *storage.Item, obj run
 	}
 }
 
+// remove removes the key if it still has the item's revision, else errStale. The hook frees what the object held only
+// afterwards: before, another object could get the same address while this one is still there. A dry run ends before
+// the write.
 func (d *deletion) remove(ctx context.Context, item *storage.Item, obj runtime.Object) (*storage.Item,
 	runtime.Object, bool, error) {
 	if isDryRun(d.opts.DryRun) {
@@ -199,6 +210,9 @@ func (d *deletion) remove(ctx context.Context, item *storage.Item, obj runtime.O
 	return last, obj, true, setVersion(obj, last)
 }
 
+// storeMarked writes the object with its marks if it still has the item's revision, else errStale. The decision was
+// made on that revision, so storage.Update must not apply it to a newer one. A dry run returns the item that would be
+// stored.
 func (d *deletion) storeMarked(ctx context.Context, item *storage.Item, obj runtime.Object) (*storage.Item,
 	error) {
 	draft, err := d.codec.Draft(obj)
@@ -224,6 +238,9 @@ func (d *deletion) storeMarked(ctx context.Context, item *storage.Item, obj runt
 
 // markDeleted gives obj the marks of the deletion: finalizers of its propagation policy, deletionTimestamp and
 // grace period. A deletion under way is only ever shortened. It reports whether anything changed.
+//
+// As the API defines it, deletionTimestamp is when the grace period ends, not when the request came. It is cut to
+// seconds, as it is stored: the answer must equal what a later read returns.
 func (d *deletion) markDeleted(obj runtime.Object, access metav1.Object) bool {
 	changed := d.setPropagation(access)
 	var grace int64
@@ -268,7 +285,8 @@ func (d *deletion) orphansUnasked(finalizers []string) bool {
 }
 
 // setPropagation sets the finalizers that make the garbage collector orphan dependents or delete them first. It reports
-// whether they changed.
+// whether they changed. The policy replaces the finalizer that an earlier deletion set. Without a policy that finalizer
+// stays. The comparison ignores the order, so that repeated deletions write nothing.
 func (d *deletion) setPropagation(access metav1.Object) bool {
 	if d.NoGarbageCollector || d.Row.Strategy.NoPropagation && access.GetDeletionTimestamp() == nil {
 		return false
@@ -304,6 +322,10 @@ func (d *deletion) setPropagation(access metav1.Object) bool {
 
 // DeleteItems deletes what list options select and returns it as it was found. Objects that vanish meanwhile are
 // skipped.
+//
+// It holds all items of the page at once, but decodes only those of deleteWorkers deletions at a time. The first error
+// cancels the context of the others. What has been deleted by then stays deleted: a collection is no transaction, in
+// Kubernetes either.
 func (g *Generic) DeleteItems(ctx context.Context, ns string, opts *metav1.DeleteOptions,
 	list storage.ListOptions) (*storage.List, error) {
 	found, err := g.ListItems(ctx, ns, list)
@@ -312,6 +334,7 @@ func (g *Generic) DeleteItems(ctx context.Context, ns string, opts *metav1.Delet
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(deleteWorkers)
+	// The workers warn through one answer, whose headers are not safe for several goroutines.
 	ctx = warnOneByOne(ctx)
 	for _, item := range found.Items {
 		group.Go(func() error {

@@ -51,7 +51,8 @@ type Config struct {
 }
 
 // Generic is the Store of one resource, driven by its row. Beside Store's methods it offers the same operations on
-// items, for handlers that answer with bytes.
+// items, for handlers that answer with bytes. It has no lock and no goroutine: all but written is set when it is made,
+// and each call runs on its request's goroutine.
 type Generic struct {
 	Config
 	codec    Codec
@@ -84,7 +85,7 @@ func NewGeneric(cfg Config) (*Generic, error) {
 }
 
 // View returns a store of the same objects under the rules of row, which is a view of g's: its strategy, and its name
-// in errors.
+// in errors. It shares codec, storage and written with g, so a write through one is in the lists of the other.
 func (g *Generic) View(row *resources.Row) *Generic {
 	v := *g
 	v.Row, v.gr = row, row.GroupResource()
@@ -127,7 +128,7 @@ func (g *Generic) keyPrefix(ns string) string {
 }
 
 // RandomSuffix draws n characters from the alphabet of Kubernetes' generated names, which has no vowels and no easily
-// confused characters.
+// confused characters. Names need no secrecy, so the small bias of the modulo does no harm.
 func RandomSuffix(n int) string {
 	const alphabet = "bcdfghjklmnpqrstvwxz2456789"
 	b := make([]byte, n)
@@ -159,7 +160,8 @@ func (g *Generic) GetItem(ctx context.Context, ns, name string, notOlderThan int
 	return item, nil
 }
 
-// ListItems returns a page of the namespace's items; ns "" is all.
+// ListItems returns a page of the namespace's items; ns "" is all. If the revision of a continue token has expired, the
+// error carries another token with which the client can go on at the newest revision (storage.ContinueAtLatest).
 func (g *Generic) ListItems(ctx context.Context, ns string, opts storage.ListOptions) (*storage.List, error) {
 	list, err := g.Storage.List(ctx, g.keyPrefix(ns), opts)
 	if errors.Is(err, storage.ErrExpired) && opts.Continue != "" {
@@ -181,7 +183,7 @@ func (g *Generic) Get(ctx context.Context, ns, name string) (runtime.Object, err
 	return g.getObject(ctx, ns, name, 0, g.object)
 }
 
-// GetCached implements Store.
+// GetCached implements Store. Revision 1 is older than any object, so the cache answers with what it has.
 func (g *Generic) GetCached(ctx context.Context, ns, name string) (runtime.Object, error) {
 	return g.getObject(ctx, ns, name, 1, g.object)
 }
@@ -205,6 +207,8 @@ func (g *Generic) List(ctx context.Context, ns, labelSelector string) ([]runtime
 
 func (g *Generic) listObjects(ctx context.Context, ns, labelSelector string,
 	object func(*storage.Item) (runtime.Object, error)) ([]runtime.Object, error) {
+	// Not the newest state, which would need an answer of etcd for each list: any that has this server's own writes.
+	// Writes of other servers may be missing for a moment.
 	opts := storage.ListOptions{Match: storage.NotOlderThan, Revision: g.written.Load()}
 	if labelSelector != "" {
 		selector, err := labels.Parse(labelSelector)
@@ -228,7 +232,8 @@ func (g *Generic) listObjects(ctx context.Context, ns, labelSelector string,
 	return out, nil
 }
 
-// wrote remembers a write, so that List has it.
+// wrote remembers a write, so that List has it. Requests call it at the same time and in any order of their revisions,
+// so it only ever raises the number.
 func (g *Generic) wrote(item *storage.Item) {
 	for old := g.written.Load(); old < item.Revision; old = g.written.Load() {
 		if g.written.CompareAndSwap(old, item.Revision) {

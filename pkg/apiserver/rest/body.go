@@ -145,9 +145,9 @@ func (x *exchange) document(into runtime.Object) ([]byte, error) {
 	return body, x.bounded(body, into)
 }
 
-// bounded checks body against bodyBounds, with document's errors. It only scans, and decodes nothing: the check costs
-// little memory, whatever the body would become. At last it looks at the request's context: a large body takes time,
-// and the caller need not decode it for a client that has left.
+// bounded checks body against bodyBounds, with document's errors. JSON and protobuf are only scanned. YAML is parsed to
+// its nodes, with the aliases counted but not written out. At last it looks at the request's context: a large body
+// takes time, and the caller need not decode it for a client that has left.
 func (x *exchange) bounded(body []byte, into runtime.Object) (err error) {
 	bounds := bodyBounds(x.MaxValues)
 	switch bodyType(x.r) {
@@ -186,8 +186,8 @@ func bodyType(r *http.Request) string {
 }
 
 // decode reads body into an object of the wanted kind. The body need not name the kind. validation is fieldValidation:
-// Ignore, Warn (also for "") or Strict; warn receives the warnings. All errors are 400, or 415 for a media type that
-// the kind does not have. After an error, into may be half filled, and the caller drops it.
+// Ignore, Warn (also for "") or Strict; warn receives the warnings. After an error, into may be half filled, and the
+// caller drops it.
 func decode(body []byte, media string, w wanted, into runtime.Object, validation string, warn func(string)) error {
 	var strict []error
 	var err error
@@ -354,8 +354,8 @@ func warningLines(err error) []string {
 	return lines
 }
 
-// excerpt shows the start of a body that cannot be read, in hexadecimal unless it looks like JSON. 30 bytes bound it:
-// the error goes into logs, and a body may hold secrets.
+// excerpt shows the start of a body that cannot be read, in hexadecimal unless it looks like JSON. The length is
+// upstream's, as the text reaches clients.
 func excerpt(body []byte) string {
 	const most = 30
 	if len(body) == 0 {

@@ -199,7 +199,7 @@ func (x *exchange) representation(a accepted) *representation {
 }
 
 // body reads the request's body into a new object, with the strictness of the client's fieldValidation. The bounds come
-// before the decoding, and the audit log gets what was decoded, before defaults and admission change it.
+// before the decoding, and the audit log gets what was decoded, before admission changes it.
 func (x *exchange) body(gvk schema.GroupVersionKind, into runtime.Object, validation string) error {
 	b, err := x.document(into)
 	if err != nil {

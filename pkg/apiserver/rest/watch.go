@@ -34,7 +34,7 @@ func serveWatch(x *exchange) error {
 		return err
 	}
 	x.query = nil
-	// Counted before the first event, so that two watches that begin together share from the start.
+	// Counted before the first event, so that two watches that begin together share from their first change.
 	if s.shared != nil {
 		defer s.shared.join()()
 	}
