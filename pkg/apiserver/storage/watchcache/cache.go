@@ -129,7 +129,8 @@ func (c *Cache) drop(prefix, why string) {
 	}
 }
 
-// cached returns the resource of key or prefix if it is cached, else nil. It may still be loading.
+// cached returns the resource of key or prefix if it is cached, else nil. It may still be loading. It takes no lock:
+// each read, write and change comes by here, and the map is replaced as a whole.
 func (c *Cache) cached(key string) *resource {
 	all := *c.resources.Load()
 	for n := strings.LastIndexByte(key, '/') + 1; n > 0; n = strings.LastIndexByte(key[:n-1], '/') + 1 {
@@ -188,6 +189,7 @@ func (c *Cache) start(prefix string) *resource {
 }
 
 // load lists the resource from the backend. If that fails, those who wait get the error and the next user tries again.
+// It has the cache's context, not a user's: others wait for the same load.
 func (c *Cache) load(r *resource) {
 	l, err := c.backend.List(c.ctx, r.prefix, storage.ListOptions{Match: storage.Latest, Raw: true})
 	if err == nil {
@@ -198,6 +200,7 @@ func (c *Cache) load(r *resource) {
 		return
 	}
 	r.failed = storage.At("watchcache: load", r.prefix, err)
+	// Before ready is closed: who starts over because of the error must not find this resource again.
 	c.drop(r.prefix, "it could not be loaded")
 	close(r.ready)
 }

@@ -9,6 +9,9 @@ import (
 
 // catchUp is a watch from before the window: it reads the backend's history until it has reached the window, and the
 // window from then on. So neither a restart of this server nor a cache that is made late expires anyone's watch.
+//
+// Each catchUp is a watch of its own at the backend, which is why it ends as soon as it can. After a restart, each
+// client that comes back may need one for a moment.
 type catchUp struct {
 	c      *Cache
 	r      *resource
@@ -24,6 +27,8 @@ type catchUp struct {
 
 func (c *Cache) catchUp(ctx context.Context, r *resource, prefix string, opts storage.WatchOptions) (storage.Watch,
 	error) {
+	// Bookmarks tell how far the history is, also if nothing of this prefix changes. The first is asked for at once: a
+	// watch without changes would else stay at the backend for a minute. Clients without bookmarks do not get them.
 	history := opts
 	history.Bookmarks = true
 	w, err := c.backend.Watch(ctx, prefix, history)
@@ -39,7 +44,8 @@ func (c *Cache) catchUp(ctx context.Context, r *resource, prefix string, opts st
 	return &catchUp{c: c, r: r, prefix: prefix, opts: opts, told: opts.Revision, current: w}, nil
 }
 
-// Next implements storage.Watch.
+// Next implements storage.Watch. Until the watch has arrived, it tries to cross after each batch. Before the batch is
+// given, told covers it, so the window goes on right behind it.
 func (w *catchUp) Next(ctx context.Context) ([]storage.Event, error) {
 	for {
 		events, err := w.current.Next(ctx)
@@ -65,7 +71,8 @@ func (w *catchUp) Next(ctx context.Context) ([]storage.Event, error) {
 	}
 }
 
-// cross changes over to the window if it goes back to where the watch is.
+// cross changes over to the window if it goes back to where the watch is. It runs on Next's goroutine. Stop may come
+// meanwhile from another: then the window's watcher is stopped here, as Stop has only seen the old one.
 func (w *catchUp) cross() error {
 	opts := w.opts
 	opts.Revision = w.told

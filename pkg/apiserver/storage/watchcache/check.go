@@ -10,7 +10,7 @@ import (
 // sweepEvery is how often encodings that nobody reads are looked for, and changes that are too old.
 const sweepEvery = time.Minute
 
-// sweep sweeps every cached resource, every sweepEvery.
+// sweep sweeps every cached resource, every sweepEvery. It is one goroutine of the cache, and check is another.
 func (c *Cache) sweep() {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -26,7 +26,8 @@ func (c *Cache) sweep() {
 	}
 }
 
-// check compares every cached resource with the backend, every CheckInterval.
+// check compares every cached resource with the backend, every CheckInterval. It is a safety net: a difference would be
+// a fault of the hub or of the storage, and clients would work on wrong objects until a restart.
 func (c *Cache) check() {
 	tick := time.NewTicker(c.cfg.CheckInterval)
 	defer tick.Stop()
@@ -46,13 +47,15 @@ func (c *Cache) check() {
 
 // compare compares the keys and revisions of r with the backend's as of the same revision. On a difference it says so
 // and drops the cache, which the next user rebuilds. That revision is the newest: an idle cache may be at one that the
-// backend has forgotten long ago.
+// backend has forgotten long ago. Only keys and revisions travel, not values. The lock is not held: the snapshot stands
+// still while the resource goes on.
 func (c *Cache) compare(r *resource) error {
 	select {
 	case <-r.ready:
 	default:
 		return nil
 	}
+	// A failure here, or of the sum, proves nothing about the cache, which stays.
 	if err := c.fresh(c.ctx, r); err != nil {
 		return fmt.Errorf("watchcache: follow %s to the newest revision: %w", r.prefix, err)
 	}
@@ -76,7 +79,9 @@ func (c *Cache) compare(r *resource) error {
 	return nil
 }
 
-// sweep drops the encodings that nobody asked for in the last sweeps, and the changes that are too old by now.
+// sweep drops the encodings that nobody asked for in the last sweeps, and the changes that are too old by now. It walks
+// the items without the lock, as there may be a hundred thousand. The window needs the lock, and a walk through its
+// changes alone is short.
 func (r *resource) sweep(now time.Time) {
 	s, _, err := r.snapshot(0)
 	if err != nil {

@@ -44,7 +44,8 @@ type waiter struct {
 	reached  chan struct{}
 }
 
-// wait returns when the hub has reached revision. FutureError after storage.FutureWait.
+// wait returns when the hub has reached revision. FutureError after storage.FutureWait. Consistent reads call it, on
+// their own goroutines; under load the change that they wait for mostly comes before nudgeAfter.
 func (h *hub) wait(ctx context.Context, revision int64) error {
 	h.mu.Lock()
 	if h.revision.Load() >= revision {
@@ -108,7 +109,8 @@ func (h *hub) advance(revision int64) {
 	h.set(revision)
 }
 
-// set puts the hub at revision and wakes those who waited for it. h.mu is held.
+// set puts the hub at revision and wakes those who waited for it. h.mu is held. Looking at each waiter is cheap enough:
+// there are as many as reads under way.
 func (h *hub) set(revision int64) {
 	h.revision.Store(revision)
 	h.waiters = slices.DeleteFunc(h.waiters, func(w waiter) bool {
@@ -158,7 +160,9 @@ func (c *Cache) follow() {
 	}
 }
 
-// followOnce opens the watch at the hub's revision and applies what it brings, until it fails.
+// followOnce opens the watch at the hub's revision and applies what it brings, until it fails. It runs on the goroutine
+// of follow, the only one that changes trees and windows. So it must never wait for a reader of the cache: a slow one
+// loses its place in the window instead.
 func (c *Cache) followOnce() error {
 	w, err := c.backend.Watch(c.ctx, c.cfg.Root, storage.WatchOptions{Revision: c.hub.revision.Load(), Raw: true})
 	if err != nil {

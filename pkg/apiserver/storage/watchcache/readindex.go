@@ -24,7 +24,8 @@ type round struct {
 	err      error
 }
 
-// get returns a revision that the backend had after the call began.
+// get returns a revision that the backend had after the call began. A caller whose ctx ends leaves; the read goes on
+// for the others. An error of the read goes to all callers of its round.
 func (x *readIndex) get(ctx context.Context) (int64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, fmt.Errorf("watchcache: read the storage's revision: %w", err)
@@ -48,7 +49,9 @@ func (x *readIndex) get(ctx context.Context) (int64, error) {
 	}
 }
 
-// rounds reads until no one waits.
+// rounds reads until no one waits. At most one goroutine runs it, and it ends when there is nothing to do: an idle
+// cache asks nothing. Under load each round serves all callers that came during the one before, so the backend sees one
+// request at a time however many readers there are.
 func (x *readIndex) rounds() {
 	for {
 		x.mu.Lock()

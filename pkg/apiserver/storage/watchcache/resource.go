@@ -71,7 +71,8 @@ func newResource(prefix string, cfg Config) *resource {
 		tree: btree.NewG(treeDegree, less), window: window{maxBytes: cfg.WindowBytes}}
 }
 
-// loaded fills the cache with a list and the changes since.
+// loaded fills the cache with a list and the changes since. It runs once, on the goroutine of Cache.load. The hub may
+// have delivered changes that the list already has; base sorts them out (applyLocked).
 func (r *resource) loaded(l *storage.List) {
 	r.mu.Lock()
 	for _, item := range l.Items {
@@ -86,7 +87,8 @@ func (r *resource) loaded(l *storage.List) {
 	close(r.ready) // last: those who wait for it read base without the lock
 }
 
-// kill ends the cache's life: its watches expire.
+// kill ends the cache's life: its watches expire. It wakes all watchers, which find dead under the lock. Readers that
+// have a snapshot finish with it. Nothing brings a dead resource back: the next user loads another one.
 func (r *resource) kill(why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +96,8 @@ func (r *resource) kill(why string) {
 	r.wakeLocked(time.Time{})
 }
 
-// apply takes in changes, in order.
+// apply takes in changes, in order, on the hub's goroutine. A dead resource ignores them: the hub may have found it in
+// the map just before it was dropped.
 func (r *resource) apply(events []storage.Event, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,6 +111,8 @@ func (r *resource) apply(events []storage.Event, now time.Time) {
 	}
 }
 
+// applyLocked puts changes into tree and window. r.mu is held for writing. The tree changes in place, but copies what a
+// snapshot still shares; present is forgotten, so that the next reader makes another snapshot.
 func (r *resource) applyLocked(events []storage.Event, now time.Time) {
 	for _, ev := range events {
 		if ev.Type == storage.Bookmark || ev.Item.Revision <= r.base { // the list that it was loaded from has it
@@ -121,7 +126,8 @@ func (r *resource) applyLocked(events []storage.Event, now time.Time) {
 	}
 }
 
-// change puts one event into the tree.
+// change puts one event into the tree. It returns nil for a deletion of what the tree does not have: nobody has seen
+// that object. r.mu is held for writing.
 func (r *resource) change(ev storage.Event) *change {
 	if ev.Type == storage.Deleted {
 		old, ok := r.tree.Delete(entry{key: ev.Item.Key})
@@ -165,7 +171,9 @@ func (r *resource) readable(item *storage.Item) error {
 	return nil
 }
 
-// wakeLocked tells the watchers to look, now or, in a burst, a little later.
+// wakeLocked tells the watchers to look, now or, in a burst, a little later. Closing one channel wakes all of them
+// without a list. With thousands of watchers, each waking costs the scheduler more than the change does, hence the
+// pause. A dead resource wakes at once. r.mu is held for writing.
 func (r *resource) wakeLocked(now time.Time) {
 	gap := min(time.Duration(r.watchers.Load())*watcherCost, wakeMost)
 	if since := now.Sub(r.woken); r.dead == "" && since < gap {
@@ -180,6 +188,7 @@ func (r *resource) wakeLocked(now time.Time) {
 	r.wake = make(chan struct{})
 }
 
+// wakeLate is the timer's part of wakeLocked, on a goroutine of its own.
 func (r *resource) wakeLate() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

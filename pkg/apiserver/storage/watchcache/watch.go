@@ -47,7 +47,9 @@ type watcher struct {
 	done chan struct{}
 }
 
-// Watch implements storage.Interface.
+// Watch implements storage.Interface. A raw watch, and one of keys that are not cached, goes to the backend. A watch
+// from a revision needs no wait: the window or the backend has the changes. One that begins with items first waits
+// until the cache is new enough, unless AtHand takes whatever there is.
 func (c *Cache) Watch(ctx context.Context, prefix string, opts storage.WatchOptions) (w storage.Watch, err error) {
 	err = c.retry(ctx, prefix, func(r *resource) error {
 		if r == nil || opts.Raw {
@@ -73,6 +75,8 @@ func (c *Cache) Watch(ctx context.Context, prefix string, opts storage.WatchOpti
 	return w, err
 }
 
+// newWatcher counts the watcher at its resource until Stop: the count decides how often a burst of changes wakes them
+// (wakeLocked). r.mu is held, at least for reading.
 func (c *Cache) newWatcher(r *resource, prefix string, opts storage.WatchOptions) *watcher {
 	w := &watcher{c: c, r: r, prefix: prefix, opts: opts, done: make(chan struct{})}
 	if opts.Bookmarks {
@@ -109,7 +113,8 @@ func (c *Cache) watchFrom(ctx context.Context, r *resource, prefix string, opts 
 	return c.catchUp(ctx, r, prefix, opts)
 }
 
-// resume returns a watcher from opts.Revision on; nil if the window does not go back so far.
+// resume returns a watcher from opts.Revision on; nil if the window does not go back so far. It takes position and
+// check under one lock, so the window cannot drop the position in between.
 func (c *Cache) resume(r *resource, prefix string, opts storage.WatchOptions) (storage.Watch, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -212,7 +217,9 @@ func (w *watcher) rest() {
 	clear(w.events[:cap(w.events)])
 }
 
-// nextInitial gives the items of the snapshot, and in the end the bookmark if it was asked for.
+// nextInitial gives the items of the snapshot, and in the end the bookmark if it was asked for. It gives batch items at
+// a time, and needs no lock: the snapshot does not change. The watcher keeps the snapshot until then, and with it items
+// that have been superseded meanwhile.
 func (w *watcher) nextInitial(ctx context.Context) ([]storage.Event, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, storage.At("watchcache: watch", w.prefix, err)
@@ -245,7 +252,7 @@ func (w *watcher) nextInitial(ctx context.Context) ([]storage.Event, error) {
 	return w.events, nil
 }
 
-// Stop implements storage.Watch.
+// Stop implements storage.Watch. It may come from any goroutine while Next waits, which then returns errStopped.
 func (w *watcher) Stop() {
 	w.once.Do(func() {
 		close(w.done)

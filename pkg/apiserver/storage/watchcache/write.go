@@ -7,6 +7,7 @@ import (
 )
 
 // prepare makes sure that a draft has its facts, so that the change that comes back need not be read, and announces it.
+// It must run before the write: the hub may deliver the change before the backend has answered the writer.
 func (c *Cache) prepare(r *resource, key string, d storage.Draft) (storage.Draft, *write, error) {
 	facts, err := c.cfg.Facts.Of(key, d)
 	if err != nil {
@@ -19,7 +20,8 @@ func (c *Cache) prepare(r *resource, key string, d storage.Draft) (storage.Draft
 	return d, r.writes.begin(key, d), nil
 }
 
-// finish ends what prepare announced.
+// finish ends what prepare announced. A write whose outcome is unknown (ErrTimeout) is taken back like one that failed.
+// If it happened after all, its change is decoded like one of another server.
 func (c *Cache) finish(r *resource, key string, w *write, item *storage.Item, err error) (*storage.Item, error) {
 	if r == nil {
 		return item, err
@@ -33,6 +35,7 @@ func (c *Cache) finish(r *resource, key string, w *write, item *storage.Item, er
 
 // Create implements storage.Interface.
 func (c *Cache) Create(ctx context.Context, key string, d storage.Draft) (*storage.Item, error) {
+	// A resource that is not cached, or is loading, is written all the same: a write never waits for a cache.
 	r := c.cached(key)
 	d, w, err := c.prepare(r, key, d)
 	if err != nil {
@@ -42,7 +45,8 @@ func (c *Cache) Create(ctx context.Context, key string, d storage.Draft) (*stora
 	return c.finish(r, key, w, item, err)
 }
 
-// hint is the cached item to try a write on first; nil if there is none at hand.
+// hint is the cached item to try a write on first; nil if there is none at hand. It may be old: the backend writes only
+// if the key still has the hint's revision, and reads the newest item otherwise.
 func (r *resource) hint(key string) *storage.Item {
 	if r == nil {
 		return nil
@@ -57,6 +61,7 @@ func (c *Cache) Update(ctx context.Context, key string,
 	r := c.cached(key)
 	var w *write
 	item, err := c.backend.UpdateFrom(ctx, r.hint(key), key, func(current *storage.Item) (storage.Draft, error) {
+		// The backend calls this again when the last draft lost to another write. That draft will not come back.
 		if w != nil {
 			r.writes.cancel(key, w)
 			w = nil
@@ -71,7 +76,7 @@ func (c *Cache) Update(ctx context.Context, key string,
 	return c.finish(r, key, w, item, err)
 }
 
-// Delete implements storage.Interface.
+// Delete implements storage.Interface. It announces nothing: a deletion has no bytes that need decoding.
 func (c *Cache) Delete(ctx context.Context, key string, check func(*storage.Item) error) (*storage.Item, error) {
 	return c.backend.DeleteFrom(ctx, c.cached(key).hint(key), key, check)
 }
