@@ -38,8 +38,8 @@ type patchRequest struct {
 }
 
 // readPatch reads options, type and body of a PATCH on objects of kind gvk. The patch is parsed here, once. Attempts
-// only apply it. The media type is checked before the options: an unknown one is a 415 even if the options are bad,
-// too.
+// only apply it. The media type is checked before the options: an unknown one is a 415 even if the options contradict
+// each other.
 func readPatch(x *exchange, p purpose, gvk schema.GroupVersionKind, empty func() runtime.Object) (
 	accepted, *patchRequest, error,
 ) {
@@ -273,8 +273,8 @@ func currentJSON(x *exchange, current runtime.Object, item *storage.Item) ([]byt
 	return json.Marshal(obj)
 }
 
-// servePatchWith serves a PATCH of a subresource with a kind of its own. rw keeps no managedFields of such a kind, so
-// the change itself notes the manager in the object.
+// servePatchWith serves a PATCH of a subresource with a kind of its own. No store keeps objects of that kind, so the
+// change itself notes the manager in the object.
 func servePatchWith(x *exchange, rw registry.ReadWriter, gvk schema.GroupVersionKind) error {
 	if x.applies() {
 		return serveApplyWith(x, rw, x.res.plain[x.info.Subresource])

@@ -408,8 +408,8 @@ func (s *stream) addBookmarkTable(g *gather, e *storage.Event, obj runtime.Objec
 	return s.addTable(g, e, row)
 }
 
-// addTable writes a table with one row. Only the first table of a stream has the definitions of the columns: the API
-// lets clients keep them, and they are longer than most rows.
+// addTable writes a table with one row. Only the first table of a stream has the definitions of the columns: clients
+// keep them, as with upstream.
 func (s *stream) addTable(g *gather, e *storage.Event, row []byte) error {
 	doc, err := s.table.begin(nil, metav1.ListMeta{ResourceVersion: strconv.FormatInt(e.Item.Revision, 10)})
 	if err != nil {

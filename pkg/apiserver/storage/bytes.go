@@ -2,7 +2,8 @@ package storage
 
 import "slices"
 
-// Bytes are immutable bytes. Parts of them may lie in memory that several objects share. The zero value is empty.
+// Bytes are immutable bytes. Parts of them may lie in memory that several objects share. The zero value is empty. Being
+// immutable, they need no lock.
 type Bytes struct {
 	own    []byte
 	shared []Shared
@@ -15,7 +16,8 @@ type Shared struct {
 }
 
 // Cut returns b, without a copy of the shared parts, which are in their order. Where they are not what b has, b is kept
-// whole; b must not be changed afterwards.
+// whole; b must not be changed afterwards. With shared parts the rest is copied to memory of its own size: a slice of b
+// would keep all of b alive.
 func Cut(b []byte, shared []Shared) Bytes {
 	if len(shared) == 0 {
 		return Whole(b)
@@ -53,7 +55,8 @@ func (b Bytes) Len() int {
 	return n
 }
 
-// Flat returns the bytes in one piece, which may be their own memory: it must not be changed.
+// Flat returns the bytes in one piece, which may be their own memory: it must not be changed. With shared parts each
+// call copies all bytes. Answers use Append instead, which copies them to where they are needed anyway.
 func (b Bytes) Flat() []byte {
 	if len(b.shared) == 0 {
 		return b.own
@@ -78,7 +81,8 @@ func (b Bytes) Behind(from int) []byte {
 	return b.own[from:]
 }
 
-// Append appends the bytes from one place to another, between which all shared parts are.
+// Append appends the bytes from one place to another, between which all shared parts are. Only whole documents, or a
+// message without its envelope, are ever cut out, so it need not look for parts outside.
 func (b Bytes) Append(to []byte, from, until int) []byte {
 	to = slices.Grow(to, until-from)
 	own, at := b.own[from:], from

@@ -1,7 +1,8 @@
 package storage
 
 // Fingerprint sums up which keys exist at which revisions, so that a cache can be compared with the storage behind it
-// without moving values. Keys are added in order. The zero value is that of no keys.
+// without moving values. Keys are added in order. The zero value is that of no keys. It finds accidents, not attacks:
+// the hash is no cryptographic one.
 type Fingerprint struct {
 	Count int64
 	Hash  uint64

@@ -30,6 +30,7 @@ type Item struct {
 	Facts    Facts
 
 	own       []byte                   // the value without Facts.Shared
+	// Readers walk the list without a lock. Writers put a new head before it (compare and swap), or replace it.
 	encodings atomic.Pointer[encoding] // a list; its elements do not change
 	decoded   atomic.Pointer[any]
 	idle      atomic.Uint32 // how many Sweeps have passed since an encoding, or what is decoded, was asked for
@@ -45,6 +46,7 @@ type encoding struct {
 }
 
 // NewItem returns an item with a value, which the item keeps. facts.Shared that the value does not have are left out.
+// All or none count: if one part differs, the item keeps the value whole, which costs memory and is never wrong.
 func NewItem(key string, value []byte, revision int64, facts Facts) *Item {
 	b := Cut(value, facts.Shared)
 	facts.Shared = b.shared
@@ -100,6 +102,8 @@ func (i *Item) DropEncodings() { i.encodings.Store(nil) }
 // DropRecent frees the encodings that are kept WhileRecent. Safe beside Encoded.
 func (i *Item) DropRecent() { i.drop(WhileRecent) }
 
+// drop takes the encodings that are kept in one of these ways off the list. Another goroutine may add one meanwhile;
+// then it tries again, so that the addition stays.
 func (i *Item) drop(which ...Keep) {
 	for {
 		list := i.encodings.Load()
@@ -109,7 +113,8 @@ func (i *Item) drop(which ...Keep) {
 	}
 }
 
-// without returns the list without what is kept so; the list itself if there is none of it.
+// without returns the list without what is kept so; the list itself if there is none of it. It copies what precedes a
+// dropped element, as readers may be on the old list. Lists are short: one element for each form.
 func (e *encoding) without(which ...Keep) *encoding {
 	if e == nil {
 		return nil
@@ -144,7 +149,8 @@ func (i *Item) Encoded(form *Form, keep Keep, encode func(*Item) (Bytes, error))
 	return i.add(&encoding{form: form, bytes: b, keep: keep}).bytes, nil
 }
 
-// add puts made on the list, unless its form is there already, and returns what is there.
+// add puts made on the list, unless its form is there already, and returns what is there. The first one wins: callers
+// that made the same encoding at the same time then all hold one copy.
 func (i *Item) add(made *encoding) *encoding {
 	for {
 		made.next = i.encodings.Load()

@@ -11,7 +11,8 @@ import (
 // latestRevision in a token stands for "whatever is newest when the page is asked for".
 const latestRevision = -1
 
-// token is what List.Continue holds, as base64 of JSON. Clients treat it as opaque.
+// token is what List.Continue holds, as base64 of JSON. Clients treat it as opaque. It is not signed, so all that is
+// read from it is checked: From refuses a key outside of the prefix, which authorization has let the client list.
 type token struct {
 	Version  string `json:"v"`
 	Revision int64  `json:"rv"`
@@ -46,7 +47,8 @@ func parseToken(s string) (token, error) {
 	return t, nil
 }
 
-// ContinueToken returns the token for the page after lastKey at revision.
+// ContinueToken returns the token for the page after lastKey at revision. A zero byte behind the key gives the smallest
+// key that follows it, so the page begins right there even if the object of lastKey has gone.
 func ContinueToken(lastKey string, revision int64) string {
 	return token{Version: tokenVersion, Revision: revision, Start: lastKey + "\x00"}.String()
 }
@@ -63,7 +65,8 @@ func ContinueAtLatest(s string) (string, error) {
 }
 
 // From resolves the position of the options in prefix: the first key that may be on the page, and the options with
-// Match and Revision as a Continue token fixes them. ErrBadContinue.
+// Match and Revision as a Continue token fixes them. ErrBadContinue. The start is another key below prefix, not prefix
+// itself: a token that began at the prefix could not come from a page before.
 func (o ListOptions) From(prefix string) (start string, resolved ListOptions, err error) {
 	if o.Continue == "" {
 		return prefix, o, nil
@@ -83,7 +86,8 @@ func (o ListOptions) From(prefix string) (start string, resolved ListOptions, er
 }
 
 // Page makes one page at revision of items, which come in key order from the page's first key on. It reads only as many
-// as it needs to fill the page and to know what follows.
+// as it needs to fill the page and to know what follows. Without a filter that is all items, as it counts those that
+// remain. With a filter it is one item behind the page. It calls the filter on the caller's goroutine.
 func Page(items iter.Seq[*Item], revision int64, opts ListOptions) *List {
 	l := &List{Revision: revision}
 	rest := int64(0)
@@ -103,6 +107,7 @@ func Page(items iter.Seq[*Item], revision int64, opts ListOptions) *List {
 	if rest == 0 {
 		return l
 	}
+	// With a limit, rest counts only once the page is full, so the page has a last item.
 	l.Continue = ContinueToken(l.Items[len(l.Items)-1].Key, revision)
 	l.Remaining = rest
 	if opts.Filter != nil {

@@ -1,5 +1,8 @@
 // Package memory is a storage.Interface in a map: the plain implementation that unit tests use and that the others are
 // compared with. It keeps every change until Compact, so it is not for production.
+//
+// One mutex guards everything. The functions of callers (change, check) run without it, as they may take long or use
+// the storage.
 package memory
 
 import (
@@ -59,6 +62,7 @@ func (s *Storage) put(key string, cur *storage.Item) {
 	s.wake()
 }
 
+// wake tells all that wait for a revision to look again. The caller holds mu.
 func (s *Storage) wake() {
 	close(s.moved)
 	s.moved = make(chan struct{})
@@ -78,6 +82,8 @@ func (s *Storage) write(key string, d storage.Draft) (*storage.Item, error) {
 	return item, nil
 }
 
+// expire deletes an item whose TTL is over, on the timer's goroutine. An item that was replaced or deleted meanwhile
+// has another timer or none, so it leaves that alone.
 func (s *Storage) expire(item *storage.Item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,6 +191,8 @@ func (s *Storage) at(revision int64) (map[string]*storage.Item, error) {
 	return items, nil
 }
 
+// ordered gives the items under prefix in key order, from the key start on. It sorts all keys each time, which is fine
+// for tests.
 func ordered(items map[string]*storage.Item, prefix, start string) iter.Seq[*storage.Item] {
 	return func(yield func(*storage.Item) bool) {
 		for _, key := range slices.Sorted(maps.Keys(items)) {
@@ -201,7 +209,8 @@ func (s *Storage) Update(ctx context.Context, key string,
 	return s.UpdateFrom(ctx, nil, key, change)
 }
 
-// UpdateFrom is Update that shows change the item hint first, which may be old; nil: the newest.
+// UpdateFrom is Update that shows change the item hint first, which may be old; nil: the newest. An error of change, or
+// a value that changes nothing, ends it only if the item was the newest (holds).
 func (s *Storage) UpdateFrom(ctx context.Context, hint *storage.Item, key string,
 	change func(*storage.Item) (storage.Draft, error)) (*storage.Item, error) {
 	for item := hint; ; item = nil {

@@ -14,13 +14,16 @@ import (
 )
 
 const (
+	// batch is how many events Next gives at once at most; bookmarkEvery is how often a quiet watch that wants
+	// bookmarks gets one.
 	batch         = 500
 	bookmarkEvery = time.Minute
 )
 
 var errStopped = errors.New("memory: watch stopped")
 
-// watch reads the history from a revision on.
+// watch reads the history from a revision on. Its fields belong to the goroutine that calls Next. RequestProgress and
+// Stop touch only the storage and done.
 type watch struct {
 	s        *Storage
 	prefix   string
@@ -90,7 +93,9 @@ func (w *watch) Next(ctx context.Context) ([]storage.Event, error) {
 	}
 }
 
-// read returns what has happened since the last read, and the channel that tells when to read again.
+// read returns what has happened since the last read, and the channel that tells when to read again. Both come from
+// under one lock: a change after it closes that channel. It passes over changes outside of the prefix, but counts them
+// as seen.
 func (w *watch) read(due bool) ([]storage.Event, chan struct{}, error) {
 	s := w.s
 	s.mu.Lock()
@@ -120,6 +125,7 @@ func (w *watch) read(due bool) ([]storage.Event, chan struct{}, error) {
 	return slices.Clip(events), s.moved, nil
 }
 
+// event returns the change as the watch's filter sees it; false if it does not see it.
 func (w *watch) event(c change) (storage.Event, bool) {
 	filter := w.opts.Filter
 	if w.opts.Raw {

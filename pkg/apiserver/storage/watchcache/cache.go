@@ -235,7 +235,8 @@ func (c *Cache) reach(ctx context.Context, r *resource, revision int64) error {
 }
 
 // retry runs read on the resource of key, again if the resource was dropped meanwhile. If key belongs to no registered
-// resource, r is nil.
+// resource, r is nil. Three tries bound it: a resource that is dropped again and again would else keep its readers for
+// ever. read may run several times, so it only sets results.
 func (c *Cache) retry(ctx context.Context, key string, read func(r *resource) error) error {
 	const tries = 3
 	for try := 1; ; try++ {

@@ -80,8 +80,8 @@ func (c *Cache) compare(r *resource) error {
 }
 
 // sweep drops the encodings that nobody asked for in the last sweeps, and the changes that are too old by now. It walks
-// the items without the lock, as there may be a hundred thousand. The window needs the lock, and a walk through its
-// changes alone is short.
+// the items without the lock, as there may be very many. The window has no copy to walk, so its changes are walked with
+// the lock held.
 func (r *resource) sweep(now time.Time) {
 	s, _, err := r.snapshot(0)
 	if err != nil {

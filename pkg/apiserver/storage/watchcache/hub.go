@@ -161,8 +161,8 @@ func (c *Cache) follow() {
 }
 
 // followOnce opens the watch at the hub's revision and applies what it brings, until it fails. It runs on the goroutine
-// of follow, the only one that changes trees and windows. So it must never wait for a reader of the cache: a slow one
-// loses its place in the window instead.
+// of follow, the only one that applies changes. No client can hold it up: readers hold a resource's lock for one look
+// only, and a slow one loses its place in the window.
 func (c *Cache) followOnce() error {
 	w, err := c.backend.Watch(c.ctx, c.cfg.Root, storage.WatchOptions{Revision: c.hub.revision.Load(), Raw: true})
 	if err != nil {

@@ -172,8 +172,7 @@ func (r *resource) readable(item *storage.Item) error {
 }
 
 // wakeLocked tells the watchers to look, now or, in a burst, a little later. Closing one channel wakes all of them
-// without a list. With thousands of watchers, each waking costs the scheduler more than the change does, hence the
-// pause. A dead resource wakes at once. r.mu is held for writing.
+// without a list. A dead resource wakes at once. r.mu is held for writing.
 func (r *resource) wakeLocked(now time.Time) {
 	gap := min(time.Duration(r.watchers.Load())*watcherCost, wakeMost)
 	if since := now.Sub(r.woken); r.dead == "" && since < gap {
