@@ -19,6 +19,10 @@ type metadataSpan struct {
 
 // scanMetadata finds the metadata of an object without decoding anything. Of bytes that are not JSON it may find some
 // all the same; it does not read beyond them.
+//
+// It walks the bytes once for the keys of the object and once for those of the metadata. It keeps only indexes and
+// allocates nothing, as long as keys have no escapes. Two keys "metadata" are an error: a decoder would take the last
+// one or merge both, and a splice into one of them would be lost.
 func scanMetadata(value []byte) (metadataSpan, error) {
 	var m metadataSpan
 	found, twice := false, false
@@ -111,7 +115,7 @@ func eachKey(b []byte, i int, f func(key []byte, quote, start, end int)) error {
 	}
 }
 
-// isKey compares a key's text, which may have escapes, with a name.
+// isKey compares a key's text, which may have escapes, with a name. A key with escapes is rare and costs a decoding.
 func isKey(text []byte, name string) bool {
 	if bytes.IndexByte(text, '\\') < 0 {
 		return string(text) == name

@@ -87,7 +87,8 @@ func ParseEnvelope(doc []byte) (Envelope, error) {
 	return e, err
 }
 
-// metadataOf returns the encoded ObjectMeta (field 1) of a message.
+// metadataOf returns the encoded ObjectMeta (field 1) of a message. If there are several, it is the last one. Stored
+// messages have one.
 func metadataOf(raw []byte) ([]byte, error) {
 	var meta []byte
 	err := eachField(raw, func(field int, value []byte) error {
@@ -99,7 +100,8 @@ func metadataOf(raw []byte) ([]byte, error) {
 	return meta, err
 }
 
-// eachField calls f for every length-delimited field of a message and skips the others.
+// eachField calls f for every length-delimited field of a message and skips the others. It checks each length against
+// what is left, so broken bytes end in an error. Groups (wire types 3 and 4) are refused: no Kubernetes type has any.
 func eachField(b []byte, f func(field int, value []byte) error) error {
 	for len(b) > 0 {
 		tag, n := binary.Uvarint(b)

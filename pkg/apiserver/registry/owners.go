@@ -22,6 +22,7 @@ func OwnersOnce(obj metav1.Object, when string, warn func(string)) {
 	if len(owners) < 2 {
 		return
 	}
+	// Comparable, for the map: comparing each with each takes time by the square, and a client chooses the number.
 	type reference struct {
 		apiVersion, kind, name string
 		uid                    types.UID

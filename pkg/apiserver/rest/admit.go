@@ -30,7 +30,8 @@ func (x *exchange) creation(name string, obj runtime.Object, opts *metav1.Create
 }
 
 // partChange adds admission to a change of a subresource's object. change makes the new object from the current one.
-// Both functions run again for each attempt of the write, Make before Validate.
+// Both functions run again for each attempt of the write, Make before Validate. Webhooks therefore see each attempt,
+// with the object that it began with.
 func partChange(
 	x *exchange,
 	opts *metav1.UpdateOptions, change func(current runtime.Object) (runtime.Object, error),
@@ -72,7 +73,8 @@ func (x *exchange) attributes(a admission.Attributes) admission.Attributes {
 	return a
 }
 
-// mutate calls the mutating plug-ins, which may replace a.Object by another object of the same Go type.
+// mutate calls the mutating plug-ins, which may replace a.Object by another object of the same Go type. Another type
+// would be a fault of this server. It ends here as a 500, before code that expects the type meets it.
 func (x *exchange) mutate(a *admission.Attributes) error {
 	if x.Admission == nil {
 		return nil

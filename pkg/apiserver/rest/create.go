@@ -19,7 +19,8 @@ import (
 )
 
 // serveCreate stores the body as a new object. Admission, validation and the write are the store's; here the body
-// becomes an object of the stored version.
+// becomes an object of the stored version. All of that happens once, however often the store tries: nothing here looks
+// at other objects.
 func serveCreate(x *exchange) error {
 	a, opts, err := readCreateOptions(x, forObject)
 	if err != nil {
@@ -136,6 +137,7 @@ func serveCreateWith(x *exchange, c registry.Creater, gvk schema.GroupVersionKin
 	if err := x.mutate(&admitted); err != nil {
 		return err
 	}
+	// Again: a webhook may have set another namespace, which the client was not authorized for.
 	if err := x.fitNamespace(admitted.Object); err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func serveListObserved(x *exchange) error {
 }
 
 // observedItems turns the lister's objects into items, as if they were stored, so that they have the same forms as
-// others.
+// others. They belong to the request alone, so callers may change the slice.
 func observedItems(x *exchange) ([]*storage.Item, error) {
 	objs, err := x.res.Lister.List(x.r.Context())
 	if err != nil {

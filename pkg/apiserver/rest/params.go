@@ -54,7 +54,8 @@ func listOptions(query url.Values) (*metav1.ListOptions, error) {
 	return opts, invalidOptions("ListOptions", listvalidation.ValidateListOptions(internal, true))
 }
 
-// revisionOf parses a resourceVersion; "" and "0" are 0.
+// revisionOf parses a resourceVersion; "" and "0" are 0. 63 bits: etcd's revisions are signed, and a larger number
+// would become a negative one.
 func revisionOf(version string) (int64, error) {
 	if version == "" {
 		return 0, nil

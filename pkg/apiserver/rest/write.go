@@ -31,7 +31,8 @@ func internal(err error) error {
 	return apierrors.NewInternalError(err)
 }
 
-// writeStored answers with one item in the agreed form, tables included.
+// writeStored answers with one item in the agreed form, tables included. The document is made in a lent buffer, which
+// goes back when the body is written: a get of a small object needs no memory of its own.
 func (x *exchange) writeStored(a accepted, code int, item *storage.Item) error {
 	f := x.representation(a)
 	if f == nil {
@@ -144,7 +145,9 @@ func (x *exchange) writeBytes(code int, media string, b []byte) error {
 	return writeBody(x.w, x.r, code, media, b, "")
 }
 
-// writeBody sends a whole body, followed by end. It does not change b, which may be an encoding that others share.
+// writeBody sends a whole body, followed by end. It does not change b, which may be an encoding that others share. An
+// uncompressed body has its length in the header, so a client sees if the connection was cut. A large one is compressed
+// while it is sent, for clients that want that (acceptsGzip).
 func writeBody(w http.ResponseWriter, r *http.Request, code int, media string, b []byte, end string) error {
 	auditAnswer(r, media, b)
 	h := w.Header()
@@ -168,7 +171,8 @@ func writeBody(w http.ResponseWriter, r *http.Request, code int, media string, b
 // newline ends compact JSON and nothing else, as upstream's answers do.
 const newline = "\n"
 
-// ignoreClient drops the error of writing to a client that has left. No answer can reach it any more.
+// ignoreClient drops the error of writing to a client that has left. No answer can reach it any more, and an error that
+// a handler returned would be answered again (resource.Serve).
 func ignoreClient(error) error { return nil }
 
 // WriteError answers with the Status of err. Faults of the server (5xx) are logged, unless the request ended first: its

@@ -29,7 +29,7 @@ type Item struct {
 	Revision int64
 	Facts    Facts
 
-	own       []byte                   // the value without Facts.Shared
+	own []byte // the value without Facts.Shared
 	// Readers walk the list without a lock. Writers put a new head before it (compare and swap), or replace it.
 	encodings atomic.Pointer[encoding] // a list; its elements do not change
 	decoded   atomic.Pointer[any]

@@ -38,6 +38,10 @@ func (r *REST) New() runtime.Object { return &corev1.Binding{} }
 // Create binds the pod to obj's target node and answers with a Status. name is empty for the bindings resource. A pod
 // that is deleted, gated or has a node already is refused with 409; the UID and resourceVersion of the binding, if set,
 // must be the pod's.
+//
+// The checks are part of the change, on the pod as it is when it is written. So of two schedulers that bind one pod,
+// the second gets the 409. The store is an admitted one: admission has judged the binding, and the write of the pod is
+// only how it is carried out.
 func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object,
 	opts *metav1.CreateOptions) (runtime.Object, error) {
 	b, ok := obj.(*corev1.Binding)
@@ -88,7 +92,8 @@ func validate(b *corev1.Binding) field.ErrorList {
 	return errs
 }
 
-// bind changes pod as b says.
+// bind changes pod as b says. Annotations of the binding replace those of the pod, labels do not: what selects the pod
+// stays. It may run several times, each time on the newest pod.
 func bind(pod *corev1.Pod, b *corev1.Binding, now metav1.Time) error {
 	if err := precondition(pod, b); err != nil {
 		return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, pod.Name, err)

@@ -18,13 +18,18 @@ import (
 	"bonsai/pkg/apiserver/registry"
 )
 
-// maxDisrupted bounds status.disruptedPods, which the disruption controller empties.
+// maxDisrupted bounds status.disruptedPods, which the disruption controller empties. It is upstream's. Without the
+// controller, the budget would grow with each eviction.
 const maxDisrupted = 2000
 
 var budgetResource = schema.GroupResource{Group: policyv1.GroupName, Resource: "poddisruptionbudgets"}
 
 // spendBudget takes one disruption from the budget that covers pod, if any; spent tells that pod's readiness then
 // matters no more. It does matter where the pod may go for not being ready.
+//
+// The budget is spent before the pod is deleted, in a write of its own: two evictions at the same time cannot both take
+// the last disruption. If the deletion then fails, the disruption stays spent until the disruption controller computes
+// the status again.
 func (r *REST) spendBudget(ctx context.Context, pod *corev1.Pod, dryRun []string) (spent bool, err error) {
 	store := r.stores.Store(budgetResource)
 	if store == nil {

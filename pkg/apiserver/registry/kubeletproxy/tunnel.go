@@ -20,6 +20,10 @@ const tunnelBuffer = 32 << 10
 
 // tunnel carries the SPDY that a client has packed into WebSocket messages (SPDY/3.1+portforward.k8s.io) to a kubelet,
 // unpacked.
+//
+// It connects to the kubelet first, while a refusal can still be answered. Then two goroutines copy, one for each
+// direction, and a third waits for both. When one direction ends, it closes the other's target, so all three end. When
+// the server stops, the deferred Close calls end them. Nothing bounds the time or the bytes.
 func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, location *url.URL) error {
 	kubelet, err := p.upgrade(r, location)
 	if err != nil {
