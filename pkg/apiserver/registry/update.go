@@ -291,7 +291,8 @@ func (u *update) checkIdentity(access, was metav1.Object) error {
 	return nil
 }
 
-// version is the resourceVersion that a client gives an object; 0: none.
+// version is the resourceVersion that a client gives an object; 0: none. Its number matters only here, to refuse what
+// is no version. Whether it is the current one is a comparison of texts.
 func version(access metav1.Object) (uint64, error) {
 	v := access.GetResourceVersion()
 	if v == "" {
@@ -352,7 +353,8 @@ func (u *update) validateMetadata(access, was metav1.Object, path *field.Path) f
 		validateFinalizers(u.Row, access, path))
 }
 
-// goes reports whether a deleted object has nothing left to wait for.
+// goes reports whether a deleted object has nothing left to wait for. Updates ask it as well as deletions: the write
+// that takes the last finalizer, or the last of a namespace's own, removes the object instead of storing it.
 func goes(row *resources.Row, obj runtime.Object, access metav1.Object) bool {
 	if access.GetDeletionTimestamp() == nil || len(access.GetFinalizers()) > 0 {
 		return false

@@ -19,7 +19,7 @@ import (
 )
 
 // maxDisrupted bounds status.disruptedPods, which the disruption controller empties. It is upstream's. Without the
-// controller, the budget would grow with each eviction.
+// controller, the object would grow with each eviction.
 const maxDisrupted = 2000
 
 var budgetResource = schema.GroupResource{Group: policyv1.GroupName, Resource: "poddisruptionbudgets"}

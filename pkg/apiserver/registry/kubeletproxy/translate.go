@@ -31,6 +31,10 @@ const (
 
 // translate carries a WebSocket connection of version 5 (v5.channel.k8s.io), which says when a stream ends, to a
 // kubelet as SPDY (v4.channel.k8s.io): runtimes do not know that version. Older WebSocket versions are passed through.
+//
+// It accepts the client before it connects to the kubelet. From then on a refusal of the kubelet can only reach the
+// client as the outcome, on the error stream. A client that leaves ends its error stream, which cancels the command's
+// streams.
 func (p *Proxy) translate(w http.ResponseWriter, r *http.Request, location *url.URL, q url.Values) error {
 	upgrader, err := spdy.NewRoundTripperWithConfig(
 		spdy.RoundTripperConfig{UpgradeTransport: p.kubelet, PingPeriod: pingEvery})

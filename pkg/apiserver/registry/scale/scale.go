@@ -158,6 +158,10 @@ func (r *REST) store() (registry.Store, error) {
 
 // Update sets the wanted replicas. The object's own strategy and validation apply; a Scale that names another UID or
 // resourceVersion than the object has is refused with 409.
+//
+// All happens in the change of the object's update, so the Scale is made of the object that is written over. The store
+// may run it several times, and admission then sees each attempt's Scale. The write itself does not ask admission: the
+// request was for the Scale.
 func (r *REST) Update(ctx context.Context, ns, name string, change registry.PartChange,
 	opts *metav1.UpdateOptions) (runtime.Object, error) {
 	store, err := r.store()

@@ -92,6 +92,9 @@ func (t *taking) address(ctx context.Context, ip netip.Addr) error {
 
 // anyAddress takes a free address of a family. Where all seem to be taken it looks again what is: others give addresses
 // back, too.
+//
+// Two looks bound it. Each address that another server took first is marked in memory, so no address is tried twice
+// in one look.
 func (t *taking) anyAddress(ctx context.Context, family corev1.IPFamily) (netip.Addr, error) {
 	blocks, err := t.a.blocks(ctx, family)
 	if err != nil {
@@ -121,7 +124,8 @@ func (t *taking) anyAddress(ctx context.Context, family corev1.IPFamily) (netip.
 	return netip.Addr{}, errFull
 }
 
-// pick marks a free address of b, for which nobody else on this server tries then.
+// pick marks a free address of b, for which nobody else on this server tries then. The lock covers choice and mark, not
+// the write that follows. Other servers may pick the same one: the name of the IPAddress decides (claim).
 func (a *Allocator) pick(b *block) (netip.Addr, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -138,7 +142,8 @@ func (a *Allocator) unmark(ip netip.Addr) {
 	delete(a.used, ip)
 }
 
-// reload marks the addresses that services or objects have, and no others.
+// reload marks the addresses that services or objects have, and no others. It reads without the lock. A mark that
+// another request made meanwhile is lost, which costs that address one more try: the object is what reserves it.
 func (a *Allocator) reload(ctx context.Context) error {
 	objs, err := a.stores.Store(networkingv1.Resource("ipaddresses")).List(ctx, "", "")
 	if err != nil {
@@ -165,7 +170,8 @@ func (a *Allocator) reload(ctx context.Context) error {
 	return nil
 }
 
-// claim makes the object that says who has ip; errTaken if there is one. A dry run only looks for one.
+// claim makes the object that says who has ip; errTaken if there is one. A dry run only looks for one. The server makes
+// the object in its own name: a client that may create services need not have the right to create addresses.
 func (t *taking) claim(ctx context.Context, ip netip.Addr) error {
 	store := t.a.stores.Store(networkingv1.Resource("ipaddresses"))
 	if t.dryRun {
@@ -200,7 +206,9 @@ func addressOf(ip netip.Addr, namespace, name string) *networkingv1.IPAddress {
 	}
 }
 
-// release deletes the object of an address that svc has no longer.
+// release deletes the object of an address that svc has no longer. The UID keeps it from deleting an object that
+// another service made under this name meanwhile. If it fails, the address stays marked and its object stays, until
+// Repair finds that no service has it.
 func (a *Allocator) release(ctx context.Context, svc *corev1.Service, ip netip.Addr) {
 	store := a.stores.Store(networkingv1.Resource("ipaddresses"))
 	has, err := registry.Find[*networkingv1.IPAddress](ctx, store, "", ip.String())

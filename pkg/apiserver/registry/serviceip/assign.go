@@ -13,6 +13,9 @@ import (
 )
 
 // nodePorts gives the service its node ports, all by one write; by none if it has them already.
+//
+// The first try works on a set in which every port is taken: it succeeds only if the service needs no other port than
+// it has. Updates of services mostly do, and then do not touch the shared object.
 func (t *taking) nodePorts(ctx context.Context) error {
 	p := t.a.ports
 	full := p.empty()
@@ -50,7 +53,8 @@ type assignment struct {
 	got    []int
 }
 
-// all fills in ports, health and got. It leaves svc as it is.
+// all fills in ports, health and got. It leaves svc as it is: nodePorts.change may call it several times, each time
+// with a fresh assignment and another set of taken ports.
 func (s *assignment) all(svc *corev1.Service) error {
 	s.ports, s.health = slices.Clone(svc.Spec.Ports), svc.Spec.HealthCheckNodePort
 	each := s.each

@@ -27,6 +27,11 @@ func (a *Allocator) BeforeUpdate(ctx context.Context, obj, old runtime.Object, d
 	return a.before(ctx, svc, was, dryRun)
 }
 
+// before is both hooks. It reserves before the service is stored: an address or a port must never be in two stored
+// services. If this server dies in between, the reservation stays, and Repair frees it. done gives back what the
+// outcome leaves unused: the new things if the write failed, the old ones if it succeeded.
+//
+// A dry run marks addresses only in memory and gives them back at once.
 func (a *Allocator) before(ctx context.Context, svc, old *corev1.Service, dryRun bool) (func(bool), error) {
 	if errs := a.setFamilies(svc, old); len(errs) > 0 {
 		return nil, invalid(svc, errs...)
@@ -75,7 +80,7 @@ type taking struct {
 	dryRun bool
 }
 
-// giveBack gives back what was taken.
+// giveBack gives back what was taken. It returns no error: what cannot be given back now stays reserved until Repair.
 func (t *taking) giveBack(ctx context.Context) {
 	if t.dryRun {
 		for _, ip := range t.got.ips {
@@ -86,6 +91,7 @@ func (t *taking) giveBack(ctx context.Context) {
 	t.a.free(ctx, t.svc, t.got)
 }
 
+// all takes the addresses, then the node ports. An error leaves in got what was taken by then, for giveBack.
 func (t *taking) all(ctx context.Context) error {
 	if needsIP(t.svc) && !t.wasHeadless && !t.moves {
 		if err := t.addresses(ctx); err != nil {
@@ -104,7 +110,9 @@ func moves(svc, old *corev1.Service) bool {
 	return needsIP(old) && len(was) > 0 && was[0] != "" && len(now) > 0 && now[0] != "" && now[0] != was[0]
 }
 
-// addresses makes clusterIPs one for each family. One that a client chose stays as he wrote it.
+// addresses makes clusterIPs one for each family. One that a client chose stays as he wrote it. Chosen ones come first:
+// they can fail, and a free one taken before could be the one that the client wants. After an error, before gives back
+// what was taken so far.
 func (t *taking) addresses(ctx context.Context) error {
 	svc := t.svc
 	ips := make([]string, len(svc.Spec.IPFamilies))

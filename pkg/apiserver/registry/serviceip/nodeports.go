@@ -27,7 +27,9 @@ type Storage interface {
 // whose data is a number, its first byte the highest, with a bit for each port, the lowest one for the first.
 const nodePortsKey = "/registry/ranges/servicenodeports"
 
-// nodePorts are the node ports of all services, as all API servers on one storage agree on them.
+// nodePorts are the node ports of all services, as all API servers on one storage agree on them. One stored object has
+// all of them, so each change is a race for that object. turn keeps the requests of this server out of it; against
+// other servers, storage.Update tries again.
 type nodePorts struct {
 	storage     Storage
 	codec       registry.Codec
@@ -137,7 +139,8 @@ func (p *nodePorts) change(ctx context.Context, f func(*numbers) error) error {
 	}
 }
 
-// begin stores what the services have, unless something is stored.
+// begin stores what the services have, unless something is stored. Of several servers that begin at the same time, the
+// first wins, and the others go on with its object.
 func (p *nodePorts) begin(ctx context.Context) error {
 	services, err := p.services(ctx)
 	if err != nil {
@@ -192,7 +195,8 @@ func (p *nodePorts) look(ctx context.Context, f func(*numbers) error) error {
 	return f(taken)
 }
 
-// await waits for the turn, which pass ends.
+// await waits for the turn, which pass ends. A channel and not a mutex: a request that ends stops waiting. The turn is
+// held over requests to the storage, which have their own time limit.
 func (p *nodePorts) await(ctx context.Context) error {
 	select {
 	case p.turn <- struct{}{}:
