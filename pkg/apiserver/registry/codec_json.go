@@ -90,6 +90,8 @@ func (c *JSONCodec) Draft(obj runtime.Object) (storage.Draft, error) {
 	}
 	value = append(value, '\n')
 	if c.decoded != nil {
+		// The stored bytes stay without what decoded adds, such as a default that may change. But selectors and answers
+		// must see the completed object, so such a value is not spliced.
 		read := obj.DeepCopyObject()
 		c.decoded(read)
 		if !reflect.DeepEqual(read, obj) { // it is read as something else than it is stored as
@@ -108,6 +110,8 @@ func (c *JSONCodec) Draft(obj runtime.Object) (storage.Draft, error) {
 // splice is Facts.Splice of a well-formed value, where its metadata takes the resourceVersion (0 if it does not), and
 // the field sets before that place that other objects have, too.
 func (c *JSONCodec) splice(value []byte) (uint32, []storage.Shared) {
+	// Only the form that this codec writes is spliced. Other JSON (spaces, another order, another version) is decoded
+	// instead. AppendElement relies on the newline, and Facts.Splice has 32 bits.
 	if !bytes.HasPrefix(value, c.head) || !bytes.HasSuffix(value, []byte("}\n")) || len(value) > math.MaxInt32 {
 		return 0, nil
 	}
@@ -212,6 +216,8 @@ func (c *JSONCodec) FactsOf(value []byte) (storage.Facts, error) {
 		return c.facts.of(obj, access), nil
 	}
 	obj.GetObjectKind().SetGroupVersionKind(c.gvk)
+	// Drafting the object again shows whether the value is as this codec would write it. Only then do places in the
+	// draft hold for the value.
 	d, err := c.Draft(obj)
 	if err != nil {
 		return storage.Facts{}, err
@@ -246,7 +252,8 @@ func (c *JSONCodec) MetadataMessage(item *storage.Item) ([]byte, error) {
 	return b, nil
 }
 
-// metadata decodes the metadata of a value and nothing else.
+// metadata decodes the metadata of a value and nothing else: custom resources may be large, and most readers of
+// metadata need no spec.
 func (c *JSONCodec) metadata(value []byte) (*metav1.ObjectMeta, error) {
 	span, err := scanMetadata(value)
 	m := &metav1.ObjectMeta{}

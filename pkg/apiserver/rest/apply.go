@@ -74,7 +74,9 @@ func (c *configuration) merged(x *exchange, obj runtime.Object) error {
 	return nil
 }
 
-// readConfiguration reads the configuration of a server-side apply.
+// readConfiguration reads the configuration of a server-side apply. JSON takes a fast path, which also checks the
+// bounds; what that does not read goes through the YAML decoder. Duplicate keys are looked for in a second pass, as the
+// first one cannot report them.
 func readConfiguration(x *exchange, opts *metav1.PatchOptions) (*configuration, error) {
 	body, err := readBody(x.r)
 	if err != nil {
@@ -110,6 +112,7 @@ func serveApply(x *exchange, subresource string) error {
 				return config.merged(x, obj)
 			},
 			MayCreate: func() error {
+				// The request was authorized as a patch; whether it creates shows only now.
 				if err := stillTaken(x, config.Unstructured); err != nil {
 					return err
 				}
@@ -129,7 +132,8 @@ func serveApply(x *exchange, subresource string) error {
 	return x.writeStored(a, code, item)
 }
 
-// serveApplyWith is apply to a subresource that has a kind of its own.
+// serveApplyWith is apply to a subresource that has a kind of its own. It never creates: the parent must exist. Each
+// attempt merges copies, as the merge may change both.
 func serveApplyWith(x *exchange, rw registry.ReadWriter, row *resources.Row) error {
 	a, config, opts, err := readApply(x, forPart)
 	if err != nil {

@@ -20,7 +20,8 @@ func acceptsGzip(r *http.Request) bool {
 	return err != nil || !net.ParseIP(host).IsLoopback()
 }
 
-// newGzip returns a compressor of what is written to w, at the fastest level. The caller closes it.
+// newGzip returns a compressor of what is written to w, at the fastest level. The caller closes it. It must be made
+// before the status code is written, as it sets headers.
 func newGzip(w http.ResponseWriter) *gzip.Writer {
 	w.Header().Set("Content-Encoding", "gzip")
 	w.Header().Add("Vary", "Accept-Encoding")

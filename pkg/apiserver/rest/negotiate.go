@@ -95,7 +95,8 @@ type clause struct {
 	q      float64
 }
 
-// acceptClauses parses a header, the best clause first. An empty header accepts everything.
+// acceptClauses parses a header, the best clause first. An empty header accepts everything. The sort is stable, so
+// clauses of the same q keep the client's order, as Kubernetes' clients rely on: kubectl lists Table before plain JSON.
 func acceptClauses(header string) []clause {
 	if strings.TrimSpace(header) == "" {
 		return []clause{{media: "*/*"}}
@@ -198,7 +199,7 @@ func plainError(code int32, reason metav1.StatusReason, message string) error {
 }
 
 // wantsPretty reports whether people will read the JSON: the client asks for it, or is a browser or a command-line HTTP
-// client.
+// client. It parses the query only if that can have the parameter, also in an escaped form: most requests have none.
 func wantsPretty(r *http.Request) bool {
 	if query := r.URL.RawQuery; strings.Contains(query, "pretty=") || strings.Contains(query, "%") {
 		if values := r.URL.Query(); values.Has("pretty") {

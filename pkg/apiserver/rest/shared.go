@@ -21,7 +21,7 @@ func (s *shared) join() (leave func()) {
 }
 
 // of returns encode's result for the event's item. Initial events are not kept: every watch gets its own, at a time of
-// its own.
+// its own. Watchers call it at the same time. Two may both encode, and then use the same bytes (storage.Item.Encoded).
 func (s *shared) of(e *storage.Event, encode func(*storage.Item) ([]byte, error)) ([]byte, error) {
 	if e.Initial || s.watchers.Load() < 2 {
 		return encode(e.Item)

@@ -82,7 +82,9 @@ func newTable(x *exchange, a accepted) (*table, error) {
 	return t, nil
 }
 
-// writeTable answers with a table of items.
+// writeTable answers with a table of items. The table is made as a whole: its error must still be able to become an
+// answer, and the client wants compact JSON, YAML or indented JSON of it. writeItems has taken memory for that
+// (costOf).
 func writeTable(x *exchange, a accepted, code int, items []*storage.Item, list metav1.ListMeta) error {
 	t, err := newTable(x, a)
 	if err != nil {
@@ -174,7 +176,7 @@ func (t *table) eventRow(e *storage.Event) ([]byte, error) {
 	return b[:end], nil
 }
 
-// rowOf returns the row of an object of the table's codec.
+// rowOf returns the row of an object of the table's codec. The ages in it are those of now, by the server's clock.
 func (t *table) rowOf(obj runtime.Object) ([]byte, error) {
 	row := metav1.TableRow{Cells: t.cells(obj, t.Now())}
 	if t.conditions != nil {
