@@ -74,7 +74,7 @@ func (c *configuration) merged(x *exchange, obj runtime.Object) error {
 	return nil
 }
 
-// readConfiguration reads the configuration of a server-side apply. JSON takes a fast path, which also checks the
+// readConfiguration reads the configuration of a server-side apply. Plain JSON takes a fast path, which also checks the
 // bounds; what that does not read goes through the YAML decoder. Duplicate keys are looked for in a second pass, as the
 // first one cannot report them.
 func readConfiguration(x *exchange, opts *metav1.PatchOptions) (*configuration, error) {

@@ -46,7 +46,7 @@ func (f *representation) of(ctx context.Context, stored *storage.Item) (*storage
 }
 
 // ofAll applies the representation to a page, in its order. The first error ends it: an answer has all objects or is an
-// error. One item goes by item, so that an error can name it.
+// error.
 func (f *representation) ofAll(ctx context.Context, stored []*storage.Item) ([]*storage.Item, error) {
 	if f.item == nil {
 		return stored, nil
@@ -76,8 +76,8 @@ func (f *representation) sharedIn(media string) *shared {
 	return &f.json
 }
 
-// appendDocument appends a stored item in the representation and a media type. On an error it returns b without a part
-// of the document.
+// appendDocument appends a stored item in the representation and a media type. On an error the result is not to be
+// used.
 func (f *representation) appendDocument(ctx context.Context, b []byte, stored *storage.Item,
 	media string) ([]byte, error) {
 	item, err := f.of(ctx, stored)
