@@ -242,8 +242,8 @@ func (x *exchange) context() context.Context {
 		registry.Caller{Kind: x.res.GVK, Manager: registry.ManagerOf(x.r.UserAgent()), Warn: x.warn})
 }
 
-// warn adds a Warning header (RFC 7234, code 299) to an answer that has not begun. A text that is there already, or
-// that has no room, is dropped: a warning must not make an answer fail.
+// warn adds a Warning header (RFC 7234, code 299) to an answer that has not begun. A text that the answer has, or that
+// has no room, is dropped: a warning must not make an answer fail.
 func (x *exchange) warn(text string) {
 	h := x.w.Header()
 	size := 0

@@ -93,7 +93,7 @@ func errPatchType() error {
 
 // to applies the patch to an object's JSON. It tries the cheap ways first, splicing the text and leaving out
 // managedFields. If one fails or finds something to warn about, the patch is applied to the whole object: messages
-// quote it. Warnings of an attempt that loses to another writer stay; warn drops those that are there already.
+// quote it. Warnings of an attempt that loses to another writer stay; warn drops repeated ones.
 func (p *patchRequest) to(current []byte) (runtime.Object, error) {
 	doc := current
 	if p.bare {

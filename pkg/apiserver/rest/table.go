@@ -83,8 +83,8 @@ func newTable(x *exchange, a accepted) (*table, error) {
 }
 
 // writeTable answers with a table of items. The table is made as a whole: its error must still be able to become an
-// answer, and the client wants compact JSON, YAML or indented JSON of it. writeItems has taken memory for that
-// (costOf).
+// answer, and the client wants compact JSON, YAML or indented JSON of it. For lists, writeItems has taken memory for
+// that (costOf).
 func writeTable(x *exchange, a accepted, code int, items []*storage.Item, list metav1.ListMeta) error {
 	t, err := newTable(x, a)
 	if err != nil {

@@ -93,8 +93,9 @@ func (s *Store) Get(ctx context.Context, key string, notOlderThan int64) (*stora
 // answer, unless the options fix one. If etcd compacts that revision before the last chunk, the list ends in ErrExpired
 // and the client begins again.
 //
-// A limit without a filter is etcd's to apply, and etcd counts what remains. With a filter, etcd cannot know which keys
-// count, so storage.Page takes as many chunks as the page needs.
+// A limit up to chunk without a filter is etcd's to apply, and etcd counts what remains. A larger one goes to etcd as
+// the size of the first answer; storage.Page then counts what remains by reading it. With a filter, etcd cannot know
+// which keys count, so storage.Page takes as many chunks as the page needs.
 func (s *Store) List(ctx context.Context, prefix string, opts storage.ListOptions) (*storage.List, error) {
 	start, opts, err := opts.From(prefix)
 	if err != nil {

@@ -20,7 +20,8 @@ const bookmarkEvery = time.Minute
 var errStopped = errors.New("etcd: watch stopped")
 
 // watch is one watch stream to etcd. No goroutine reads ahead: Next receives on its caller's goroutine, so a slow
-// reader holds back the stream by gRPC's flow control, and nothing piles up in this process.
+// reader holds back the stream by gRPC's flow control, and nothing
+// but gRPC's window piles up in this process.
 //
 // initial, told and batch belong to the goroutine that calls Next. RequestProgress and Stop may come from others.
 type watch struct {
