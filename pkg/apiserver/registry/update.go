@@ -291,9 +291,8 @@ func (u *update) checkIdentity(access, was metav1.Object) error {
 	return nil
 }
 
-// version is the resourceVersion that a client gives an object; 0: none. The number serves to
-// refuse what is no version, and as the revision of a dry run's item. Whether it is the current one is a comparison of
-// texts.
+// version is the resourceVersion that a client gives an object; 0: none. The number serves to refuse what is no
+// version, and as the revision of a dry run's item. Whether it is the current one is a comparison of texts.
 func version(access metav1.Object) (uint64, error) {
 	v := access.GetResourceVersion()
 	if v == "" {

@@ -149,8 +149,8 @@ func (i *Item) Encoded(form *Form, keep Keep, encode func(*Item) (Bytes, error))
 	return i.add(&encoding{form: form, bytes: b, keep: keep}).bytes, nil
 }
 
-// add puts made on the list, unless its form is there already, and returns what is there. The first one wins: callers
-// that made the same encoding at the same time then all hold one copy.
+// add puts made on the list, unless the list has its form, and returns what the list has then. The first one wins:
+// callers that made the same encoding at the same time then all hold one copy.
 func (i *Item) add(made *encoding) *encoding {
 	for {
 		made.next = i.encodings.Load()

@@ -22,9 +22,9 @@ const tunnelBuffer = 32 << 10
 // unpacked.
 //
 // It connects to the kubelet first, while a refusal can still be answered. Then two goroutines copy, one for each
-// direction, and a third waits for both. When one direction ends, it closes its target, from which the
-// other one reads, so all three end. When
-// the server stops, the deferred Close calls end them. Nothing here bounds the time or the bytes.
+// direction, and a third waits for both. When one direction ends, it closes its target, from which the other one reads,
+// so all three end. When the server stops, the deferred Close calls end them. Nothing here bounds the time or the
+// bytes.
 func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, location *url.URL) error {
 	kubelet, err := p.upgrade(r, location)
 	if err != nil {

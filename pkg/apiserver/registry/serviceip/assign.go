@@ -15,7 +15,7 @@ import (
 // nodePorts gives the service its node ports, all by one write; by none if it has them already.
 //
 // The first try works on a set in which every port is taken: it succeeds only if the service needs no other port than
-// it has. Updates of services mostly do, and then do not touch the shared object.
+// it has. Most updates need none, and do not touch the shared object.
 func (t *taking) nodePorts(ctx context.Context) error {
 	p := t.a.ports
 	full := p.empty()

@@ -2,7 +2,7 @@
 // compared with. It keeps every change until Compact, so it is not for production.
 //
 // One mutex guards everything. The functions of callers (change, check) run without it, as they may take long or use
-// the storage.
+// the storage. Filters run under it, which is enough for tests.
 package memory
 
 import (

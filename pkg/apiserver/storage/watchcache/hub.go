@@ -45,7 +45,7 @@ type waiter struct {
 }
 
 // wait returns when the hub has reached revision. FutureError after storage.FutureWait. Consistent reads call it, on
-// their own goroutines; under load the change that they wait for mostly comes before nudgeAfter.
+// their own goroutines.
 func (h *hub) wait(ctx context.Context, revision int64) error {
 	h.mu.Lock()
 	if h.revision.Load() >= revision {
