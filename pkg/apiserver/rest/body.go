@@ -169,7 +169,8 @@ func (x *exchange) bounded(body []byte, into runtime.Object) (err error) {
 	return x.r.Context().Err()
 }
 
-// bodyType is the media type of the body; none is JSON.
+// bodyType is the media type of the body; none is JSON. A header that cannot be parsed is returned as it is, and then
+// is a type that nothing supports (415).
 func bodyType(r *http.Request) string {
 	header := r.Header.Get("Content-Type")
 	switch header {
@@ -275,6 +276,7 @@ func readJSON(body []byte, into runtime.Object, prune pruner, validation string)
 // decodeYAML is decodeJSON for YAML. YAML becomes JSON first, which loses duplicate keys. They are searched for in a
 // second pass, and only if they matter.
 func decodeYAML(body []byte, w wanted, into runtime.Object, validation string) ([]error, error) {
+	// document has bounded the body with its aliases written out, so this cannot grow beyond the bounds.
 	asJSON, err := yaml.YAMLToJSON(body)
 	if err != nil {
 		return nil, unrecognized(w.GroupVersionKind, err, body)
@@ -377,7 +379,8 @@ func isStatus(err error) bool {
 	return errors.As(err, &status)
 }
 
-// peekKind reads the kind a body of a media type names; zero if it cannot.
+// peekKind reads the kind a body of a media type names; zero if it cannot. It is for bodies that may name one of
+// several versions; the decoding that follows reports what is wrong with them.
 func peekKind(body []byte, media string) metav1.TypeMeta {
 	var named metav1.TypeMeta
 	var err error

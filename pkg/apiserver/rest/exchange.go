@@ -36,6 +36,7 @@ type exchange struct {
 // The order of the checks is visible to clients: a bad name is a 400 even for a verb that does not exist, and a
 // subresource is looked up before the verb.
 func (x *exchange) serve() error {
+	// Parsed once: URL.Query parses again with each call.
 	if x.r.URL.RawQuery != "" {
 		x.query = x.r.URL.Query()
 	}
@@ -125,6 +126,8 @@ func serveSubresource(x *exchange) error {
 	if sub.Name != proxy && !slices.Contains(sub.Verbs, x.info.Verb) {
 		return x.notSupported()
 	}
+	// A part of the stored object, such as status: the verbs are those of the object, with the part's strategy. Others
+	// below have a kind of their own, or none.
 	if sub.Strategy != nil && x.res.Store != nil {
 		switch x.info.Verb {
 		case "get":
@@ -205,6 +208,7 @@ func (x *exchange) body(gvk schema.GroupVersionKind, into runtime.Object, valida
 	if err != nil {
 		return err
 	}
+	// Warnings go into headers of this answer, whatever becomes of the request.
 	if err := decode(b, bodyType(x.r), x.wanted(gvk), into, validation, x.warn); err != nil {
 		return err
 	}

@@ -78,6 +78,7 @@ func readPatch(x *exchange, p purpose, gvk schema.GroupVersionKind, empty func()
 	if err != nil {
 		return a, nil, patchError(err)
 	}
+	// A search of the text is enough: where the word stands for something else, the patch only takes the slower way.
 	bare := media != string(types.JSONPatchType) && !bytes.Contains(body, []byte("managedFields"))
 	return a, &patchRequest{exchange: x, apply: apply, media: types.PatchType(media), bare: bare, opts: opts, gvk: gvk,
 		empty: empty}, nil
@@ -210,6 +211,7 @@ func invalidPatch(shown string, err error) error {
 // patchError maps the errors of a patch to answers: 400 if it is not a patch, 422 if it does not apply, 500 for a
 // directive that cannot be carried out (in the error's own words), 413 if it is too large.
 func patchError(err error) error {
+	// The request ended while the patch was applied: no fault of the patch. WriteError knows the answer.
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
@@ -243,6 +245,8 @@ func servePatch(x *exchange, subresource string) error {
 		if err != nil {
 			return nil, internal(err)
 		}
+		// The patch is in the client's version, so it meets the object in that one, and the result goes back to the
+		// stored one.
 		obj, err := p.to(b)
 		if err != nil {
 			return nil, err

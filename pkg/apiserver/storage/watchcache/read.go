@@ -181,6 +181,7 @@ func (c *Cache) Get(ctx context.Context, key string, notOlderThan int64) (item *
 		if err != nil {
 			return err
 		}
+		// From the tree, not a snapshot: a snapshot for one item would make the next write copy nodes.
 		if item, err = r.get(key); item == nil || err != nil {
 			return err
 		}
@@ -192,7 +193,8 @@ func (c *Cache) Get(ctx context.Context, key string, notOlderThan int64) (item *
 	return item, err
 }
 
-// List implements storage.Interface.
+// List implements storage.Interface. The backend answers for keys that are not cached, for states that the window does
+// not reach, and while the hub is stuck. It gets the options as they came, and resolves the token itself.
 func (c *Cache) List(ctx context.Context, prefix string, opts storage.ListOptions) (l *storage.List, err error) {
 	start, resolved, err := opts.From(prefix)
 	if err != nil {
@@ -211,7 +213,8 @@ func (c *Cache) List(ctx context.Context, prefix string, opts storage.ListOption
 	return l, err
 }
 
-// list answers from r; nil if only the backend can.
+// list answers from r; nil if only the backend can. It first waits until r is new enough, then takes a snapshot, and
+// makes the page of that without a lock: filters may be slow, and writes go on meanwhile.
 func (c *Cache) list(ctx context.Context, r *resource, start, prefix string, opts storage.ListOptions) (*storage.List,
 	error) {
 	var err error
@@ -260,6 +263,8 @@ func (c *Cache) list(ctx context.Context, r *resource, start, prefix string, opt
 func (r *resource) page(s *snapshot, start, prefix string, revision int64, opts storage.ListOptions) (*storage.List,
 	error) {
 	var err error
+	// A filter passes over items without facts. So it must be known before the filter whether an item is readable: else
+	// a list would silently lack it.
 	if filter := opts.Filter; filter != nil {
 		opts.Filter = func(item *storage.Item) bool {
 			if err == nil {
