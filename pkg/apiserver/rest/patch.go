@@ -78,7 +78,7 @@ func readPatch(x *exchange, p purpose, gvk schema.GroupVersionKind, empty func()
 	if err != nil {
 		return a, nil, patchError(err)
 	}
-	// A search of the text is enough: where the word stands for something else, the patch only takes the slower way.
+	// A search of the text, not of the keys: where the word stands for something else, the patch takes the slower way.
 	bare := media != string(types.JSONPatchType) && !bytes.Contains(body, []byte("managedFields"))
 	return a, &patchRequest{exchange: x, apply: apply, media: types.PatchType(media), bare: bare, opts: opts, gvk: gvk,
 		empty: empty}, nil
