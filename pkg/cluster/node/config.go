@@ -44,7 +44,8 @@ type Config struct {
 	Joined bool `json:",omitempty"`
 }
 
-// Of returns the configuration of a node of the cluster, without its cgroups.
+// Of returns the configuration of a node of the cluster, without its cgroups. The Keeper adds them before it writes the
+// file, since only the supervisor knows where they are. A node in a container enters none.
 func Of(c plan.Config, n plan.Node) Config {
 	gateways := c.Networks().HostIPs()
 	if c.Containerized {

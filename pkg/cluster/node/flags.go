@@ -10,6 +10,9 @@ import (
 
 // UserFlags returns the flags that the user chose for a component of the node: its own, and those with which the
 // kubelet registers the node's labels and taints.
+//
+// Labels are sorted, so that the same configuration gives the same command line. The user's own flags come last: of two
+// equal flags the later one wins.
 func (n *Config) UserFlags(component string) []string {
 	var args []string
 	if component == "kubelet" {

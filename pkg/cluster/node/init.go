@@ -30,6 +30,9 @@ import (
 // Standard input is the line to the supervisor: one byte says that the network cable is there, and the other end
 // stays open as long as the supervisor lives.
 func Enter(self, path string) error {
+	// The byte comes after Keeper's Started hook, which kills everything in the node's group and makes the group again.
+	// A process that entered the group earlier would be killed with the rest. If the supervisor ends first, the read
+	// fails with EOF.
 	if _, err := io.ReadFull(os.Stdin, make([]byte, 1)); err != nil {
 		return fmt.Errorf("wait for the network: %w", err)
 	}
@@ -74,6 +77,8 @@ func Run(ctx context.Context, n *Config, edge func(context.Context) (wait func()
 	if err != nil {
 		return err
 	}
+	// From the first goroutine on, a return must come after cancel: the deferred Wait runs before the deferred cancel,
+	// and would wait forever. A failure above leaves a half-made node behind, which ends with this process.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := supervise.New(ctx, log)
@@ -89,6 +94,7 @@ func Run(ctx context.Context, n *Config, edge func(context.Context) (wait func()
 	for _, p := range n.Processes(log) {
 		running.Go(func() { s.Keep(ctx, p) })
 	}
+	// A node's init takes no reload. A changed configuration reaches it when it starts again (Keeper.Keep).
 	err = supervise.Serve(ctx, plan.Layout(n.DataDir).NodeSocket(n.Name), func() supervise.Status {
 		return supervise.Status{PID: os.Getpid(), Processes: s.Statuses()}
 	}, nil)
@@ -101,6 +107,7 @@ func Run(ctx context.Context, n *Config, edge func(context.Context) (wait func()
 func reap(ctx context.Context, owned func(pid int) bool) {
 	// The kernel merges signals that are pending, so one of them may stand for several children.
 	ended := make(chan os.Signal, 16)
+	// Notify comes before the first look at the children, so an end between the two leaves a signal.
 	signal.Notify(ended, unix.SIGCHLD)
 	defer signal.Stop(ended)
 	for {
@@ -125,6 +132,8 @@ func reapOrphans(owned func(pid int) bool) bool {
 		if !ok {
 			return true
 		}
+		// Owns has a child from its fork on, because the fork happens under the supervisor's lock. So an ended child
+		// that is not owned is an orphan, or one whose own waiter has reaped it already.
 		if owned(pid) {
 			return false
 		}
@@ -137,6 +146,7 @@ func reapOrphans(owned func(pid int) bool) bool {
 // peekEnded returns a child that has ended, without reaping it.
 func peekEnded() (int, bool) {
 	var info unix.Siginfo
+	// With WNOHANG, waitid(2) also succeeds if no child has ended, and then leaves si_signo at 0.
 	if err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err != nil ||
 		info.Signo == 0 {
 		return 0, false

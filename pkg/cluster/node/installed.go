@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 )
 
-// CheckInstalled has an error for each of the node's programs and plug-ins that this machine lacks.
+// CheckInstalled has an error for each of the node's programs and plug-ins that this machine lacks. The check of a
+// start calls it on the host, whose programs a node sees at the same places. bridge stands for all plug-ins of the
+// package.
 func CheckInstalled(binDir string) []error {
 	var errs []error
 	programs := Config{BinDir: binDir}

@@ -41,6 +41,9 @@ type kept struct {
 
 // Keep starts the nodes of c that do not run and keeps them until ctx ends, and ends the nodes that c no longer has. It
 // returns when these have ended: then their files can be removed.
+//
+// The supervisor calls it at its start, and again for each reload on a goroutine of the control socket. After an error
+// the nodes that were already started keep running, and no unwanted node has ended. The next call goes on from there.
 func (k *Keeper) Keep(ctx context.Context, c plan.Config) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -95,6 +98,9 @@ func (k *Keeper) Wait() {
 // process returns a node's init: this program again, in namespaces of its own. A machine that has joined a cluster
 // lends its node its own network namespace. Whenever the init starts, also again after a failure, its groups and its
 // link are made new.
+//
+// It asks for no cgroup namespace here: the root of such a namespace is the group of the process that makes it. Enter
+// makes it once it is in the node's group.
 func (k *Keeper) process(ctx context.Context, c plan.Config, of plan.Node) (supervise.Process, error) {
 	n := Of(c, of)
 	path, err := k.write(n)

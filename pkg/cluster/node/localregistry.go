@@ -22,6 +22,7 @@ const localRegistryConnections = 64
 // A node takes an image when its first pod needs it. Importing all of them at the start took each node a second of
 // processor time, at the moment when all nodes have the most to do.
 func (n *Config) serveImages(log *slog.Logger) (serve func(ctx context.Context), err error) {
+	// Run calls serveImages before it starts containerd, whose first pull would otherwise find nobody.
 	listener, err := net.Listen("tcp", localimage.RegistryAddress)
 	if err != nil {
 		return nil, fmt.Errorf("listen for requests of local images: %w", err)

@@ -23,6 +23,8 @@ func (n *Config) writeMirrors() (string, error) {
 	if err := os.RemoveAll(dir); err != nil { // an earlier life's mirrors
 		return "", err
 	}
+	// Each directory is named after its registry, as containerd's documentation of hosts.toml prescribes. The local
+	// registry comes last, so its file replaces that of a mirror for the same name.
 	for _, m := range append(slices.Clone(n.Mirrors),
 		plan.Mirror{Registry: localimage.Registry, URL: "http://" + localimage.RegistryAddress}) {
 		hosts := fmt.Sprintf("server = %[1]q\n[host.%[1]q]\n  capabilities = [\"pull\", \"resolve\"]\n", m.URL)

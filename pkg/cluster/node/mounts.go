@@ -21,6 +21,9 @@ import (
 //
 // It first makes all mounts private, so that nothing it does reaches the host, and at the end shared within the node,
 // so that later mounts propagate into containers that ask for that.
+//
+// Run calls it once, before it starts any process. A failure leaves mounts behind, which go with the mount namespace
+// when this init ends.
 func (n *Config) mount() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
@@ -49,7 +52,11 @@ func (n *Config) mount() error {
 	if err != nil {
 		return err
 	}
+	// Asked before the steps: afterwards /sys/fs/cgroup is no longer the host's.
 	v2 := cgroup.IsUnified()
+	// The order matters. mountRun shows the node's part of the data directory below /run, where mountVar takes its
+	// sources from. mountVar may hide the binaries, as when they are below /var/lib, so showBinaries follows. The
+	// user's mounts come last: they may be at places that any of the steps makes.
 	for _, step := range []func() error{n.enterRoot, func() error {
 		return n.mountKernel(v2, roots)
 	}, func() error { return n.mountRun(data, resolv) }, n.mountVar,
@@ -146,8 +153,10 @@ func mountHierarchy(root string) error {
 	return nil
 }
 
-// mountUnified mounts the v2 tree and moves the node's own processes into a leaf, so that the root can hand
-// controllers down to the pods' groups: a group that does so may have no processes.
+// mountUnified mounts the v2 tree and moves the node's own processes into a leaf, so that the root can hand controllers
+// down to the pods' groups: a group that does so may have no processes. That is the no-internal-process rule of the
+// kernel's document on cgroup v2. This init is still alone in the group: node.Run has started nothing yet, and its
+// children begin in the leaf.
 func mountUnified() error {
 	if err := unix.Mount("cgroup2", cgroup.Root, "cgroup2", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC,
 		""); err != nil {
@@ -165,6 +174,7 @@ func mountUnified() error {
 
 // mountRun mounts an empty /run that shows what is held of the data directory, and writes the node's
 // /etc/resolv.conf.
+// It follows enterRoot, which has made the /etc/resolv.conf that the file is bound over.
 func (n *Config) mountRun(data heldData, resolv []byte) error {
 	if err := unix.Mount("tmpfs", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
 		return fmt.Errorf("mount /run: %w", err)
@@ -236,6 +246,7 @@ func (n *Config) ResolvConf() ([]byte, error) {
 
 // joinedResolvConf returns the first of the files that names servers, without those on loopback. If none does, the
 // server is the relay of the machine that has the control plane.
+// A server on loopback is of no use to pods, whose loopback is their own.
 func joinedResolvConf(relay []netip.Addr, paths ...string) ([]byte, error) {
 	for _, path := range paths {
 		conf, err := host.ReadResolvConf(path)

@@ -66,6 +66,7 @@ func (n *Config) configureNetwork() error {
 		}
 	}
 	for _, link := range []netlink.Link{lo, eth0} {
+		// The routes come after this: the kernel accepts no gateway over a link that is down.
 		if err := netlink.LinkSetUp(link); err != nil {
 			return fmt.Errorf("set %s up: %w", link.Attrs().Name, err)
 		}

@@ -10,6 +10,7 @@ import (
 )
 
 // foundOCIRuntimes returns the OCI runtimes that the machine has.
+// It looks along the PATH of the node's init, in the node's own root.
 func foundOCIRuntimes() []string {
 	return slices.DeleteFunc(slices.Clone(plan.OCIRuntimes[:]), func(name string) bool {
 		_, err := exec.LookPath(name)

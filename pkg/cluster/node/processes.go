@@ -33,6 +33,8 @@ const cniConfDir = "/run/cni/net.d"
 //
 // On a machine that has joined, the kubelet's certificate is the node's only identity. The processes that use it wait
 // until the kubelet has it.
+//
+// Otherwise the processes start at the same time: each retries until what it needs answers.
 func (n *Config) Processes(log *slog.Logger) []supervise.Process {
 	l := plan.Layout(n.DataDir)
 	bin := func(name string) string { return filepath.Join(n.BinDir, name) }
@@ -50,6 +52,8 @@ func (n *Config) Processes(log *slog.Logger) []supervise.Process {
 		{Name: "containerd", Argv: []string{n.Containerd(), "--config", l.Node(n.Name, "etc", "containerd.toml")},
 			Env: []string{"PATH=" + n.BinDir + ":" + os.Getenv("PATH")},
 			Before: func(ctx context.Context) {
+				// Both run before each start of containerd, so never beside it. The order matters: the directory of a
+				// task keeps the network of its sandbox in use, so the unfinished tasks go first.
 				clearUnfinishedTasks(ctx, "/proc", containerdTasks, log)
 				if err := clearLostNetworks(containerdTasks, sandboxSpaces, sandboxAddresses, log); err != nil {
 					log.Warn("cannot clear the networks of lost sandboxes", "err", err)
@@ -126,6 +130,10 @@ func (n *Config) writeConfigs() error {
 // KubeletConfig returns the kubelet's configuration file. Its eviction thresholds for disks are those that a start
 // checks (host.EnoughSpace). The threshold of 100 percent keeps the periodic collection from removing images because
 // the disk is full; an eviction still removes them.
+//
+// Some fields follow from where a node runs. The cgroup driver is cgroupfs, because no systemd runs in a node.
+// failCgroupV1 is off, because the node mounts the hierarchies of v1 if the host has them (mountKernel). Swap is the
+// machine's, and oomScoreAdj is 0 because not every machine permits a lower one.
 func (n *Config) KubeletConfig() string {
 	l := plan.Layout(n.DataDir)
 	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
@@ -188,6 +196,9 @@ func containerdMajor(line string) int {
 // containerdConfig returns the file for containerd 1.x (version 2) or 2.x (version 3). found are the OCI runtimes of
 // the machine, and ociRuntime is the one for pods without a RuntimeClass. 2.x sets up a pod's loopback device itself,
 // which saves one program for each pod.
+//
+// Without CAP_SYS_RESOURCE the kernel refuses to lower an OOM score, and pods would not start. restrictOOM makes
+// containerd raise lower scores to its own.
 func containerdConfig(major int, restrictOOM bool, snapshotter, registries, ociRuntime string, found []string) string {
 	if major == 1 {
 		return fmt.Sprintf(`version = 2
@@ -251,7 +262,8 @@ func (n *Config) CTR() string {
 	return "ctr"
 }
 
-// waitFile waits until there is a file at path, or ctx ends.
+// waitFile waits until there is a file at path, or ctx ends. It runs as Process.Before on the goroutine of that
+// process, and so delays no other one. Nothing but ctx bounds the wait.
 func waitFile(ctx context.Context, path string) {
 	host.Poll(ctx, 50*time.Millisecond, func() (bool, error) { // the process that needs the file reports the error
 		_, err := os.Stat(path)

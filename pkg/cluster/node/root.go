@@ -36,6 +36,10 @@ var nodePrograms = [...]string{"containerd", "containerd-shim-runc-v2", "ctr", "
 
 // enterRoot makes the node's root and moves into it. The caller holds what it still needs of the host. A node in a
 // container has the container's root.
+//
+// It repeats itself at each start of the node: the directories and files persist in the data directory, and the mounts
+// are new, since each start has a mount namespace of its own. MNT_DETACH takes the old root away with all mounts below
+// it. A plain unmount fails while there are any.
 func (n *Config) enterRoot() error {
 	if n.Containerized {
 		return nil
@@ -140,6 +144,9 @@ func showReadOnly(from, to string) error {
 
 // fillEtc writes the node's /etc: what it has of the host's, and its own files. Other files there stay. The machine ID
 // follows from the cluster and the node's name, so that it differs between nodes and stays the same for each.
+//
+// It copies files at each start, so that a node follows changes of the host's files only when it starts again.
+// Directories are bind mounts, and show changes at once.
 func (n *Config) fillEtc(etc string) error {
 	for _, name := range hostConfig {
 		from, to := filepath.Join("/etc", name), filepath.Join(etc, name)
@@ -186,6 +193,7 @@ func showDevices(dev string) error {
 	if err := unix.Mount("/dev", dev, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("show the devices: %w", err)
 	}
+	// A machine without /dev/shm has none for its nodes either.
 	if err := unix.Mount("tmpfs", filepath.Join(dev, "shm"), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV,
 		"mode=1777"); err != nil && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("mount /dev/shm: %w", err)

@@ -48,6 +48,7 @@ func clearLostNetworks(tasks, spaces, addresses string, log *slog.Logger) error 
 		}
 		errs = append(errs, os.Remove(path))
 	}
+	// At a node's start /run is new, so there is no task, and all addresses of its earlier life are freed here.
 	files, _ := filepath.Glob(filepath.Join(addresses, "*", "*"))
 	for _, path := range files {
 		if _, err := netip.ParseAddr(filepath.Base(path)); err != nil {

@@ -52,6 +52,7 @@ func clearUnfinishedTasks(ctx context.Context, proc, tasks string, log *slog.Log
 		return len(idle) == 0, nil
 	})
 	if err != nil {
+		// No directory is removed then: a shim that still lives may be at work in its own.
 		log.Warn("cannot end the shims without a container", "err", err)
 		return
 	}
@@ -90,6 +91,8 @@ func idleShims(proc, tasks string) map[int]string {
 			shims[pid] = shimTask(line)
 		}
 	}
+	// A shim drops out if it has a child and init.pid is there. Any error of Stat except a missing file counts as
+	// there: to kill a good shim is worse than to leave a bad one.
 	for pid, task := range shims {
 		if _, err := os.Stat(filepath.Join(tasks, task, "init.pid")); parents[pid] && !os.IsNotExist(err) {
 			delete(shims, pid)

@@ -18,6 +18,9 @@ import (
 func ofTheHost() []string { return append(systemDirs[:], "/dev", "/proc", "/sys") }
 
 // MissingMounts has an error for each mount of the nodes that is impossible on this machine.
+//
+// It runs on the host, before a start or a new node. Below the host's directories it looks for a mount's place in the
+// node on the host itself, because the node sees the same files there.
 func MissingMounts(c plan.Config) []error {
 	var errs []error
 	for _, node := range c.Nodes {
@@ -78,6 +81,8 @@ func (h heldMounts) show() error {
 		if err := unix.MoveMount(m.fd, "", unix.AT_FDCWD, m.NodePath, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 			return fmt.Errorf("mount %s at %s: %w", m.HostPath, m.NodePath, err)
 		}
+		// The flag is set by a change of the mount: MoveMount attaches a clone as it is. Mounts below this one stay
+		// writable.
 		if !m.ReadOnly {
 			continue
 		}
