@@ -81,7 +81,8 @@ type archiveFiles struct {
 }
 
 // readFiles reads an archive. With an error it returns what it has read so far, which distinguishes a broken archive
-// from another kind of file.
+// from another kind of file. A small file beyond keptFiles is skipped like a layer, so that an archive of many small
+// files cannot fill the memory. If its manifest is among them, the archive counts as none.
 func readFiles(r *tar.Reader) (archiveFiles, error) {
 	files := archiveFiles{there: map[string]bool{}, content: map[string][]byte{}}
 	total := int64(0)

@@ -18,6 +18,7 @@ type localStore struct {
 }
 
 // localStores returns the places that may have an image, in the order in which they are asked.
+// Docker comes first, where users build. Of containerd's namespaces, default is that of ctr and k8s.io that of the CRI.
 func localStores(image reference.Named) []localStore {
 	stores := []localStore{{"Docker", []string{"docker", "save", reference.FamiliarString(image)}}}
 	for _, namespace := range []string{"default", "k8s.io"} {
@@ -49,6 +50,9 @@ func (s Stores) loadLocal(ctx context.Context, name string) ([]string, error) {
 }
 
 // loadFrom imports what a store writes. found is false if it writes no image; err is then the store's own message.
+//
+// The store's program runs while LoadArchive reads its output through a pipe. LoadArchive copies a stream into Spool
+// first, so no node imports half an archive.
 func (s Stores) loadFrom(ctx context.Context, store localStore) (names []string, found bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -14,6 +14,9 @@ import (
 // withLibraries returns the files that an image needs to run a program: the program itself at path, its dynamic loader
 // where the program names it, and the shared libraries in lib/, also those that other libraries need. The values are
 // paths on this machine. A static program needs nothing else.
+//
+// It reads the ELF files and runs none, unlike ldd, which starts the program's loader. A library that a program loads
+// at run time (dlopen) is in no table, and so is not found.
 func withLibraries(path, program string) (map[string]string, error) {
 	files := map[string]string{path: program}
 	loader, needed, err := linkage(program)

@@ -34,6 +34,9 @@ type Stores struct {
 // Load imports images into every node. A source is an archive of docker save or an OCI layout, possibly compressed by
 // gzip; "-" is stdin. A source that is no file is the name of an image in this machine's Docker or containerd; a path
 // that begins with / or . is always a file. The error names the source.
+//
+// Sources are loaded one after the other, and the first failure ends the work. Images that are loaded already stay on
+// the nodes.
 func (s Stores) Load(ctx context.Context, sources []string, stdin io.Reader, out io.Writer) error {
 	for _, source := range sources {
 		name := source
@@ -58,6 +61,9 @@ func (s Stores) Load(ctx context.Context, sources []string, stdin io.Reader, out
 
 // LoadArchive imports one archive into all nodes at the same time and returns the names of its images. A path of "-"
 // stands for stdin.
+//
+// The archive is read as a whole before any node imports it. A node that fails does not stop the others, which may end
+// up with the image.
 func (s Stores) LoadArchive(ctx context.Context, path string, stdin io.Reader) ([]string, error) {
 	file, err := s.plainFile(path, stdin)
 	if err != nil {
@@ -132,7 +138,8 @@ func (s Stores) plainFile(path string, stdin io.Reader) (_ *os.File, err error) 
 type nodeImage struct{ name, digest, size string }
 
 // run runs containerd's client in a node and returns what it prints. It enters the node's mounts alone: in them is the
-// socket, and the archive comes by standard input.
+// socket, and the archive comes by standard input. nsenter forks only for a PID namespace, so the end of ctx kills ctr
+// itself. Only ctx bounds the time: an import may be large.
 func (s Stores) run(ctx context.Context, node string, stdin io.Reader, args ...string) (string, error) {
 	pid, err := s.PID(ctx, node)
 	if err != nil {
@@ -224,6 +231,8 @@ func (s Stores) Print(ctx context.Context, out io.Writer) error {
 
 // Remove removes images by name from every node. It refuses an image that a container has, running or ended, unless
 // force is set.
+//
+// The first failure ends the work: nodes before it have lost the image, and later ones still have it.
 func (s Stores) Remove(ctx context.Context, names []string, force bool, out io.Writer) error {
 	for _, name := range names {
 		full, err := reference.ParseDockerRef(name)

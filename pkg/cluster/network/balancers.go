@@ -37,6 +37,9 @@ func BalancerGateways(c plan.Config, nodes []*corev1.Node) []netip.Addr {
 // RouteThrough sets the host's routes to addresses of balancers or Services through gateways of their families;
 // kube-proxy of any node forwards the packets. Without gateways it removes the routes. They go with the link, so Remove
 // need not know them.
+//
+// FollowNodes calls it for the networks of load balancers, FollowLocalBalancers for single addresses in them, whose
+// routes are more specific and so win, and the `bonsai dns` command for the Services.
 func RouteThrough(c plan.Config, subnets []netip.Prefix, gateways []netip.Addr) error {
 	link, err := netlink.LinkByName(c.Mark())
 	if err != nil {
@@ -56,6 +59,7 @@ func RouteThrough(c plan.Config, subnets []netip.Prefix, gateways []netip.Addr) 
 			continue
 		}
 		route.LinkIndex = link.Attrs().Index
+		// ESRCH is the kernel's answer for a route that does not exist, which is what is wanted.
 		if err := netlink.RouteDel(route); err != nil && !errors.Is(err, unix.ESRCH) {
 			errs = append(errs, err)
 		}

@@ -18,6 +18,8 @@ import (
 // A packet must pass the base chains of all tables, so what is dropped here stays dropped, whatever Docker, ufw or
 // firewalld accept. Nothing of IPv6 leaves: only this machine knows the networks, and a host that is a router would no
 // longer listen to other routers.
+//
+// Make loads the text once. Later only the set joinedSet changes.
 func HostRules(c plan.Config) string {
 	rules := ""
 	for _, six := range []bool{false, true} {

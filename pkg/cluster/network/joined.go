@@ -19,6 +19,9 @@ import (
 
 // reachCluster makes a route to the node network of the cluster, over the machine with its control plane, and lets pods
 // reach everything else with this machine's address.
+//
+// Make calls it instead of everything else. A failure leaves a part of it, which Remove takes away by the metric, the
+// table's name and leaveCluster.
 func reachCluster(ctx context.Context, c plan.Config) error {
 	// The kernel refuses a gateway that is not on one of the machine's own networks. The metric marks the route as the
 	// cluster's, and removeRoutes finds it by that.
@@ -46,6 +49,7 @@ func reachCluster(ctx context.Context, c plan.Config) error {
 // the cluster's pods: another program may use the same name.
 func leaveCluster(ctx context.Context, c plan.Config) error {
 	errs := []error{host.CloseForward(ctx, plan.PodBridge)}
+	// With --cleanup an agent removes what it made and ends.
 	for _, agent := range []string{"kube-proxy", "bonsai-network"} {
 		if host.IsExecutable(c.Bin(agent)) {
 			errs = append(errs, host.Run(ctx, "", c.Bin(agent), "--cleanup"))
@@ -65,6 +69,7 @@ func leaveCluster(ctx context.Context, c plan.Config) error {
 }
 
 // joinedMachines returns the addresses of the nodes on other machines, in order.
+// Their order lets FollowNodes compare them with the last ones.
 func joinedMachines(c plan.Config, nodes []*corev1.Node) []netip.Addr {
 	var out []netip.Addr
 	for _, n := range nodes {
@@ -80,6 +85,7 @@ func joinedMachines(c plan.Config, nodes []*corev1.Node) []netip.Addr {
 
 // admitJoined lets these machines into the node network, and no others. nft applies the script as a whole, so that none
 // of them is shut out in between.
+// If it fails, the set keeps its earlier content, and FollowNodes tries again at its next event.
 func admitJoined(ctx context.Context, c plan.Config, machines []netip.Addr) error {
 	script := fmt.Sprintf("flush set ip %s %s\n", c.Mark(), joinedSet)
 	for _, a := range machines {

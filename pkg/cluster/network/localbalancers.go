@@ -88,6 +88,10 @@ func localBalancers(c plan.Config, services []*corev1.Service) []localBalancer {
 // FollowLocalBalancers keeps the host's routes to load balancers of policy Local through the nodes that have endpoints,
 // until ctx ends. The host reaches an address without such a route as it reaches all balancers, and the nodes'
 // kube-proxy drops the packets.
+//
+// The supervisor runs it on a goroutine beside FollowNodes. It asks each healthPeriod, because only a node's kube-proxy
+// knows whether the node has endpoints, and it announces no change. The routes go with the link, so nothing is removed
+// at the end.
 func FollowLocalBalancers(ctx context.Context, c plan.Config, nodes *Gateways, log *slog.Logger) {
 	client, err := client.Core(c)
 	if err != nil {
@@ -104,6 +108,7 @@ func FollowLocalBalancers(ctx context.Context, c plan.Config, nodes *Gateways, l
 	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 		return
 	}
+	// An error is not fatal: set then lacks routes, which stay until a balancer with their address comes and goes.
 	set, err := balancerRoutes(c)
 	if err != nil {
 		log.Error("cannot list the routes to load balancers", "err", err)
@@ -142,10 +147,12 @@ func routeLocally(ctx context.Context, c plan.Config, balancers []localBalancer,
 			want[a] = nil
 		}
 	}
+	// With an ended ctx askHealth finds no healthy node, and every route would be removed.
 	if ctx.Err() != nil {
 		return
 	}
 	for a, through := range want {
+		// Cloned, because DeleteFunc changes the slice, which all addresses of one balancer share.
 		through = slices.DeleteFunc(slices.Clone(through), func(g netip.Addr) bool { return g.Is4() != a.Is4() })
 		if slices.Equal(through, set[a]) {
 			continue
@@ -200,6 +207,7 @@ func balancerRoutes(c plan.Config) (map[netip.Addr][]netip.Addr, error) {
 func askHealth(ctx context.Context, nodes []netip.Addr, port int32) []netip.Addr {
 	client := &http.Client{Timeout: healthTimeout, Transport: &http.Transport{DisableKeepAlives: true, Proxy: nil},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	// Each goroutine writes its own element, so the slice needs no lock, and the order of nodes stays.
 	healthy := make([]bool, len(nodes))
 	var asked sync.WaitGroup
 	for i, node := range nodes {

@@ -20,6 +20,9 @@ import (
 // Make builds the bridge's namespace, the host's link to it, and the host's routes and rules. All of it carries the
 // cluster's mark. Nothing with that mark may exist before (Remove), and a failure may leave a part of it. On a machine
 // that has joined there is no bridge: Make only leads to the cluster.
+//
+// The supervisor calls it once in its life, before any process of the cluster runs, and removes everything at its end,
+// also after a failure halfway (supervisor.Run).
 func Make(ctx context.Context, c plan.Config) error {
 	if c.Joined != nil {
 		return reachCluster(ctx, c)
@@ -89,6 +92,9 @@ func Make(ctx context.Context, c plan.Config) error {
 
 // Remove undoes Make, whole or in part, by the cluster's mark alone. It goes on after an error, and returns all of
 // them. Routes to pods go with the link.
+//
+// The supervisor calls it at its end, a start before it begins anything (start.CleanUp), and `bonsai down`: a
+// supervisor that was killed has removed nothing.
 func Remove(ctx context.Context, c plan.Config) error {
 	mark := c.Mark()
 	errs := []error{host.CloseForward(ctx, mark), removeRoutes(c)}

@@ -26,6 +26,8 @@ import (
 // balancers.
 //
 // The informer's handlers run one after the other, so what they share needs no lock.
+//
+// The supervisor runs it on a goroutine of its own, in a layer that ends before the API server does.
 func FollowNodes(ctx context.Context, c plan.Config, to *Gateways, log *slog.Logger) {
 	api, err := client.Core(c)
 	if err != nil {
@@ -133,6 +135,7 @@ func eachPodRoute(c plan.Config, node *corev1.Node, do func(*netlink.Route) erro
 // podNetworks returns a node's podCIDRs, each with the node's address of that family. Whoever may write Nodes has power
 // over the cluster's networks, and none over the host's routes: podNetworks ignores everything outside of these
 // networks.
+// A podCIDR as large as the whole network, or larger, is ignored too: it would take the pods of all other nodes.
 func podNetworks(c plan.Config, node *corev1.Node) map[netip.Prefix]netip.Addr {
 	texts := node.Spec.PodCIDRs
 	if len(texts) == 0 {

@@ -86,6 +86,7 @@ func (n *Config) addRoutes() error {
 			continue
 		}
 		everything := netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+		// lo has the index 1 in every network namespace. Any other route has a lower metric, and so wins.
 		if err := netlink.RouteAdd(
 			&netlink.Route{Dst: host.IPNet(everything), Type: unix.RTN_UNREACHABLE, LinkIndex: 1,
 				Priority: 1 << 20}); err != nil {

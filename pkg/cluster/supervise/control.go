@@ -23,6 +23,9 @@ type Status struct {
 
 // Serve answers GET /status on a Unix socket that only root can open, until ctx ends. Unless reload is nil, it also
 // answers POST /reload, when reload has returned. It replaces a socket that an earlier life left.
+//
+// Handlers run on goroutines of their own, several at a time. status and reload take the locks that they need. A
+// process that is killed leaves the socket's file behind, and nobody answers there.
 func Serve(ctx context.Context, path string, status func() Status, reload func() error) error {
 	if err := host.IgnoreMissing(os.Remove(path)); err != nil {
 		return err
@@ -47,6 +50,8 @@ func Serve(ctx context.Context, path string, status func() Status, reload func()
 			}
 		})
 	}
+	// The bounds are for a caller that hangs: one second for its request, and for the answer as long as a reload may
+	// take.
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second, ReadTimeout: time.Second,
 		WriteTimeout: reloadPatience, IdleTimeout: 5 * time.Second}
 	go func() {
@@ -67,6 +72,7 @@ const (
 )
 
 // Ask reads the status from a control socket. An error means that no process answers there.
+// The file of a socket may outlive its process, so only an answer counts.
 func Ask(ctx context.Context, path string) (*Status, error) {
 	answer, err := callControl(ctx, path, http.MethodGet, "/status", statusPatience)
 	if err != nil {
@@ -87,6 +93,7 @@ func Reload(ctx context.Context, path string) error {
 }
 
 // callControl sends a request to a control socket and returns the answer.
+// Each call has a transport of its own, which would otherwise leave a connection behind.
 func callControl(ctx context.Context, path, method, what string, patience time.Duration) ([]byte, error) {
 	transport := &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -20,6 +20,9 @@ var levelField = regexp.MustCompile(`(?:^| )level=(ERROR|WARN)(?: |$)`)
 
 // LastErrors returns the last errors in the log at path since a time or, if there are none, the last warnings. A log
 // that cannot be read has none.
+//
+// A start that waits too long prints them for the kubelets. It reads the end of the current file alone, and so finds
+// nothing older than the last rotation.
 func LastErrors(path string, since time.Time) []string {
 	f, err := os.Open(path)
 	if err != nil {

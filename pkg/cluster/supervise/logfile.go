@@ -89,7 +89,8 @@ func (l *LogFile) append(p []byte) {
 }
 
 // rotate makes the current file the youngest of the old ones. If that fails, the current file grows on: a log that is
-// too large is better than none.
+// too large is better than none. It renames the oldest file first, over which the next one goes. Between the last
+// rename and the opening there is no current file; readers that follow look again (successor).
 func (l *LogFile) rotate() {
 	for i := oldLogs; i > 0; i-- {
 		if err := os.Rename(oldLog(l.path, i-1), oldLog(l.path, i)); err != nil && !os.IsNotExist(err) {
@@ -130,6 +131,7 @@ func (l *LogFile) Close() error {
 
 // OpenStderrLog is OpenLog for this process's own log. Its standard error follows the log over rotations, for what
 // the Go runtime writes at the end.
+// What is written to standard error goes past the bound on the size, which counts only Write.
 func OpenStderrLog(path string) (*LogFile, error) {
 	l := &LogFile{path: path, limit: maxLogSize, opened: func(f *os.File) error {
 		return unix.Dup3(int(f.Fd()), int(os.Stderr.Fd()), 0)
@@ -139,6 +141,7 @@ func OpenStderrLog(path string) (*LogFile, error) {
 
 // WordsSince returns the end of what was written to the log at path after its first before bytes, or "" if it cannot
 // be read.
+// supervisor.Launch uses it for the words of a supervisor that ended before it answered.
 func WordsSince(path string, before int64) string {
 	f, err := os.Open(path)
 	if err != nil {

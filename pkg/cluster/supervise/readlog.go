@@ -22,6 +22,9 @@ type LogOptions struct {
 
 // ReadLog prints the log at path, from its oldest file on, as far as o includes it. With o.Follow it then prints what
 // is added, also when the log continues in the next file, until ctx ends.
+//
+// Any process may call it while the supervisor writes: it takes no lock, and reads what the files have. A file that was
+// removed by a rotation meanwhile stays readable, since it is open.
 func ReadLog(ctx context.Context, path string, o LogOptions, out io.Writer) error {
 	files, err := openLogs(path)
 	if err != nil {
@@ -58,6 +61,7 @@ func ReadLog(ctx context.Context, path string, o LogOptions, out io.Writer) erro
 }
 
 // print copies the lines that o includes.
+// A tail holds at most twice its lines in memory, whatever the size of the log.
 func (o LogOptions) print(in io.Reader, out io.Writer) error {
 	if o.Tail < 0 && o.Since.IsZero() {
 		_, err := io.Copy(out, in)

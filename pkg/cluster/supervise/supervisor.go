@@ -74,6 +74,9 @@ type Supervisor struct {
 
 // New returns a supervisor whose children the kernel kills when this process ends. The kernel ties a child to the
 // thread that forked it, so all forks happen on one thread, which lives as long as ctx.
+//
+// When ctx ends, that thread goes and the kernel kills the children that still run, whether or not SIGTERM has reached
+// them. So supervisor.Run gives a context that outlives its layers. In a node, everything ends together.
 func New(ctx context.Context, log *slog.Logger) *Supervisor {
 	s := &Supervisor{log: log, forks: make(chan func()), Environ: os.Environ(), status: map[string]*ProcessStatus{},
 		children: map[int]bool{}}
@@ -103,6 +106,7 @@ func (s *Supervisor) Statuses() []ProcessStatus {
 }
 
 // Forget drops the status of a process that is no longer kept.
+// Keep must have returned, or it would add the status again.
 func (s *Supervisor) Forget(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,6 +138,9 @@ func (s *Supervisor) record(name string, change func(*ProcessStatus)) {
 // SIGKILL. It returns when p has ended.
 //
 // Its status remains after the end, so that the last words can still be read (Forget).
+//
+// The caller runs Keep on a goroutine for each process. A process that cannot start counts as one that ended: it gets
+// the same back-off, and its error is the last exit.
 func (s *Supervisor) Keep(ctx context.Context, p Process) {
 	backoff := minBackoff
 	s.record(p.Name, func(*ProcessStatus) {})
@@ -173,6 +180,7 @@ func (s *Supervisor) once(ctx context.Context, p Process) error {
 		s.record(p.Name, func(st *ProcessStatus) { st.LastWords = out.words() })
 		out.Close()
 	}()
+	// Before has no bound but ctx. It runs after the end of the process before, and so never beside it.
 	if p.Before != nil {
 		p.Before(ctx)
 	}
@@ -195,6 +203,8 @@ func (s *Supervisor) once(ctx context.Context, p Process) error {
 		return fmt.Errorf("start %s: %w", p.Argv[0], err)
 	}
 	s.record(p.Name, func(st *ProcessStatus) { st.PID, st.Started = cmd.Process.Pid, time.Now() })
+	// The wait begins before Started: a process that ends meanwhile is reaped, and its line breaks, which release
+	// reports.
 	ended := make(chan error, 1)
 	go func() { ended <- s.wait(cmd) }()
 	if p.Started != nil {
@@ -209,6 +219,7 @@ func (s *Supervisor) once(ctx context.Context, p Process) error {
 		return err
 	case <-ctx.Done():
 	}
+	// Only this process gets the signal, and not its children.
 	cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case err := <-ended:
