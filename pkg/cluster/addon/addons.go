@@ -49,6 +49,9 @@ var addonResources = map[schema.GroupKind]schema.GroupVersionResource{
 
 // Install creates the objects of the add-ons that do not exist. It changes no existing object: a user may have adapted
 // it.
+//
+// It stops at the first object that fails. Those created before stay, and the next start goes on after them. It removes
+// nothing either: PrintLeft names what an add-on that was switched off has left.
 func Install(ctx context.Context, c plan.Config) error {
 	config, err := clientcmd.BuildConfigFromFlags("", c.Layout().Kubeconfig(plan.Administrator))
 	if err != nil {

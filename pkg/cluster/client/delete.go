@@ -18,6 +18,8 @@ func DeleteNode(ctx context.Context, c plan.Config, name string) error {
 	if err != nil {
 		return err
 	}
+	// The Node goes first, so that the scheduler assigns it no more pods. A pod that is bound after the list below is
+	// left to the pod garbage collector.
 	if err := core.Nodes(api).Delete(ctx, "", name, ""); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete the node: %w", err)
 	}

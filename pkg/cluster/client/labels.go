@@ -21,6 +21,9 @@ const labelledAnnotation = "bonsai.io/configured-labels"
 
 // DescribeNodes gives the nodes, as the administrator, the labels and taints of the configuration. A kubelet sets them
 // only when it creates its Node, and may not set all of the labels.
+//
+// start.WaitNodes calls it once the nodes are Ready. The first failure ends it, and the next start sets the rest.
+// Labels need no version in their patch: it names single keys, and others stay as they are.
 func DescribeNodes(ctx context.Context, c plan.Config) error {
 	api, err := Core(c)
 	if err != nil {
@@ -64,6 +67,7 @@ func labelPatch(node *corev1.Node, wanted map[string]string) ([]byte, error) {
 	before := node.Annotations[labelledAnnotation]
 	for key := range strings.SplitSeq(before, ",") {
 		if _, still := wanted[key]; !still && key != "" {
+			// In a merge patch, null removes a key.
 			change[key] = nil
 		}
 	}

@@ -24,7 +24,8 @@ const (
 )
 
 // WaitLeases waits until the API server knows a fresh lease of each node that runs. Kubelets and this machine have the
-// same clock, so ages can be compared.
+// same clock, so ages can be compared. Resume calls it while the controller managers are still held: a pause makes
+// every lease old, and they would mark all nodes as unreachable.
 func WaitLeases(ctx context.Context, c plan.Config) error {
 	config, err := clientcmd.BuildConfigFromFlags("", c.Layout().Kubeconfig(plan.Administrator))
 	if err != nil {

@@ -78,6 +78,9 @@ func IsReady(node *corev1.Node) bool {
 
 // WaitNodes waits with a watch until all nodes are Ready. Its error says which are not, and why. While an API server
 // does not answer, it tries again.
+//
+// nodes keeps what an earlier watch has shown, so the error at the end also has reasons if the API server went away
+// meanwhile. A node that was deleted between two watches stays in it, and in the worst case counts as Ready.
 func WaitNodes(ctx context.Context, c plan.Config) error {
 	client, err := Core(c)
 	if err != nil {

@@ -37,6 +37,7 @@ func Enter(namespace, hostname string, argv []string) error {
 	if _, err := io.ReadFull(os.Stdin, make([]byte, 1)); err != nil {
 		return fmt.Errorf("wait for the supervisor: %w", err)
 	}
+	// A network namespace is a thread's (setns(2)), and exec keeps that of the calling thread.
 	runtime.LockOSThread() // until exec makes this thread the process
 	ns, err := os.Open(plan.NetnsDir + namespace)
 	if err != nil {

@@ -105,6 +105,8 @@ func schedulerArgs(c plan.Config, m plan.Member) []string {
 
 // etcdArgs returns etcd's command line. Each member's API server alone uses its etcd, so clients need not reach it
 // from elsewhere; the other members' etcds do.
+//
+// Clients and peers must show certificates of etcd's own authority, so no identity of the cluster opens etcd.
 func etcdArgs(c plan.Config, m plan.Member) []string {
 	l := c.Layout()
 	nameOf, peerOf := func(plan.Member) string {
@@ -139,6 +141,9 @@ func etcdArgs(c plan.Config, m plan.Member) []string {
 
 // apiserverArgs returns the API server's command line. The identities that it presents, to etcd, to kubelets and to
 // extension API servers, have a certificate each, so that none of them opens another door.
+//
+// The API server routes to endpoints itself (--enable-aggregator-routing), because the host has no kube-proxy that
+// would translate a Service's address.
 func apiserverArgs(c plan.Config, m plan.Member) []string {
 	l := c.Layout()
 	pair := func(certificate, cert, key string) []string {

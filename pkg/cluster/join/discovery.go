@@ -44,6 +44,9 @@ const (
 // anybody, so it must be signed with the token, which both sides know, and name an authority that the request allows.
 // Then a server with a certificate of that authority must give the same answer. The token itself is not sent before all
 // of that holds.
+//
+// Only ctx bounds the wait for a server that does not answer. An answer that is signed wrongly ends it at once: to ask
+// again would give the same.
 func (r Request) Discover(ctx context.Context) (*Cluster, error) {
 	server, token := r.Server, r.token
 	// No authority is known yet. The signature with the token is what proves the answer, and nothing secret is sent.
@@ -87,6 +90,8 @@ func (r Request) Discover(ctx context.Context) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask the cluster at the address that it gives, with its authority: %w", err)
 	}
+	// The two answers are compared byte by byte. A cluster that publishes other information in between fails here, and
+	// the user joins again.
 	if again.Data[bootstraptoken.ClusterInfoContent] != first {
 		return nil, fmt.Errorf("%s says something else of the cluster than %s", d.cluster.Server, server)
 	}
@@ -121,6 +126,7 @@ func readClusterInfo(content string, pins []string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A host name is refused: a route of this machine leads over the address (network.Make).
 	if d.server, err = netip.ParseAddrPort(at.Host); err != nil || at.Scheme != "https" || !d.server.Addr().Is4() {
 		return nil, fmt.Errorf("its server is %q, not an https URL with an IPv4 address and a port", d.cluster.Server)
 	}

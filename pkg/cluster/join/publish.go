@@ -42,6 +42,9 @@ type clusterFacts struct {
 // Publish writes into the cluster, for machines that join: where the API server is, which authority signs its
 // certificate, and what a node must know. It does nothing in a cluster that is not joinable. The bootstrap signer adds
 // the signatures.
+//
+// A start calls it in the step that installs the add-ons (start.After). The two ConfigMaps are written separately:
+// after a failure one of them may be older than the other, and the next start writes both.
 func Publish(ctx context.Context, c plan.Config) error {
 	if !c.IsJoinable() {
 		return nil
@@ -76,6 +79,7 @@ func setConfigMap(ctx context.Context, c plan.Config, namespace, name string, da
 	}
 	all := core.ConfigMaps(api)
 	// Another start may write at the same moment.
+	// retry.DefaultRetry makes 5 attempts, and only for these two errors.
 	changed := func(err error) bool { return apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) }
 	err = retry.OnError(retry.DefaultRetry, changed, func() error {
 		there, err := all.Get(ctx, namespace, name)

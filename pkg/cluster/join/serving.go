@@ -28,6 +28,9 @@ import (
 // ApproveServing approves, until ctx ends, the requests of joined nodes for the certificates that their kubelets serve
 // with. Kubernetes leaves that to somebody who knows which names and addresses belong to a node. servers are the names
 // of the cluster's own servers, which no node may get.
+//
+// The supervisor runs it on a goroutine of its own. The informer calls look for one request at a time, so look needs no
+// lock.
 func ApproveServing(ctx context.Context, c plan.Config, servers []string, log *slog.Logger) {
 	api, err := client.Core(c)
 	if err != nil {
@@ -58,6 +61,7 @@ func ApproveServing(ctx context.Context, c plan.Config, servers []string, log *s
 				r.Spec.Username, "err", err)
 			return
 		}
+		// The informer's store shares the object, which must not change there.
 		r = r.DeepCopy()
 		certificates.SetCondition(&r.Status, certificatesv1.CertificateApproved, "AutoApproved",
 			"The names and addresses are the node's own.", time.Now())
@@ -110,6 +114,8 @@ func mayServe(c plan.Config, servers []string, s *certificatesv1.CertificateSign
 			slices.Contains(host, ip) {
 			return fmt.Errorf("the address %s is the cluster's", raw)
 		}
+		// The address must be in the status of this node and of no other one: a node writes its own status, and could
+		// claim another's address.
 		for j, n := range nodes {
 			if slices.Contains(client.InternalIPs(n), ip) != (j == i) {
 				return fmt.Errorf("the address %s is not the node's alone", raw)

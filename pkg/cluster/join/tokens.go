@@ -33,6 +33,9 @@ type TokenOptions struct {
 }
 
 // CreateToken makes a bootstrap token with which machines join the cluster, which runs, and prints it.
+//
+// The Secret has the token in the clear, so ListTokens can print it again. The cluster's signer adds its signature a
+// moment later (unsignedTries).
 func CreateToken(ctx context.Context, c plan.Config, o TokenOptions, now time.Time, out io.Writer) error {
 	secrets, err := tokens(c)
 	if err != nil {
@@ -118,6 +121,7 @@ func printTokens(out io.Writer, all []*corev1.Secret, now time.Time) error {
 }
 
 // DeleteToken deletes a bootstrap token of the cluster, which runs, by the whole token or its ID.
+// Machines that have joined stay: they have certificates of their own.
 func DeleteToken(ctx context.Context, c plan.Config, token string, out io.Writer) error {
 	secrets, err := tokens(c)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// WriteAll writes one kubeconfig for each identity of the cluster, with its credentials inside.
+// WriteAll writes one kubeconfig for each identity of the cluster, with its credentials inside. Each start writes all
+// of them again, since certificates may have been renewed. A failure leaves some of them as they were.
 func WriteAll(c plan.Config) error {
 	names := []string{plan.Administrator}
 	for _, m := range c.Members() {

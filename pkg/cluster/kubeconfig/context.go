@@ -22,6 +22,8 @@ const ownerExtension = "bonsai-data-dir"
 // Export writes the administrator's context into the user's kubeconfig ($KUBECONFIG's first file or ~/.kube/config) and
 // makes it the current one, as kind does. Afterwards only the file's owner may read it, unless c.KubeconfigMode says
 // otherwise. It warns on out if others could read it before.
+//
+// It comes last in a start: if it fails, the cluster is up, and `bonsai kubeconfig export` can write the context later.
 func Export(ctx context.Context, c plan.Config, out io.Writer) error {
 	admin, err := Of(c, plan.Administrator)
 	if err != nil {

@@ -63,6 +63,8 @@ func (f userFile) change(ctx context.Context, mode func(was fs.FileMode) fs.File
 	change func(*clientcmdapi.Config)) error {
 	unreadable := (*UnreadableError)(nil)
 	err := f.caller.as(func() error {
+		// A look without the lock first: a file that needs no change is not locked, and its directory need not be
+		// writable.
 		if _, differs, err := f.changed(change); err != nil || !differs && modeOf(f.path) == mode(modeOf(f.path)) {
 			return err
 		}

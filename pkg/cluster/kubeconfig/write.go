@@ -65,6 +65,9 @@ func writeUserKubeconfig(path string, k *clientcmdapi.Config, mode fs.FileMode) 
 
 // replaceUserFile writes a user's file whole or not at all: it may have contexts that are nowhere else, and the disk
 // may be full. It follows a link, and the file keeps its owner.
+//
+// The new file is beside the old one, because a rename works within one file system only, and is synced before the
+// rename, so that a power failure leaves one of the two whole.
 func replaceUserFile(path string, data []byte, mode fs.FileMode) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target

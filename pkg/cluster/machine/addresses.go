@@ -10,6 +10,7 @@ import (
 )
 
 // ForeignAddresses has an error for each address that the cluster is to listen at and that is not this machine's.
+// Unspecified and loopback addresses count as this machine's without a look.
 func ForeignAddresses(c plan.Config) []error {
 	has, err := host.Addresses()
 	if err != nil {

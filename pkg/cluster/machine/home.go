@@ -31,6 +31,8 @@ func (h Home) DataDir(name string) string {
 // Clusters returns the clusters of this machine, running or stopped, in the order of their data directories: those in
 // their usual places, those whose link is on the host, and those in the directories elsewhere that exist or have left
 // something on the host. If a configuration cannot be read, only its DataDir is set.
+//
+// It takes no lock and changes nothing, so a cluster that begins or ends meanwhile may be in the list or not.
 func (h Home) Clusters(elsewhere []string) ([]plan.Config, error) {
 	dirs := map[string]bool{h.DataDir(plan.DefaultName): true}
 	named, err := filepath.Glob(h.DataDir("*"))

@@ -21,7 +21,8 @@ const (
 const runningSpace = 64 << 20
 
 // CheckSpace returns an error unless the data directory can be written and has the room that a start needs. Nodes that
-// have started before have unpacked their images.
+// have started before have unpacked their images. It is a look and no reservation: another program may fill the disk a
+// moment later. WatchSpace looks on while a start waits.
 func CheckSpace(c plan.Config) error {
 	dir := host.Existing(c.DataDir)
 	if err := host.TryWriting(dir); err != nil {

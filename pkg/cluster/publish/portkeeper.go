@@ -36,6 +36,10 @@ func (p publication) end() {
 
 // Keep publishes, until ctx ends, the mappings that are not published yet. First it ends all others, because their
 // ports may be wanted for another node port. If one mapping cannot be published, none of the new ones is.
+//
+// The supervisor calls it at its start and for each reload. mu is held throughout, also while connections of ended
+// mappings close. After a failure the ended mappings stay ended: whoever asked for the change restores the earlier
+// configuration and asks again (changeFrom).
 func (k *PortKeeper) Keep(ctx context.Context, mappings []plan.PortMapping) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

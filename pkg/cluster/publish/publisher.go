@@ -60,6 +60,9 @@ func (p *Publisher) LeadTo(nodes []netip.Addr) {
 
 // Publish listens at all of the mappings, or at none if one of them fails, and returns. It forwards connections until
 // ctx ends; wait returns when the last one has ended and all addresses are free again.
+//
+// A UDP socket and a TCP listener at one port are two mappings. The goroutines of a failed call never start: it closes
+// the listeners before anything is served.
 func (p *Publisher) Publish(ctx context.Context, mappings []plan.PortMapping) (wait func(), err error) {
 	var listeners []io.Closer
 	var serve []func()
@@ -168,6 +171,7 @@ func (p *Publisher) lead(ctx context.Context, conn net.Conn, nodePort int) {
 // connect returns a connection to the first node that answers.
 func (p *Publisher) connect(ctx context.Context, port int) (net.Conn, error) {
 	p.mu.Lock()
+	// LeadTo replaces the slice and never changes it, so it can be read without the lock.
 	nodes := p.nodes
 	p.mu.Unlock()
 	var errs []error

@@ -53,7 +53,8 @@ func RelayDNS(ctx context.Context, own []netip.Addr, log *slog.Logger) (wait fun
 	return wait, err
 }
 
-// serve listens for datagrams and streams.
+// serve listens for datagrams and streams. Streams go through a Publisher, which copies them without a look at the
+// messages and bounds the connections. It picks the server once for each stream.
 func (r *resolverRelay) serve(ctx context.Context, at netip.AddrPort) (wait func(), err error) {
 	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
 	if err != nil {
@@ -111,7 +112,8 @@ func (r *resolverRelay) serveUDP(ctx context.Context, socket *net.UDPConn) {
 	}
 }
 
-// ask returns the first answer of the host's servers to a question, or nil if none answers.
+// ask returns the first answer of the host's servers to a question, or nil if none answers. It waits at most
+// resolverPatience for each server. Its buffer is as large as any datagram, so relayedMost questions hold 16 MiB.
 func (r *resolverRelay) ask(ctx context.Context, question []byte) []byte {
 	answer := make([]byte, largestDatagram)
 	for _, server := range r.servers() {

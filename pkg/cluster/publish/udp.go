@@ -38,6 +38,7 @@ type flow struct {
 // serveUDP forwards datagrams until the socket is closed.
 func (p *Publisher) serveUDP(ctx context.Context, socket *net.UDPConn, nodePort int) {
 	f := &flows{p: p, socket: socket, nodePort: nodePort, nodes: map[netip.AddrPort]*flow{}}
+	// Deferred calls run in reverse: the sockets close first, which ends the goroutines that Wait waits for.
 	defer f.running.Wait()
 	defer f.closeAll()
 	buffer := make([]byte, largestDatagram)
@@ -66,7 +67,9 @@ var (
 	errNoRoom  = errors.New("too many clients")
 )
 
-// to returns the socket that forwards a client's datagrams, which it opens for a new client.
+// to returns the socket that forwards a client's datagrams, which it opens for a new client. mu is held while the
+// socket is made. That is quick: to connect a UDP socket sends nothing. The lock of the publisher is taken inside mu,
+// and never the other way round.
 func (f *flows) to(ctx context.Context, client netip.AddrPort) (net.Conn, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -116,6 +119,7 @@ func (f *flows) makeRoom(now time.Time) bool {
 
 // answer forwards a node's datagrams to the client, until neither side has sent anything for the idle time, or the node
 // refuses.
+// Each flow has a goroutine and a buffer of its own, so publishedMost flows hold 64 MiB.
 func (f *flows) answer(node *flow, client netip.AddrPort, turn uint32) {
 	defer f.forget(client, node)
 	buffer := make([]byte, largestDatagram)

@@ -33,6 +33,9 @@ type component struct {
 // Print prints every process of the cluster, which runs, whether the API server answers, and what it reports of the
 // nodes. It returns an error unless all of the cluster is up and each of checks, which look at the rest of it, finds
 // nothing wrong.
+//
+// checks run before the measurement. What fails is gathered and reported after the tables, so that a user sees
+// everything that can be seen.
 func Print(ctx context.Context, c plan.Config, out io.Writer, checks ...func(context.Context) []error) error {
 	components, down, err := findComponents(ctx, c)
 	if err != nil {
@@ -69,6 +72,7 @@ func Print(ctx context.Context, c plan.Config, out io.Writer, checks ...func(con
 }
 
 // findComponents lists the processes of the host and of the nodes. down has an error for each node that does not run.
+// The first error, from the supervisor, ends everything; that of a node only leaves out the node's processes.
 func findComponents(ctx context.Context, c plan.Config) (found []component, down []error, err error) {
 	supervisor, err := supervise.Ask(ctx, c.Layout().Socket("supervisor"))
 	if err != nil {
