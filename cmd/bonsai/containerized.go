@@ -26,6 +26,8 @@ func containerizedCommand(chosen *chosen) *cobra.Command {
 	return c
 }
 
+// handOutCommand runs once, in a container that has the volumes of all others. Each of them then sees its own keys
+// only.
 func handOutCommand(chosen *chosen) *cobra.Command {
 	c := &cobra.Command{Use: "hand-out --data-dir DIR --network CIDR --volumes DIR",
 		Short: "Make certificates and give each container its own", Args: daemon.NoArgs}
@@ -49,6 +51,7 @@ func handOutCommand(chosen *chosen) *cobra.Command {
 	return c
 }
 
+// containerizedNodeCommand is the first step of a node's container and becomes node-init.
 func containerizedNodeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "node CONFIG", Short: "Become a node", Args: cobra.ExactArgs(1),
@@ -65,6 +68,7 @@ func containerizedNodeCommand() *cobra.Command {
 func routedCommand() *cobra.Command {
 	c := &cobra.Command{Use: "routed --pods CIDR --node ADDRESS [--node ADDRESS...] PROGRAM [ARGUMENT...]",
 		Short: "Run a program that reaches pods", Args: cobra.MinimumNArgs(1)}
+	// Flags after the program's name are the program's.
 	c.Flags().SetInterspersed(false)
 	pods := c.Flags().String("pods", "", "the pods' network")
 	nodes := c.Flags().StringArray("node", nil, "address of a node; can be given several times")

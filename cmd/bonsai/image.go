@@ -76,6 +76,7 @@ input. An argument that is no file is an image name, which Docker is asked for, 
 		if *busybox == "" {
 			*busybox = filepath.Join(filepath.Dir(self), "busybox")
 		}
+		// busybox itself lists its applets, so that the image's links fit the binary that is at hand.
 		applets, err := exec.CommandContext(cmd.Context(), *busybox, "--list").Output()
 		if err != nil {
 			return fmt.Errorf("ask %s for its applets: %w", *busybox, err)

@@ -137,6 +137,7 @@ func execCommand(chosen *chosen) *cobra.Command {
 				return errors.New("--tty: standard input is no terminal")
 			}
 		}
+		// Without -i the command reads nothing, as kubectl exec has it.
 		if !*stdin {
 			null, err := os.Open(os.DevNull)
 			if err != nil {
@@ -146,6 +147,8 @@ func execCommand(chosen *chosen) *cobra.Command {
 				return err
 			}
 		}
+		// nsenter replaces this process, so the command's exit code is this command's own. All of the node's namespaces
+		// are entered: mounts, host name, IPC, network, PIDs and cgroups.
 		argv := append([]string{enter, "-t", strconv.Itoa(pid), "-m", "-u", "-i", "-n", "-p", "-C", "--"}, args[1:]...)
 		return unix.Exec(enter, argv, os.Environ())
 	}

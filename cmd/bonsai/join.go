@@ -51,6 +51,7 @@ knows the token and that its authority has the given hash. The kubelet gets its 
 		}
 		ctx, cancel := host.WithPatience(cmd.Context(), *patience)
 		defer cancel()
+		// Everything else about the cluster comes from the cluster itself (join.Cluster.Complete).
 		config := plan.Config{Name: chosen.name, DataDir: chosen.dataDir, BinDir: filepath.Dir(self)}
 		config, err = cluster.Join(ctx, chosen.home, config, o, self, cmd.OutOrStdout())
 		if err != nil {

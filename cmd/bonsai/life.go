@@ -31,6 +31,8 @@ func stopCommand(chosen *chosen) *cobra.Command {
 	}
 }
 
+// startCommand's --foreground is for service managers. There the patience goes to Serve instead of bounding the
+// context, since the context's end is the end of the service.
 func startCommand(chosen *chosen) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "start",
@@ -132,6 +134,8 @@ func nodeCommand(chosen *chosen) *cobra.Command {
 	return node
 }
 
+// snapshotCommand's restore takes two steps with the machine's lock each. If the second fails, the snapshot is in place
+// and the cluster is stopped (`bonsai start`).
 func snapshotCommand(chosen *chosen) *cobra.Command {
 	group := &cobra.Command{Use: "snapshot", Short: "Save a cluster and restore it later"}
 	restore := &cobra.Command{

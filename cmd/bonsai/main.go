@@ -55,7 +55,11 @@ func command() *cobra.Command {
 	root.PersistentFlags().StringVar(&c.dataDir, "data-dir", c.dataDir,
 		"directory that holds everything the cluster writes (default: by its name, below $BONSAI_HOME or "+
 			string(machine.DefaultHome)+")")
+	// cobra runs only the nearest PersistentPreRunE, so no command below may have one of its own: resolve would not
+	// run.
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return c.resolve(cmd) }
+	// Commands that do one thing are interruptible. Those of the second list run until a signal ends them, become
+	// another process, or are internal.
 	root.AddCommand(interruptible(upCommand(c), downCommand(c), listCommand(c), configCommand(), stopCommand(c),
 		startCommand(c), pauseCommand(c), resumeCommand(c), nodeCommand(c), snapshotCommand(c), defragmentCommand(c),
 		tokenCommand(c), joinCommand(c), statusCommand(c), exportCommand(c), kubeconfigCommand(c), imageCommand(c),
@@ -107,6 +111,8 @@ func interruptible(commands ...*cobra.Command) []*cobra.Command {
 }
 
 // resolve makes sure that the user may do what the command does, and finds the cluster's data directory.
+//
+// It runs before every command, after cobra has parsed the flags. It takes no lock and changes nothing.
 func (c *chosen) resolve(cmd *cobra.Command) error {
 	if _, ok := cmd.Annotations[onlyHelps]; ok {
 		return nil

@@ -19,7 +19,8 @@ import (
 	"bonsai/pkg/cluster/supervisor"
 )
 
-// superviseCommand is the background process behind `bonsai up`.
+// superviseCommand is the background process behind `bonsai up`. Only supervisor.Launch starts it, with the lock of the
+// data directory as a file descriptor and a pipe as standard input.
 func superviseCommand(chosen *chosen) *cobra.Command {
 	return &cobra.Command{
 		Use:    "supervise",
@@ -46,6 +47,7 @@ func superviseCommand(chosen *chosen) *cobra.Command {
 }
 
 // nodeEnterCommand and nodeInitCommand are the two steps of a node's init process.
+// The supervisor starts node-enter in new namespaces (node.Keeper). It becomes node-init by exec, with the same pid.
 func nodeEnterCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "node-enter CONFIG",
@@ -61,6 +63,7 @@ func nodeEnterCommand() *cobra.Command {
 	}
 }
 
+// nodeInitCommand logs to standard error, which the supervisor copies into the node's log and rotates.
 func nodeInitCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "node-init CONFIG",
@@ -78,6 +81,7 @@ func nodeInitCommand() *cobra.Command {
 }
 
 // memberEnterCommand is the first step of a process of one of several control planes.
+// The supervisor starts it (package controlplane), and it becomes the program of its arguments.
 func memberEnterCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "member-enter NAMESPACE HOSTNAME PROGRAM [ARGUMENT...]",
@@ -90,6 +94,7 @@ func memberEnterCommand() *cobra.Command {
 }
 
 // balanceCommand is the balancer before several API servers.
+// It reads the authority once, at its start.
 func balanceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:    "balance --listen ADDRESS --backend ADDRESS [--backend ADDRESS...] --certificate-authority FILE",

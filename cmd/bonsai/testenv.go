@@ -129,6 +129,7 @@ directory that "bonsai testenv assets" prints.`,
 }
 
 // startTestenv runs this program again in the background.
+// The context bounds only the wait. The environment is no child of that context, and runs until `bonsai testenv stop`.
 func startTestenv(cmd *cobra.Command, dir string, _ []string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -151,6 +152,7 @@ func startTestenv(cmd *cobra.Command, dir string, _ []string) error {
 
 // testenvDir is where the user's environment of that name is: below $XDG_RUNTIME_DIR, or the system's directory for
 // temporary files, where the directory of environments must be the user's own.
+// Another user could have made the directory in /tmp first, and would control what is in it.
 func testenvDir(name string) (string, error) {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return "", fmt.Errorf("--name: %q: %s", name, problems[0])

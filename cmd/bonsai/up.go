@@ -98,6 +98,7 @@ func (f *upFlags) add(c *cobra.Command) {
 }
 
 // up starts the cluster and says how to use it.
+// `up`, `start` and `snapshot restore` share it.
 func up(cmd *cobra.Command, home machine.Home, config plan.Config, self string, patience time.Duration) error {
 	ctx, cancel := host.WithPatience(cmd.Context(), patience)
 	defer cancel()
@@ -131,7 +132,8 @@ const noResolversMessage = `/etc/resolv.conf names no DNS server: pods resolve t
 `
 
 // config is the cluster that is wanted: the one that is there, or the default; then the file, which says all; then the
-// flags.
+// flags. It reads the configuration without the machine's lock. cluster.Up compares the result with the configuration
+// under the lock: what another command has changed in between counts as a difference.
 func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (plan.Config, error) {
 	data, err := f.read(cmd.InOrStdin())
 	if err != nil {
@@ -197,6 +199,7 @@ func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (plan
 	if given("api-port") {
 		config.Ports.API = f.port
 	}
+	// The flag replaces the whole list, whereas --addons changes single entries.
 	if given("port") {
 		config.PortMappings = nil
 	}
@@ -303,6 +306,7 @@ func downCommand(chosen *chosen) *cobra.Command {
 }
 
 // downAll ends every cluster, even if one of them makes trouble.
+// Each cluster takes the machine's lock for itself, so a start may come in between.
 func downAll(cmd *cobra.Command, home machine.Home, keep bool) error {
 	clusters, err := cluster.Clusters(home)
 	if err != nil {

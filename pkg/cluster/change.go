@@ -14,7 +14,8 @@ import (
 )
 
 // changeFrom makes the supervisor of the running cluster old continue as c (plan.Config.CanBecome). If the supervisor
-// cannot, changeFrom restores the earlier configuration.
+// cannot, changeFrom restores the earlier configuration. The caller holds the machine's lock. Reload returns when the
+// supervisor has done the change, so an error is known before the earlier configuration is needed.
 func changeFrom(ctx context.Context, c plan.Config, home machine.Home, old plan.Config) error {
 	if err := start.CheckChange(ctx, c, home); err != nil {
 		return err
@@ -28,6 +29,7 @@ func changeFrom(ctx context.Context, c plan.Config, home machine.Home, old plan.
 
 // loadOnNodes imports local images on nodes that run, once they are Ready. A node's own registry has only the images
 // that the cluster needed at the node's start.
+// The images are loaded one after the other, each on all nodes at the same time.
 func loadOnNodes(ctx context.Context, c plan.Config, images []string) error {
 	if err := client.WaitNodes(ctx, c); err != nil {
 		return err

@@ -17,7 +17,8 @@ import (
 )
 
 // ServeDNS answers at listen for the names of the running cluster in dataDir, and routes from this machine to the
-// addresses of its Services, until ctx ends (dns.Serve).
+// addresses of its Services, until ctx ends (dns.Serve). It changes nothing in the cluster and holds no lock. The
+// routes are removed at its end, or go with the cluster's link.
 func ServeDNS(ctx context.Context, dataDir string, listen netip.AddrPort, out io.Writer, log *slog.Logger) error {
 	c, err := datadir.LoadControlPlane(dataDir)
 	if err != nil {

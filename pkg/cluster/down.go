@@ -43,6 +43,8 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 		_ = syscall.Rmdir(dataDir) // a start that was killed at its first step leaves an empty directory
 		return false, nil
 	}
+	// The order matters: processes would make links and mounts again, mounts and loop devices keep files of the data
+	// directory in use, and the kernel removes only cgroups without processes.
 	p := steps.NewPrinter(out)
 	all := []struct {
 		name string
@@ -74,6 +76,7 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 	switch {
 	case !ours:
 		return true, err
+	// The run directory goes in any case: the sockets in it belong to this life.
 	case err != nil || keepData:
 		return true, errors.Join(err, host.IgnoreMissing(os.RemoveAll(c.Layout().Run())))
 	}
@@ -82,6 +85,7 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 
 // Stop ends the cluster in dataDir and removes everything that it has on the machine, except its data and its
 // kubeconfig context.
+// It cleans up in one step, as a start does before it begins, so it also works after a supervisor was killed.
 func Stop(ctx context.Context, dataDir string, out io.Writer) error {
 	c, err := datadir.LoadExisting(dataDir)
 	if err != nil {

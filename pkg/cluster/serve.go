@@ -54,6 +54,8 @@ func Serve(ctx context.Context, home machine.Home, c plan.Config, self string, p
 	if err := os.MkdirAll(filepath.Dir(c.Layout().Log(supervisor.LogName)), 0o700); err != nil {
 		return err
 	}
+	// The lock of the data directory tells other commands that a supervisor is there, before its socket answers. It is
+	// free again when this process ends.
 	held, err := datadir.Lock(c.Layout().Lock())
 	if err != nil {
 		return err
@@ -64,6 +66,7 @@ func Serve(ctx context.Context, home machine.Home, c plan.Config, self string, p
 	}
 	// The supervisor runs on this goroutine, and the steps that follow its start on another. Each ends the other.
 	ctx, fail := context.WithCancelCause(ctx)
+	// It runs when ctx ends, whether a signal or follow ended it, so systemd learns at once that the service stops.
 	context.AfterFunc(ctx, func() { tell(n, log, "STOPPING=1") })
 	followed := make(chan struct{})
 	go func() {
@@ -74,6 +77,7 @@ func Serve(ctx context.Context, home machine.Home, c plan.Config, self string, p
 	}()
 	err = supervisor.Run(ctx, c, self, systemd.ServiceGroup, log)
 	fail(context.Canceled)
+	// Wait for it, because it uses out and log, which the caller closes.
 	<-followed
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		err = errors.Join(cause, err)
@@ -102,6 +106,7 @@ func follow(ctx context.Context, c plan.Config, s steps.Start, patience time.Dur
 		}
 	}
 	tell(n, log, "READY=1", systemd.Status("waits for the nodes"))
+	// The steps are safe to repeat: those that are done find nothing to do.
 	err := host.Poll(ctx, serveAgain, func() (bool, error) {
 		if now, err := datadir.Load(c.DataDir); err == nil { // an `up` may have changed it meanwhile
 			now.Addons = c.Addons

@@ -41,11 +41,15 @@ func Up(ctx context.Context, home machine.Home, c plan.Config, self string, out 
 	if err := c.Validate(); err != nil {
 		return c, false, err
 	}
+	// The lock is held from before the first look at the cluster until its supervisor answers (begun). From then on
+	// other commands see what the cluster has taken, and may work beside the rest of the start. The deferred Close then
+	// finds the file closed, which is no harm.
 	lock, err := machine.Lock(ctx)
 	if err != nil {
 		return c, false, err
 	}
 	defer lock.Close()
+	// A restore that was broken off is finished before anything reads the data directory.
 	if err := snapshot.Finish(c.DataDir); err != nil {
 		return c, false, err
 	}
@@ -72,6 +76,7 @@ func Up(ctx context.Context, home machine.Home, c plan.Config, self string, out 
 	s := newStart(c, out)
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
+	// Its goroutine ends with ctx, at the latest when Up returns.
 	go s.WatchSpace(ctx, fail)
 	switch {
 	case !standing:
@@ -100,6 +105,7 @@ func Up(ctx context.Context, home machine.Home, c plan.Config, self string, out 
 	if err := addon.PrintLeft(c, old, out); err != nil {
 		return c, true, err
 	}
+	// The context comes last: with it, the user's tools would use a cluster that is not ready.
 	return c, true, kubeconfig.Export(ctx, c, out)
 }
 
@@ -126,7 +132,8 @@ func newStart(c plan.Config, out io.Writer) steps.Start {
 }
 
 // launch prepares the machine and starts a supervisor in the background. It returns the cluster with everything that c
-// leaves open.
+// leaves open. A failure leaves the files that were written. The supervisor itself is ended by Launch if it does not
+// answer, and the next start cleans up the rest.
 func launch(ctx context.Context, s steps.Start, c plan.Config, home machine.Home, self string) (plan.Config,
 	error) {
 	c, err := start.Before(ctx, s, c, home)
@@ -141,6 +148,7 @@ func launch(ctx context.Context, s steps.Start, c plan.Config, home machine.Home
 // compareWithRunning compares the wanted cluster with the one in the data directory, old. It returns c with old's
 // values for everything that c leaves open, and whether the supervisor of old runs. The error says that old cannot
 // become the wanted cluster. A new cluster counts as one that has always been as wanted.
+// The caller holds the machine's lock, so the configuration on the disk does not change meanwhile.
 func compareWithRunning(ctx context.Context, c plan.Config) (wanted, old plan.Config, alive bool, err error) {
 	old, err = datadir.Load(c.DataDir)
 	if errors.Is(err, os.ErrNotExist) {

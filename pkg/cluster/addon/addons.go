@@ -130,6 +130,7 @@ func Read(c plan.Config, name string) ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	var objects []*unstructured.Unstructured
+	// The values go into the text before it is parsed, so that they can stand within a string.
 	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(addonValues(c).Replace(string(data))), 4096)
 	for {
 		obj := &unstructured.Unstructured{}

@@ -22,6 +22,8 @@ func inside(m plan.Member, self string, p supervise.Process) supervise.Process {
 		return p
 	}
 	p.Argv = append([]string{self, "member-enter", m.Namespace(), m.Name(), "--"}, p.Argv...)
+	// The UTS namespace is made at the fork. The network namespace exists (network.connectMember), so Enter only goes
+	// into it.
 	p.Attr.Cloneflags |= syscall.CLONE_NEWUTS
 	p.Started = func(int) error { return nil } // gives it a line to the supervisor
 	return p

@@ -157,6 +157,7 @@ func (f archiveFiles) oci() (archive, error) {
 	}
 	var a archive
 	for _, d := range index.Manifests {
+		// containerd's annotation has the full name; the one of the OCI image layout often has the tag alone.
 		name := d.Annotations["io.containerd.image.name"]
 		if name == "" {
 			name = d.Annotations["org.opencontainers.image.ref.name"]

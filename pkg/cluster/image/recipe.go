@@ -58,6 +58,7 @@ func WriteRecipe(path string, r Recipe) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
+	// A failure may leave the file with the suffix, which the next build writes over.
 	if err := tarball.WriteToFile(path+".new", ref, image); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}

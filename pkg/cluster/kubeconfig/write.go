@@ -29,6 +29,7 @@ func lockKubeconfig(ctx context.Context, path string, patience time.Duration) (u
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err = host.Poll(ctx, 20*time.Millisecond, func() (bool, error) {
+		// O_EXCL makes the file the lock: only one process can create it.
 		f, err := os.OpenFile(lock, os.O_CREATE|os.O_EXCL, 0)
 		if errors.Is(err, fs.ErrExist) {
 			return false, nil

@@ -64,6 +64,8 @@ func listenerOf(at netip.AddrPort, own string) (by string, found bool) {
 		}
 		// a process that has ended belongs to no cluster
 		cgroups, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
+		// All processes of a cluster are in groups below one that is named after its mark. The lines of the file become
+		// one path, in which MarkIn looks for it.
 		if mark := plan.MarkIn(strings.ReplaceAll(string(cgroups), "\n", "/")); mark == own {
 			return "", true
 		} else if mark != "" {

@@ -28,6 +28,8 @@ func Make(ctx context.Context, c plan.Config) error {
 		return reachCluster(ctx, c)
 	}
 	mark := c.Mark()
+	// The alias follows at once on the link: by it other starts and `bonsai list` find the data directory of a cluster,
+	// wherever that is (machine.Home.Clusters).
 	for _, args := range [][]string{
 		{"netns", "add", mark},
 		{"-n", mark, "link", "set", "lo", "up"},
@@ -166,6 +168,7 @@ func ConnectNode(ctx context.Context, c plan.Config, name string, pid int) error
 }
 
 // connectMember makes the network namespace of one of several control planes, and links it to the bridge.
+// Its default route leads to the host, which forwards to the pods.
 func connectMember(ctx context.Context, c plan.Config, m plan.Member) error {
 	fabric, ns, name := c.Mark(), m.Namespace(), m.Name()
 	for _, args := range [][]string{

@@ -42,6 +42,7 @@ func FollowNodes(ctx context.Context, c plan.Config, to *Gateways, log *slog.Log
 		}
 	}
 	forget := func(obj any) {
+		// The informer missed the deletion, as while its watch was broken, and has the last state that it knows.
 		if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			obj = last.Obj
 		}

@@ -42,6 +42,7 @@ type heldData struct {
 }
 
 // holdData takes hold of the node's part of the data directory before the node's root hides it. The caller closes it.
+// It makes the directories on the host if they do not exist, which is so at a node's first start.
 func (n *Config) holdData() (held heldData, err error) {
 	held = heldData{dirs: map[string]int{}, files: map[string][]byte{}}
 	defer func() {

@@ -91,6 +91,7 @@ func (n *Config) enterRoot() error {
 // showSystem shows the directories of the host's programs at their places below root. A missing program is no error
 // here: the component that needs it reports it.
 func (n *Config) showSystem(root string) error {
+	// The array is full, so append copies it and never writes into it.
 	shown := systemDirs[:]
 	for _, program := range nodePrograms {
 		found, err := exec.LookPath(program)

@@ -98,6 +98,7 @@ func (r *resolverRelay) serveUDP(ctx context.Context, socket *net.UDPConn) {
 		default:
 			continue
 		}
+		// The next datagram overwrites the buffer while the question is still being answered.
 		question := slices.Clone(buffer[:n])
 		running.Go(func() {
 			defer func() { <-places }()

@@ -99,6 +99,8 @@ func (o LogOptions) print(in io.Reader, out io.Writer) error {
 // file under two names; it is opened once.
 func openLogs(path string) ([]*os.File, error) {
 	var files []*os.File
+	// The youngest comes first: a rotation between two openings moves a file to the next number, where it shows a
+	// second time. In the other order it would be missed.
 	for i := 0; i <= oldLogs; i++ {
 		f, err := os.Open(oldLog(path, i))
 		if os.IsNotExist(err) && i > 0 {
