@@ -25,6 +25,9 @@ const controlPlaneUser = 65532
 // HandOut makes the certificates and keys of the cluster that are missing or about to expire, in its data directory,
 // and gives each container the files that it needs and nothing else. volumes has a directory for each container, with
 // its name, which is the data directory there. Only the process that calls HandOut sees the keys of the authorities.
+//
+// It can be repeated, and then renews what expires soon. It stops at the first failure: containers after that keep what
+// they had.
 func HandOut(c plan.Config, volumes string, now time.Time) error {
 	if err := errors.Join(datadir.Save(c), pki.Make(c, now)); err != nil {
 		return err
@@ -59,7 +62,8 @@ type role struct {
 }
 
 // roles returns the roles of all containers by their names. A process of a control plane needs the credentials that its
-// flags name, and so gets exactly these.
+// flags name, and so gets exactly these. A process that needs another file must therefore name it in a flag as
+// --name=path, or its container would lack the file.
 func roles(c plan.Config) (map[string]role, error) {
 	l := c.Layout()
 	all := map[string]role{plan.Administrator: {

@@ -42,6 +42,7 @@ type Status struct {
 const maxEtcdAnswer = 1 << 20
 
 // call posts in to a path of etcd's API and reads its answer into out, unless that is nil.
+// Only ctx bounds it: to rewrite a large file takes etcd long.
 func (e API) call(ctx context.Context, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -75,6 +76,7 @@ func (e API) status(ctx context.Context) (s Status, err error) {
 }
 
 // isFull reports whether an etcd has raised the alarm NOSPACE: then it accepts no writes until the alarm is disarmed.
+// The status has its alarms only as texts.
 func (s Status) isFull() bool {
 	for _, e := range s.Errors {
 		if strings.Contains(e, "NOSPACE") {
@@ -102,6 +104,8 @@ func Of(c plan.Config) ([]API, error) {
 		}
 		t := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair},
 			MinVersion: tls.VersionTLS12}}
+		// One of several etcds listens on the loopback of its control plane's network namespace, which the host does
+		// not reach.
 		if m.Number != 0 {
 			t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 				return dialIn(ctx, m.Namespace(), network, addr)

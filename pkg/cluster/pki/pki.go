@@ -100,6 +100,9 @@ func Certificates(c plan.Config) []Certificate {
 
 // Make makes the authorities, certificates and the signing key of service accounts that are missing, expire soon, or
 // are for another identity.
+//
+// Each start calls it under the machine's lock (start.Write). The authorities come first, since they sign the rest. A
+// failure leaves what was made before it, and the next start makes the rest.
 func Make(c plan.Config, now time.Time) error {
 	dir := c.Layout().At("pki")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -190,6 +193,8 @@ func (row Certificate) make(dir string, now time.Time) error {
 // sign writes a certificate and its key. The key comes first: after a failure in between, a certificate without its key
 // would count as made.
 func sign(dir, name string, template, parent *x509.Certificate, key *ecdsa.PrivateKey, parentKey crypto.Signer) error {
+	// 127 random bits: RFC 5280 wants a positive number of at most 20 octets that no other certificate of the authority
+	// has.
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return err
