@@ -46,8 +46,8 @@ func superviseCommand(chosen *chosen) *cobra.Command {
 	}
 }
 
-// nodeEnterCommand and nodeInitCommand are the two steps of a node's init process.
-// The supervisor starts node-enter in new namespaces (node.Keeper). It becomes node-init by exec, with the same pid.
+// nodeEnterCommand and nodeInitCommand are the two steps of a node's init process. The supervisor starts node-enter in
+// new namespaces (node.Keeper). It becomes node-init by exec, with the same pid.
 func nodeEnterCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "node-enter CONFIG",
@@ -80,8 +80,8 @@ func nodeInitCommand() *cobra.Command {
 	}
 }
 
-// memberEnterCommand is the first step of a process of one of several control planes.
-// The supervisor starts it (package controlplane), and it becomes the program of its arguments.
+// memberEnterCommand is the first step of a process of one of several control planes. The supervisor starts it (package
+// controlplane), and it becomes the program of its arguments.
 func memberEnterCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "member-enter NAMESPACE HOSTNAME PROGRAM [ARGUMENT...]",
@@ -93,8 +93,7 @@ func memberEnterCommand() *cobra.Command {
 	}
 }
 
-// balanceCommand is the balancer before several API servers.
-// It reads the authority once, at its start.
+// balanceCommand is the balancer before several API servers. It reads the authority once, at its start.
 func balanceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:    "balance --listen ADDRESS --backend ADDRESS [--backend ADDRESS...] --certificate-authority FILE",

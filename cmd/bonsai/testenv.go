@@ -128,8 +128,8 @@ directory that "bonsai testenv assets" prints.`,
 	return c
 }
 
-// startTestenv runs this program again in the background.
-// The context bounds only the wait. The environment is no child of that context, and runs until `bonsai testenv stop`.
+// startTestenv runs this program again in the background. The context bounds only the wait. The environment is no child
+// of that context, and runs until `bonsai testenv stop`.
 func startTestenv(cmd *cobra.Command, dir string, _ []string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -151,8 +151,8 @@ func startTestenv(cmd *cobra.Command, dir string, _ []string) error {
 }
 
 // testenvDir is where the user's environment of that name is: below $XDG_RUNTIME_DIR, or the system's directory for
-// temporary files, where the directory of environments must be the user's own.
-// Another user could have made the directory in /tmp first, and would control what is in it.
+// temporary files, where the directory of environments must be the user's own. Another user could have made the
+// directory in /tmp first, and would control what is in it.
 func testenvDir(name string) (string, error) {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return "", fmt.Errorf("--name: %q: %s", name, problems[0])

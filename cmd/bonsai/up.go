@@ -97,8 +97,7 @@ func (f *upFlags) add(c *cobra.Command) {
 	waitFlag(c, &f.wait, "the cluster")
 }
 
-// up starts the cluster and says how to use it.
-// `up`, `start` and `snapshot restore` share it.
+// up starts the cluster and says how to use it. `up`, `start` and `snapshot restore` share it.
 func up(cmd *cobra.Command, home machine.Home, config plan.Config, self string, patience time.Duration) error {
 	ctx, cancel := host.WithPatience(cmd.Context(), patience)
 	defer cancel()
@@ -305,8 +304,8 @@ func downCommand(chosen *chosen) *cobra.Command {
 	return c
 }
 
-// downAll ends every cluster, even if one of them makes trouble.
-// Each cluster takes the machine's lock for itself, so a start may come in between.
+// downAll ends every cluster, even if one of them makes trouble. Each cluster takes the machine's lock for itself, so a
+// start may come in between.
 func downAll(cmd *cobra.Command, home machine.Home, keep bool) error {
 	clusters, err := cluster.Clusters(home)
 	if err != nil {

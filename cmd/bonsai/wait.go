@@ -23,8 +23,8 @@ func (w *wait) Set(text string) error {
 	return err
 }
 
-// waitFlag gives a command --wait, which is kept in d, and returns d.
-// The time begins again with each progress (host.WithPatience), so it is no bound on the whole command.
+// waitFlag gives a command --wait, which is kept in d, and returns d. The time begins again with each progress
+// (host.WithPatience), so it is no bound on the whole command.
 func waitFlag(c *cobra.Command, d *time.Duration, what string) *time.Duration {
 	*d = 5 * time.Minute
 	c.Flags().Var((*wait)(d), "wait", "how long to wait for "+what+" to be ready while nothing progresses")

@@ -28,8 +28,8 @@ func changeFrom(ctx context.Context, c plan.Config, home machine.Home, old plan.
 }
 
 // loadOnNodes imports local images on nodes that run, once they are Ready. A node's own registry has only the images
-// that the cluster needed at the node's start.
-// The images are loaded one after the other, each on all nodes at the same time.
+// that the cluster needed at the node's start. The images are loaded one after the other, each on all nodes at the same
+// time.
 func loadOnNodes(ctx context.Context, c plan.Config, images []string) error {
 	if err := client.WaitNodes(ctx, c); err != nil {
 		return err

@@ -9,8 +9,7 @@ import (
 )
 
 // Defragment gives back what the etcds of the cluster in dataDir do not use of their files, and has those take writes
-// again that are full.
-// It takes no lock of the machine. An etcd does not answer while its file is rewritten.
+// again that are full. It takes no lock of the machine. An etcd does not answer while its file is rewritten.
 func Defragment(ctx context.Context, dataDir string, out io.Writer) error {
 	c, err := datadir.LoadControlPlane(dataDir)
 	if err != nil {

@@ -84,8 +84,8 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 }
 
 // Stop ends the cluster in dataDir and removes everything that it has on the machine, except its data and its
-// kubeconfig context.
-// It cleans up in one step, as a start does before it begins, so it also works after a supervisor was killed.
+// kubeconfig context. It cleans up in one step, as a start does before it begins, so it also works after a supervisor
+// was killed.
 func Stop(ctx context.Context, dataDir string, out io.Writer) error {
 	c, err := datadir.LoadExisting(dataDir)
 	if err != nil {

@@ -63,8 +63,8 @@ func Join(ctx context.Context, home machine.Home, c plan.Config, o join.Options,
 	return c, startJoined(ctx, s, c, self)
 }
 
-// startAgain starts the node of a machine that has joined. started is false if it was Ready already.
-// It holds the machine's lock until the node is Ready, since Launch and the wait are one piece here.
+// startAgain starts the node of a machine that has joined. started is false if it was Ready already. It holds the
+// machine's lock until the node is Ready, since Launch and the wait are one piece here.
 func startAgain(ctx context.Context, c plan.Config, home machine.Home, self string, out io.Writer) (started bool,
 	err error) {
 	lock, err := machine.Lock(ctx)
@@ -92,8 +92,8 @@ func startAgain(ctx context.Context, c plan.Config, home machine.Home, self stri
 	return true, startJoined(ctx, s, c, self)
 }
 
-// startJoined starts the supervisor of a joined machine and waits for its node.
-// The supervisor keeps running if the wait fails.
+// startJoined starts the supervisor of a joined machine and waits for its node. The supervisor keeps running if the
+// wait fails.
 func startJoined(ctx context.Context, s steps.Start, c plan.Config, self string) error {
 	return s.Take(ctx,
 		steps.New("Start the node", func(ctx context.Context) error { return supervisor.Launch(ctx, c, self) }),

@@ -56,8 +56,8 @@ func AddNode(ctx context.Context, dataDir string, labels map[string]string, out 
 }
 
 // RemoveNode stops a node of the running cluster in dataDir and removes it with everything it has, also from the API.
-// Its pods end at once: `kubectl drain` moves them in order before that.
-// If it is broken off, the same command can be repeated (mayRemove).
+// Its pods end at once: `kubectl drain` moves them in order before that. If it is broken off, the same command can be
+// repeated (mayRemove).
 func RemoveNode(ctx context.Context, dataDir, name string, out io.Writer) error {
 	return changeNodes(ctx, dataDir, func(c plan.Config) error {
 		if err := mayRemove(c, name); err != nil {
@@ -95,8 +95,8 @@ func dropNode(ctx context.Context, s steps.Start, c plan.Config, name string) er
 		}))
 }
 
-// changeNodes runs change on the running cluster. It holds the machine's lock, so there is one change at a time.
-// It loads the configuration under the lock, so it sees the change before it.
+// changeNodes runs change on the running cluster. It holds the machine's lock, so there is one change at a time. It
+// loads the configuration under the lock, so it sees the change before it.
 func changeNodes(ctx context.Context, dataDir string, change func(plan.Config) error) error {
 	lock, err := machine.Lock(ctx)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 const renewPatience = 2 * time.Minute
 
 // Pause freezes every process of the cluster in dataDir, those in containers too. They keep their memory and use no
-// CPU.
-// It takes no lock and waits for no other command: a start that is under way waits longer, and may run out of patience.
+// CPU. It takes no lock and waits for no other command: a start that is under way waits longer, and may run out of
+// patience.
 func Pause(ctx context.Context, dataDir string) error {
 	c, err := datadir.LoadExisting(dataDir)
 	if err != nil {
@@ -56,8 +56,8 @@ func Resume(ctx context.Context, dataDir string) error {
 	return signalManagers(c, syscall.SIGCONT)
 }
 
-// resume thaws the cluster's processes. The controller managers go on when every node has renewed its lease.
-// The caller holds the machine's lock. renewPatience bounds the wait for the leases.
+// resume thaws the cluster's processes. The controller managers go on when every node has renewed its lease. The caller
+// holds the machine's lock. renewPatience bounds the wait for the leases.
 func resume(ctx context.Context, c plan.Config) error {
 	return pause.Thaw(ctx, c.Mark(), c.Bin("kube-controller-manager"), func(ctx context.Context) error {
 		if c.Joined != nil {

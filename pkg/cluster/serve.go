@@ -55,7 +55,7 @@ func Serve(ctx context.Context, home machine.Home, c plan.Config, self string, p
 		return err
 	}
 	// The lock of the data directory tells other commands that a supervisor is there, before its socket answers. It is
-	// free again when this process ends.
+	// free again when Serve returns.
 	held, err := datadir.Lock(c.Layout().Lock())
 	if err != nil {
 		return err

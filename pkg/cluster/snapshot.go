@@ -59,8 +59,8 @@ func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err
 
 // RestoreSnapshot ends the cluster in dataDir, if it runs, as a power failure would, and puts a snapshot in its place.
 // wasUp reports whether it ran. Until the last step the cluster keeps its own state. If the last step is broken off,
-// the next command that changes the cluster finishes it first.
-// The cluster stays stopped: the command starts it again if wasUp (snapshot restore).
+// the next command that changes the cluster finishes it first. The cluster stays stopped: the command starts it again
+// if wasUp (snapshot restore).
 func RestoreSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (wasUp bool, err error) {
 	c, err := datadir.LoadControlPlane(dataDir)
 	if err != nil {

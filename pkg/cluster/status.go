@@ -52,8 +52,8 @@ func PrintList(ctx context.Context, home machine.Home, out io.Writer) error {
 	return nil
 }
 
-// state returns a word for what a cluster does.
-// A supervisor is asked for two seconds at most, so a hanging one does not stop the list.
+// state returns a word for what a cluster does. A supervisor is asked for two seconds at most, so a hanging one does
+// not stop the list.
 func state(ctx context.Context, c plan.Config) string {
 	switch {
 	case paused(c):
@@ -64,8 +64,8 @@ func state(ctx context.Context, c plan.Config) string {
 	return "stopped"
 }
 
-// NodePID returns the pid of the init process of a node of the cluster in dataDir. Its namespaces are the node's.
-// The pid is good for a moment only: the node may end, and the supervisor starts it again with another one.
+// NodePID returns the pid of the init process of a node of the cluster in dataDir. Its namespaces are the node's. The
+// pid is good for a moment only: the node may end, and the supervisor starts it again with another one.
 func NodePID(ctx context.Context, dataDir, node string) (int, error) {
 	c, err := datadir.LoadExisting(dataDir)
 	if err != nil {

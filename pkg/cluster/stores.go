@@ -18,8 +18,8 @@ func Images(dataDir string) (image.Stores, error) {
 	return imageStores(c), nil
 }
 
-// imageStores returns the image stores of the cluster's nodes. It makes the Spool in the directory of the cluster's
-// run, which goes with the cluster: an archive that a killed command left there is removed then.
+// imageStores returns the image stores of the cluster's nodes. Their Spool is the run
+// directory, which goes with the cluster: an archive that a killed command left there is removed then.
 func imageStores(c plan.Config) image.Stores {
 	config := node.Config{BinDir: c.BinDir}
 	return image.Stores{

@@ -147,8 +147,8 @@ func launch(ctx context.Context, s steps.Start, c plan.Config, home machine.Home
 
 // compareWithRunning compares the wanted cluster with the one in the data directory, old. It returns c with old's
 // values for everything that c leaves open, and whether the supervisor of old runs. The error says that old cannot
-// become the wanted cluster. A new cluster counts as one that has always been as wanted.
-// The caller holds the machine's lock, so the configuration on the disk does not change meanwhile.
+// become the wanted cluster. A new cluster counts as one that has always been as wanted. The caller holds the machine's
+// lock, so the configuration on the disk does not change meanwhile.
 func compareWithRunning(ctx context.Context, c plan.Config) (wanted, old plan.Config, alive bool, err error) {
 	old, err = datadir.Load(c.DataDir)
 	if errors.Is(err, os.ErrNotExist) {

@@ -11,8 +11,7 @@ import (
 )
 
 // PrintLeft prints how to delete the objects of the add-ons that old has and c has not. Nobody deletes them without the
-// user: they may hold data.
-// `up` prints this after the steps of a start that succeeded.
+// user: they may hold data. `up` prints this after the steps of a start that succeeded.
 func PrintLeft(c plan.Config, old plan.Config, out io.Writer) error {
 	for _, a := range plan.OptionalAddons {
 		if !old.HasAddon(a.Name) || c.HasAddon(a.Name) {

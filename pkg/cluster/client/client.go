@@ -22,8 +22,8 @@ import (
 )
 
 // Core returns a client for the kinds that the cluster's command reads and writes, with this machine's identity in the
-// cluster (plan.Config.Identity).
-// Each call reads the kubeconfig and makes a client of its own, so a caller that asks often keeps the client.
+// cluster (plan.Config.Identity). Each call reads the kubeconfig and makes a client of its own, so a caller that asks
+// often keeps the client.
 func Core(c plan.Config) (*apiclient.Client, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", c.Layout().Kubeconfig(c.Identity()))
 	if err != nil {
@@ -42,8 +42,7 @@ func Core(c plan.Config) (*apiclient.Client, error) {
 }
 
 // ThroughRestarts repeats do while connections break or writers conflict. do must be safe to repeat. One of several API
-// servers may be restarted while the cluster comes up, and the others answer.
-// Only ctx bounds the attempts.
+// servers may be restarted while the cluster comes up, and the others answer. Only ctx bounds the attempts.
 func ThroughRestarts(ctx context.Context, do func() error) error {
 	var last error
 	err := host.Poll(ctx, 100*time.Millisecond, func() (bool, error) {

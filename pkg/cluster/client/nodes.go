@@ -126,8 +126,7 @@ func IsPodReady(p *corev1.Pod) bool {
 	return false
 }
 
-// ReadyNodes asks the API server which nodes are Ready.
-// Timeout bounds the question.
+// ReadyNodes asks the API server which nodes are Ready. Timeout bounds the question.
 func ReadyNodes(ctx context.Context, c plan.Config) (map[string]bool, error) {
 	client, err := Core(c)
 	if err != nil {

@@ -25,8 +25,8 @@ func taintName(t corev1.Taint) string { return t.Key + ":" + string(t.Effect) }
 
 // taintPatch returns the merge patch (RFC 7386) that gives a node the wanted taints and removes those of an earlier
 // configuration; nil if there is nothing to change. The patch replaces the whole list. So it names the version of the
-// node that was read: a controller may set a taint meanwhile, and must not lose it.
-// If the version is old, the API server answers 409, and ThroughRestarts reads the node again.
+// node that was read: a controller may set a taint meanwhile, and must not lose it. If the version is old, the API
+// server answers 409, and ThroughRestarts reads the node again.
 func taintPatch(node *corev1.Node, wanted []string) ([]byte, error) {
 	taints := slices.Clone(node.Spec.Taints)
 	var names []string

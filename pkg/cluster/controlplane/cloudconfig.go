@@ -11,8 +11,8 @@ import (
 )
 
 // WriteCloudConfig writes the file with the networks of load balancers, which our controller manager reads. Kubernetes'
-// own has no provider for it, and does not read the file.
-// Each start writes it before the processes begin (start.Write).
+// own has no provider for it, and does not read the file. Each start writes it before the processes begin
+// (start.Write).
 func WriteCloudConfig(c plan.Config) error {
 	return host.WriteFile(c.Layout().CloudConfig(),
 		fmt.Appendf(nil, "loadBalancerCIDRs: [%s]\n", quotedList(c.Networks().Balancers())))

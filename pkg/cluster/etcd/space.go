@@ -41,8 +41,8 @@ type Status struct {
 // maxEtcdAnswer bounds an answer of etcd, in bytes.
 const maxEtcdAnswer = 1 << 20
 
-// call posts in to a path of etcd's API and reads its answer into out, unless that is nil.
-// Only ctx bounds it: to rewrite a large file takes etcd long.
+// call posts in to a path of etcd's API and reads its answer into out, unless that is nil. Only ctx bounds it: to
+// rewrite a large file takes etcd long.
 func (e API) call(ctx context.Context, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {

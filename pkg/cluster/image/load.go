@@ -17,8 +17,8 @@ type localStore struct {
 	argv []string
 }
 
-// localStores returns the places that may have an image, in the order in which they are asked.
-// Docker comes first, where users build. Of containerd's namespaces, default is that of ctr and k8s.io that of the CRI.
+// localStores returns the places that may have an image, in the order in which they are asked. Docker comes first,
+// where users build. Of containerd's namespaces, default is that of ctr and k8s.io that of the CRI.
 func localStores(image reference.Named) []localStore {
 	stores := []localStore{{"Docker", []string{"docker", "save", reference.FamiliarString(image)}}}
 	for _, namespace := range []string{"default", "k8s.io"} {

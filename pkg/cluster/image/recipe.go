@@ -34,8 +34,7 @@ type Recipe struct {
 }
 
 // WriteRecipe builds the image of a recipe and writes it to path as an archive that containerd imports. The file is
-// whole or not there.
-// The build calls it, never a running cluster.
+// whole or not there. The build calls it, never a running cluster.
 func WriteRecipe(path string, r Recipe) error {
 	ref, err := name.NewTag(r.Ref)
 	if err != nil {
@@ -79,8 +78,8 @@ func (r Recipe) config(image v1.Image) *v1.ConfigFile {
 }
 
 // layer returns the image's only layer as a tar file. It has no times and a fixed order, so the same recipe always
-// gives the same bytes, and the same digest.
-// It is held in memory as a whole: these images are small programs with their libraries.
+// gives the same bytes, and the same digest. It is held in memory as a whole: these images are small programs with
+// their libraries.
 func (r Recipe) layer() ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)

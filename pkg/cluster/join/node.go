@@ -19,8 +19,7 @@ import (
 )
 
 // Complete returns c, which has a name and directories, with the settings of the cluster and with this machine as its
-// only node.
-// It writes nothing. What the cluster says is checked before it becomes routes and rules of this machine.
+// only node. It writes nothing. What the cluster says is checked before it becomes routes and rules of this machine.
 func (d *Cluster) Complete(ctx context.Context, c plan.Config, r Request) (plan.Config, error) {
 	facts, err := d.facts(ctx, r.token)
 	if err != nil {
@@ -95,8 +94,7 @@ func (d *Cluster) WriteCredentials(c plan.Config, r Request) error {
 }
 
 // Wait waits until the API says that the node is Ready. This machine asks with the kubelet's certificate, and so cannot
-// ask before the kubelet has one.
-// Only ctx bounds the wait. The last reason is in the error.
+// ask before the kubelet has one. Only ctx bounds the wait. The last reason is in the error.
 func Wait(ctx context.Context, c plan.Config) error {
 	last := fmt.Errorf("the kubelet has no certificate yet: if the cluster has a node %[1]s already, delete it there (kubectl delete node %[1]s), or join with another --node-name",
 		c.Nodes[0].Name())

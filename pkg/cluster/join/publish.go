@@ -78,8 +78,7 @@ func setConfigMap(ctx context.Context, c plan.Config, namespace, name string, da
 		return err
 	}
 	all := core.ConfigMaps(api)
-	// Another start may write at the same moment.
-	// retry.DefaultRetry makes 5 attempts, and only for these two errors.
+	// Another start may write at the same moment. retry.DefaultRetry makes 5 attempts, and only for these two errors.
 	changed := func(err error) bool { return apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) }
 	err = retry.OnError(retry.DefaultRetry, changed, func() error {
 		there, err := all.Get(ctx, namespace, name)

@@ -120,8 +120,8 @@ func printTokens(out io.Writer, all []*corev1.Secret, now time.Time) error {
 	return w.Flush()
 }
 
-// DeleteToken deletes a bootstrap token of the cluster, which runs, by the whole token or its ID.
-// Machines that have joined stay: they have certificates of their own.
+// DeleteToken deletes a bootstrap token of the cluster, which runs, by the whole token or its ID. Machines that have
+// joined stay: they have certificates of their own.
 func DeleteToken(ctx context.Context, c plan.Config, token string, out io.Writer) error {
 	secrets, err := tokens(c)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// CheckImages has an error for each archive of a local image that the cluster needs and that has not been built.
-// The check before a start calls it: a node without the image of a sandbox could run no pod at all.
+// CheckImages has an error for each archive of a local image that the cluster needs and that has not been built. The
+// check before a start calls it: a node without the image of a sandbox could run no pod at all.
 func CheckImages(c plan.Config) []error {
 	var errs []error
 	for _, image := range c.LocalImages() {

@@ -9,8 +9,7 @@ import (
 )
 
 // HasMarked reports whether anything on this machine carries a cluster's mark: its link, its network namespace or its
-// cgroups.
-// An error counts as nothing there.
+// cgroups. An error counts as nothing there.
 func HasMarked(mark string) bool {
 	if _, err := netlink.LinkByName(mark); err == nil {
 		return true

@@ -12,8 +12,8 @@ import (
 )
 
 // hostNetworks lists the addresses of the host and the routes of its main table, except those that carry the cluster's
-// own mark: the link by its name, a route by its metric.
-// A start calls it under the machine's lock, to choose networks that collide with none of these.
+// own mark: the link by its name, a route by its metric. A start calls it under the machine's lock, to choose networks
+// that collide with none of these.
 func hostNetworks(c plan.Config) ([]plan.HostNetwork, error) {
 	links, err := netdump.Links()
 	if err != nil {

@@ -46,8 +46,8 @@ func portOwner(at netip.AddrPort, own string) string {
 // longer shows its sockets, and still has them.
 const dyingTime = 2 * time.Second
 
-// listenerOf is portOwner for a port that is taken. found is false if no process shows the socket.
-// It reads the descriptors of all processes, which is slow; so it is asked only about a port that is taken.
+// listenerOf is portOwner for a port that is taken. found is false if no process shows the socket. It reads the
+// descriptors of all processes, which is slow; so it is asked only about a port that is taken.
 func listenerOf(at netip.AddrPort, own string) (by string, found bool) {
 	inodes := listeners(int(at.Port()))
 	sockets, err := filepath.Glob("/proc/[0-9]*/fd/*")

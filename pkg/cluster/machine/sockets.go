@@ -6,8 +6,8 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// LongestSocket is how long the path of a unix socket may be (sun_path, without its end).
-// unix(7): sun_path has 108 bytes.
+// LongestSocket is how long the path of a unix socket may be (sun_path, without its end). unix(7): sun_path has 108
+// bytes.
 const LongestSocket = 107
 
 // CheckSockets returns an error if a control socket below the data directory would have a path that is too long.

@@ -68,8 +68,8 @@ func leaveCluster(ctx context.Context, c plan.Config) error {
 	return errors.Join(errs...)
 }
 
-// joinedMachines returns the addresses of the nodes on other machines, in order.
-// Their order lets FollowNodes compare them with the last ones.
+// joinedMachines returns the addresses of the nodes on other machines, in order. Their order lets FollowNodes compare
+// them with the last ones.
 func joinedMachines(c plan.Config, nodes []*corev1.Node) []netip.Addr {
 	var out []netip.Addr
 	for _, n := range nodes {
@@ -84,8 +84,8 @@ func joinedMachines(c plan.Config, nodes []*corev1.Node) []netip.Addr {
 }
 
 // admitJoined lets these machines into the node network, and no others. nft applies the script as a whole, so that none
-// of them is shut out in between.
-// If it fails, the set keeps its earlier content, and FollowNodes tries again at its next event.
+// of them is shut out in between. If it fails, the set keeps its earlier content, and FollowNodes tries again at its
+// next event.
 func admitJoined(ctx context.Context, c plan.Config, machines []netip.Addr) error {
 	script := fmt.Sprintf("flush set ip %s %s\n", c.Mark(), joinedSet)
 	for _, a := range machines {

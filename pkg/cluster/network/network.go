@@ -167,8 +167,8 @@ func ConnectNode(ctx context.Context, c plan.Config, name string, pid int) error
 	return host.IP(ctx, "-n", fabric, "link", "set", name, "master", "br0", "up")
 }
 
-// connectMember makes the network namespace of one of several control planes, and links it to the bridge.
-// Its default route leads to the host, which forwards to the pods.
+// connectMember makes the network namespace of one of several control planes, and links it to the bridge. Its default
+// route leads to the host, which forwards to the pods.
 func connectMember(ctx context.Context, c plan.Config, m plan.Member) error {
 	fabric, ns, name := c.Mark(), m.Namespace(), m.Name()
 	for _, args := range [][]string{

@@ -135,8 +135,8 @@ func eachPodRoute(c plan.Config, node *corev1.Node, do func(*netlink.Route) erro
 
 // podNetworks returns a node's podCIDRs, each with the node's address of that family. Whoever may write Nodes has power
 // over the cluster's networks, and none over the host's routes: podNetworks ignores everything outside of these
-// networks.
-// A podCIDR as large as the whole network, or larger, is ignored too: it would take the pods of all other nodes.
+// networks. A podCIDR as large as the whole network, or larger, is ignored too: it would take the pods of all other
+// nodes.
 func podNetworks(c plan.Config, node *corev1.Node) map[netip.Prefix]netip.Addr {
 	texts := node.Spec.PodCIDRs
 	if len(texts) == 0 {

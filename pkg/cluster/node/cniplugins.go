@@ -21,8 +21,8 @@ const (
 )
 
 // linkPlugins makes links in dir to the system's CNI plug-ins and to ours. It leaves files that are not links: an
-// add-on has put them there.
-// It runs at each start of the node. A link to a plug-in that the system has lost stays, and leads nowhere.
+// add-on has put them there. It runs at each start of the node. A link to a plug-in that the system has lost stays, and
+// leads nowhere.
 func (n *Config) linkPlugins(dir, system string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

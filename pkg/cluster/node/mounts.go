@@ -172,8 +172,7 @@ func mountUnified() error {
 	return cgroup.Delegate(cgroup.Root)
 }
 
-// mountRun mounts an empty /run that shows what is held of the data directory, and writes the node's
-// /etc/resolv.conf.
+// mountRun mounts an empty /run that shows what is held of the data directory, and writes the node's /etc/resolv.conf.
 // It follows enterRoot, which has made the /etc/resolv.conf that the file is bound over.
 func (n *Config) mountRun(data heldData, resolv []byte) error {
 	if err := unix.Mount("tmpfs", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
@@ -245,8 +244,8 @@ func (n *Config) ResolvConf() ([]byte, error) {
 }
 
 // joinedResolvConf returns the first of the files that names servers, without those on loopback. If none does, the
-// server is the relay of the machine that has the control plane.
-// A server on loopback is of no use to pods, whose loopback is their own.
+// server is the relay of the machine that has the control plane. A server on loopback is of no use to pods, whose
+// loopback is their own.
 func joinedResolvConf(relay []netip.Addr, paths ...string) ([]byte, error) {
 	for _, path := range paths {
 		conf, err := host.ReadResolvConf(path)

@@ -9,8 +9,8 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// foundOCIRuntimes returns the OCI runtimes that the machine has.
-// It looks along the PATH of the node's init, in the node's own root.
+// foundOCIRuntimes returns the OCI runtimes that the machine has. It looks along the PATH of the node's init, in the
+// node's own root.
 func foundOCIRuntimes() []string {
 	return slices.DeleteFunc(slices.Clone(plan.OCIRuntimes[:]), func(name string) bool {
 		_, err := exec.LookPath(name)

@@ -118,8 +118,7 @@ func (f *flows) makeRoom(now time.Time) bool {
 }
 
 // answer forwards a node's datagrams to the client, until neither side has sent anything for the idle time, or the node
-// refuses.
-// Each flow has a goroutine and a buffer of its own, so publishedMost flows hold 64 MiB.
+// refuses. Each flow has a goroutine and a buffer of its own, so publishedMost flows hold 64 MiB.
 func (f *flows) answer(node *flow, client netip.AddrPort, turn uint32) {
 	defer f.forget(client, node)
 	buffer := make([]byte, largestDatagram)

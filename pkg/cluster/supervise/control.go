@@ -71,8 +71,8 @@ const (
 	reloadPatience = StopGrace + 10*time.Second
 )
 
-// Ask reads the status from a control socket. An error means that no process answers there.
-// The file of a socket may outlive its process, so only an answer counts.
+// Ask reads the status from a control socket. An error means that no process answers there. The file of a socket may
+// outlive its process, so only an answer counts.
 func Ask(ctx context.Context, path string) (*Status, error) {
 	answer, err := callControl(ctx, path, http.MethodGet, "/status", statusPatience)
 	if err != nil {
@@ -92,8 +92,8 @@ func Reload(ctx context.Context, path string) error {
 	return err
 }
 
-// callControl sends a request to a control socket and returns the answer.
-// Each call has a transport of its own, which would otherwise leave a connection behind.
+// callControl sends a request to a control socket and returns the answer. Each call has a transport of its own, which
+// would otherwise leave a connection behind.
 func callControl(ctx context.Context, path, method, what string, patience time.Duration) ([]byte, error) {
 	transport := &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -129,9 +129,9 @@ func (l *LogFile) Close() error {
 	return l.file.Close()
 }
 
-// OpenStderrLog is OpenLog for this process's own log. Its standard error follows the log over rotations, for what
-// the Go runtime writes at the end.
-// What is written to standard error goes past the bound on the size, which counts only Write.
+// OpenStderrLog is OpenLog for this process's own log. Its standard error follows the log over rotations, for what the
+// Go runtime writes at the end. What is written to standard error goes past the bound on the size, which counts only
+// Write.
 func OpenStderrLog(path string) (*LogFile, error) {
 	l := &LogFile{path: path, limit: maxLogSize, opened: func(f *os.File) error {
 		return unix.Dup3(int(f.Fd()), int(os.Stderr.Fd()), 0)
@@ -139,9 +139,8 @@ func OpenStderrLog(path string) (*LogFile, error) {
 	return l, l.open()
 }
 
-// WordsSince returns the end of what was written to the log at path after its first before bytes, or "" if it cannot
-// be read.
-// supervisor.Launch uses it for the words of a supervisor that ended before it answered.
+// WordsSince returns the end of what was written to the log at path after its first before bytes, or "" if it cannot be
+// read. supervisor.Launch uses it for the words of a supervisor that ended before it answered.
 func WordsSince(path string, before int64) string {
 	f, err := os.Open(path)
 	if err != nil {

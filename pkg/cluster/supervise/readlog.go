@@ -60,8 +60,7 @@ func ReadLog(ctx context.Context, path string, o LogOptions, out io.Writer) erro
 	})
 }
 
-// print copies the lines that o includes.
-// A tail holds at most twice its lines in memory, whatever the size of the log.
+// print copies the lines that o includes. A tail holds at most twice its lines in memory, whatever the size of the log.
 func (o LogOptions) print(in io.Reader, out io.Writer) error {
 	if o.Tail < 0 && o.Since.IsZero() {
 		_, err := io.Copy(out, in)

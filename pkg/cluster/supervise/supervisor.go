@@ -105,8 +105,8 @@ func (s *Supervisor) Statuses() []ProcessStatus {
 	return out
 }
 
-// Forget drops the status of a process that is no longer kept.
-// Keep must have returned, or it would add the status again.
+// Forget drops the status of a process that is no longer kept. Keep must have returned, or it would add the status
+// again.
 func (s *Supervisor) Forget(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
