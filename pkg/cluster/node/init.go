@@ -137,7 +137,9 @@ func reapOrphans(owned func(pid int) bool) bool {
 		if owned(pid) {
 			return false
 		}
-		if _, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); err != nil {
+		if _, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); err == syscall.ECHILD {
+			continue // its owner was faster; others may stand behind it
+		} else if err != nil {
 			return true
 		}
 	}

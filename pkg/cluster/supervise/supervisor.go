@@ -65,6 +65,8 @@ type Supervisor struct {
 	forks   chan func() // functions for the one thread that forks (New)
 	Environ []string    // the children's, beside their own variables
 
+	running sync.WaitGroup // the children; only the thread that forks adds to it
+
 	// guards all below: each process has a goroutine, and the control socket asks for the statuses
 	mu       sync.Mutex
 	children map[int]bool // started and not yet waited for
@@ -73,10 +75,8 @@ type Supervisor struct {
 }
 
 // New returns a supervisor whose children the kernel kills when this process ends. The kernel ties a child to the
-// thread that forked it, so all forks happen on one thread, which lives as long as ctx.
-//
-// When ctx ends, that thread goes and the kernel kills the children that still run, whether or not SIGTERM has reached
-// them. So supervisor.Run gives a context that outlives its layers. In a node, everything ends together.
+// thread that forked it, so all forks happen on one thread. It forks until ctx ends, and lives until no child is left:
+// otherwise the kernel would kill the children that Keep is about to stop.
 func New(ctx context.Context, log *slog.Logger) *Supervisor {
 	s := &Supervisor{log: log, forks: make(chan func()), Environ: os.Environ(), status: map[string]*ProcessStatus{},
 		children: map[int]bool{}}
@@ -87,6 +87,7 @@ func New(ctx context.Context, log *slog.Logger) *Supervisor {
 			case fork := <-s.forks:
 				fork()
 			case <-ctx.Done():
+				s.running.Wait()
 				return
 			}
 		}
@@ -239,6 +240,7 @@ func (s *Supervisor) start(ctx context.Context, cmd *exec.Cmd) error {
 		err := cmd.Start()
 		if err == nil {
 			s.children[cmd.Process.Pid] = true
+			s.running.Add(1)
 		}
 		done <- err
 	}
@@ -255,6 +257,7 @@ func (s *Supervisor) wait(cmd *exec.Cmd) error {
 	// Wait comes first: the reaper of orphans would take the end of a child that is no longer owned, and with it the
 	// exit status.
 	err := cmd.Wait()
+	s.running.Done()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.children, cmd.Process.Pid)

@@ -21,11 +21,10 @@ func keepScript(t *testing.T, script string) (*Supervisor, string, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := New(ctx, slog.New(slog.DiscardHandler))
 	log := filepath.Join(t.TempDir(), "logs", "p.log")
-	keeping, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { s.Keep(keeping, Process{Name: "p", Argv: []string{"/bin/sh", "-c", script}, Log: log}) })
+	wg.Go(func() { s.Keep(ctx, Process{Name: "p", Argv: []string{"/bin/sh", "-c", script}, Log: log}) })
 	var once sync.Once
-	end := func() { once.Do(func() { stop(); wg.Wait(); cancel() }) }
+	end := func() { once.Do(func() { cancel(); wg.Wait() }) }
 	t.Cleanup(end)
 	return s, log, end
 }
@@ -77,7 +76,8 @@ func TestKeepStartsAKilledProcessAnew(t *testing.T) {
 	}
 }
 
-// TestKeepStops: SIGTERM first, and keep returns only when the process is gone.
+// TestKeepStops: SIGTERM first, also where the supervisor's own context ends at the same moment, and Keep returns only
+// when the process is gone.
 func TestKeepStops(t *testing.T) {
 	t.Parallel()
 	s, log, end := keepScript(t, `trap 'echo bye; exit 0' TERM; while :; do sleep 0.05; done`)
