@@ -42,7 +42,7 @@ func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, lo
 	if err := network.Make(ctx, c); err != nil {
 		return err
 	}
-	// life and not ctx: the thread that forks must outlive all children, or the kernel would kill them.
+	// life and not ctx: the layers end one after the other, and what ends last may have to start again until then.
 	s := supervise.New(life, log)
 	s.Environ = c.Environ(s.Environ)
 	layers := layers{life: life}
