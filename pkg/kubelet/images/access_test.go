@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // private is a pull secret of a name, with a password.
@@ -229,23 +231,46 @@ func TestRecords(t *testing.T) {
 			`"credentialMapping":{"docker.io/library/busybox":{"kubernetesSecrets":[{"uid":"u","namespace":"ns","name":"n","credentialHash":"`) {
 		t.Errorf("%s, %v", text, err)
 	}
-	gone := func(string) bool { return false }
-	if err := r.prune(gone, now); err != nil {
+	if err := r.prune(nil, now); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(record); err != nil {
 		t.Error("forgotten although written since:", err)
 	}
-	if err := errors.Join(r.prune(func(id string) bool {
-		return id == "sha256:abc"
-	}, now.Add(time.Minute)), r.prune(gone, now)); err != nil {
+	present := []runtime.Image{{ID: "sha256:abc"}}
+	if err := errors.Join(r.prune(present, now.Add(time.Minute)), r.prune(nil, now)); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.prune(gone, now.Add(time.Minute)); err != nil {
+	if err := r.prune(nil, now.Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(record); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("an image that is gone is remembered:", err)
+	}
+}
+
+// TestUnreadableRecord: an image whose record cannot be read does not become one that every pod may use.
+func TestUnreadableRecord(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	r, err := OpenRecords(t.TempDir(), func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(r.file("pulled", "sha256:abc"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.prune([]runtime.Image{{ID: "sha256:abc"}}, now.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if rec, _, err := r.Get("busybox:1", "sha256:abc"); err == nil {
+		t.Errorf("the image counts as preloaded: %v", rec)
+	}
+	if err := r.prune(nil, now.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, pulled := r.Count(); pulled != 0 {
+		t.Errorf("%d records of images that are gone", pulled)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -91,10 +90,7 @@ func (c *Collector) collect(ctx context.Context, need int64) (freed int64, err e
 	}
 	var errs []error
 	if r := c.Manager.cfg.Records; r != nil {
-		is := func(id string) bool {
-			return slices.ContainsFunc(present, func(i runtime.Image) bool { return i.ID == id })
-		}
-		errs = append(errs, r.prune(is, now))
+		errs = append(errs, r.prune(present, now))
 	}
 	c.known = track(c.known, present, used, now)
 	for _, v := range victims(c.Policy, need, present, c.known, used, now) {

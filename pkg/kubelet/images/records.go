@@ -16,6 +16,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+
+	"bonsai/pkg/kubelet/durable"
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // Records remember how images were pulled, in files in upstream's formats: below pulling/ one for each name that is
@@ -190,37 +193,41 @@ func (r *Records) get(id string) (*kubeletconfig.ImagePulledRecord, error) {
 }
 
 // prune removes the records of images that are not present any more. A record that was written since the images were
-// listed stays. The times in the files have whole seconds, hence Truncate. A record that cannot be read goes, too: from
-// then on its image counts as preloaded if it is still present.
-func (r *Records) prune(present func(id string) bool, listed time.Time) error {
+// listed stays. The times in the files have whole seconds, hence Truncate.
+//
+// A record that cannot be read stays, too, while its image is present: without it the image would count as preloaded,
+// and every pod could use it. Its file's name says which image it is of.
+func (r *Records) prune(present []runtime.Image, listed time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	files, err := os.ReadDir(filepath.Join(r.dir, "pulled"))
 	if err != nil {
 		return fmt.Errorf("list the image records: %w", err)
 	}
+	wanted := make(map[string]bool, len(present))
+	for i := range present {
+		wanted[r.file("pulled", present[i].ID)] = true
+	}
 	var errs []error
 	for _, f := range files {
 		path := filepath.Join(r.dir, "pulled", f.Name())
+		if wanted[path] {
+			continue
+		}
 		rec := kubeletconfig.ImagePulledRecord{}
 		if data, err := os.ReadFile(path); err != nil || json.Unmarshal(data, &rec) != nil ||
-			strings.HasSuffix(f.Name(), ".tmp") ||
-			!present(rec.ImageRef) && rec.LastUpdatedTime.Time.Before(listed.Truncate(time.Second)) {
+			strings.HasSuffix(f.Name(), ".tmp") || rec.LastUpdatedTime.Time.Before(listed.Truncate(time.Second)) {
 			errs = append(errs, os.Remove(path))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// replace writes a record, whole or not at all. The file is not synced: after a power failure it may be old or empty,
-// and an empty one counts as unreadable.
+// replace writes a record, whole or not at all, also if the machine loses its power.
 func replace(path string, record any) error {
 	data, err := json.Marshal(record)
 	if err == nil {
-		err = os.WriteFile(path+".tmp", data, 0o600)
-	}
-	if err == nil {
-		err = os.Rename(path+".tmp", path)
+		err = durable.Replace(path+".tmp", path, data)
 	}
 	if err != nil {
 		return fmt.Errorf("write an image record: %w", err)
