@@ -31,7 +31,7 @@ type tolerated struct {
 	conditions  bool // match conditions, which the update leaves as they are
 }
 
-// toleratedIn returns the faults that an update of the webhooks old to hooks may keep.
+// toleratedIn returns the faults that an update from the webhooks old to hooks may keep.
 func toleratedIn(old, hooks []webhook) tolerated {
 	t := tolerated{conditions: slices.EqualFunc(old, hooks, func(a, b webhook) bool {
 		return slices.Equal(a.MatchConditions, b.MatchConditions)
@@ -47,7 +47,7 @@ func toleratedIn(old, hooks []webhook) tolerated {
 	return t
 }
 
-// noSideEffects are what a new webhook may say of its side effects, in alphabetical order.
+// noSideEffects are the values of sideEffects that a new webhook may have, in alphabetical order.
 func noSideEffects() []admissionregistrationv1.SideEffectClass {
 	return []admissionregistrationv1.SideEffectClass{admissionregistrationv1.SideEffectClassNone,
 		admissionregistrationv1.SideEffectClassNoneOnDryRun}

@@ -37,7 +37,7 @@ type tolerated struct {
 	certificate   bool // a certificate that cannot be parsed
 }
 
-// toleratedIn returns the faults that an update of old may keep.
+// toleratedIn returns the faults that old has and that an update may keep.
 func toleratedIn(old *signingRequest) tolerated {
 	t := tolerated{spec: true, contradiction: Has(&old.Status, certificatesv1.CertificateApproved) &&
 		Has(&old.Status, certificatesv1.CertificateDenied)}

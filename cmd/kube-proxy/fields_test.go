@@ -50,7 +50,7 @@ var refusedFields = map[string][2]string{
 }
 
 // TestFields: each field of the configuration file changes the settings, or is refused by its name, or is in
-// the table of fields without effect, of which the log names those that a file sets.
+// the table of fields without effect. The log names those that a file sets.
 func TestFields(t *testing.T) {
 	t.Parallel()
 	var told []string

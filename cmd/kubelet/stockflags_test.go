@@ -25,7 +25,7 @@ func TestReferenceFlags(t *testing.T) {
 	flagtest.Reference(t, newCommand(), accepted(), refused(), limitedFlags()...)
 }
 
-// limitedFlags are those of the configuration file's fields of which only some values are taken.
+// limitedFlags are the flags of those fields of the configuration file that take only some values.
 func limitedFlags() (out []flagtest.Limited) {
 	for _, f := range limitedFields(exampleOfLimits()) {
 		if f.flag != "" {

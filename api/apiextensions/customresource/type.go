@@ -84,8 +84,8 @@ func (t *Type) PrepareUpdate(u, old *unstructured.Unstructured) {
 	}
 }
 
-// PrepareStatusUpdate restores everything of old except the status and two parts of the metadata: the resource version
-// that is replaced, and the managed fields.
+// PrepareStatusUpdate restores everything from old except the status and two parts of the metadata: the resource
+// version that is replaced, and the managed fields.
 func (t *Type) PrepareStatusUpdate(u, old *unstructured.Unstructured) {
 	for name := range u.Object {
 		if name != "status" && name != "metadata" && old.Object[name] == nil {
