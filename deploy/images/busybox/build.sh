@@ -16,7 +16,9 @@ trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 mkdir -p lists/partial cache/archives/partial src
 echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror trixie main" >sources.list
-apt=(apt-get -qq -o Dir::Etc::sourcelist="$dir/sources.list" -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists="$dir/lists" -o Dir::Cache="$dir/cache" -o APT::Sandbox::User=root)
+# Without the state of this machine's packages: apt would want the source of the busybox that is installed here.
+apt=(apt-get -qq -o Dir::Etc::sourcelist="$dir/sources.list" -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists="$dir/lists"
+  -o Dir::State::status=/dev/null -o Dir::Cache="$dir/cache" -o APT::Sandbox::User=root)
 "${apt[@]}" update
 "${apt[@]}" source --download-only busybox
 tar xf busybox_*.orig.tar.bz2 -C src --strip-components=1
