@@ -3,8 +3,10 @@
 // v2 below systemd, AppArmor, a power cut.
 //
 // An [Image] is made with debootstrap from the packages of a Debian release, from the mirror that this machine's apt
-// uses, and is kept below -dir. A [Machine] is a qemu with a copy of the image as its disk, and nothing but loopback as
-// its network: it reaches nobody, and is reached by ssh from here. Commands, copies, reboots and power cuts are its
+// uses, and is kept below -dir. A [Machine] is a qemu whose disk is a layer above the image's: making one costs
+// nothing, and nothing that it does reaches the image. [Programs] are a second disk, with what is to be tried. A
+// machine's network is loopback's: it reaches nobody, and is reached by ssh from here. A [Network] connects machines
+// with one another, and loses, delays and cuts off what it is told to. Commands, copies, reboots and power cuts are
 // methods, and each waits for what it says, not for a time.
 //
 // The tests need root, qemu-system-x86_64, debootstrap and some 3 GiB, and run only with -machines (make e2e-vm).

@@ -10,98 +10,87 @@ import (
 	"strings"
 )
 
-// packages are what a machine has beside the smallest Debian: a kernel, and what a cluster and its tests need, as a
-// user would install it.
-var packages = []string{"systemd-sysv", "udev", "dbus", "kmod", "linux-image-amd64", "initramfs-tools", "containerd",
-	"runc", "containernetworking-plugins",
-	"nftables", "iptables", "conntrack", "iproute2", "procps", "openssh-server", "busybox-static", "apparmor",
-	"ca-certificates", "mount", "util-linux"}
+// installed are the packages that a machine has beside the smallest Debian: a kernel, and what a cluster and its tests
+// need, as a user would install it.
+var installed = []string{"systemd-sysv", "udev", "dbus", "libpam-systemd", "kmod", "linux-image-amd64",
+	"initramfs-tools", "containerd", "runc", "containernetworking-plugins", "nftables", "iptables", "conntrack",
+	"iproute2", "procps", "openssh-server", "busybox-static", "apparmor", "ca-certificates", "mount", "util-linux",
+	"socat", "dmsetup"}
+
+// downloaded are packages that some tests install. A machine reaches no mirror, so apt's cache in the image has them,
+// with what they depend on.
+var downloaded = []string{"firewalld", "ufw", "docker.io", "uidmap", "slirp4netns", "fuse-overlayfs", "crun"}
 
 // diskSize is that of a machine's disk, in bytes. The file is sparse.
-const diskSize = 8 << 30
+const diskSize = 16 << 30
 
 // Image is a machine that was never started: its kernel and its disk, as files in Dir.
 type Image struct{ Dir string }
 
-func (i Image) kernel() string  { return filepath.Join(i.Dir, "vmlinuz") }
-func (i Image) initrd() string  { return filepath.Join(i.Dir, "initrd.img") }
-func (i Image) disk() string    { return filepath.Join(i.Dir, "disk.raw") }
-func (i Image) key() string     { return filepath.Join(i.Dir, "key") }
-func (i Image) release() string { return filepath.Join(i.Dir, "release") } // the unpacked packages
+func (i Image) kernel() string { return filepath.Join(i.Dir, "vmlinuz") }
+func (i Image) initrd() string { return filepath.Join(i.Dir, "initrd.img") }
+func (i Image) disk() string   { return filepath.Join(i.Dir, "disk.raw") }
+func (i Image) key() string    { return filepath.Join(i.Dir, "key") } // the private key of root's ssh
 
-// files are those of a machine that the packages do not have. The network is qemu's, where this machine is 10.0.2.2.
+// files are those of a machine that the packages do not have. eth0 is qemu's own network, where this machine is
+// 10.0.2.2. eth1, on machines that have it, is a Network: its address is the last word of the kernel's command line.
+// The programs' disk is known by its label (see Programs).
 var files = map[string]string{
-	"etc/hostname":                    "machine\n",
-	"etc/hosts":                       "127.0.0.1 localhost machine\n",
-	"etc/fstab":                       "/dev/vda / ext4 defaults 0 1\n",
-	"etc/systemd/network/eth.network": "[Match]\nName=eth0\n[Network]\nAddress=10.0.2.15/24\nGateway=10.0.2.2\n",
+	"etc/hostname": "machine\n",
+	"etc/hosts":    "127.0.0.1 localhost machine\n",
+	"etc/fstab": "/dev/vda / ext4 defaults 0 1\n" +
+		"LABEL=" + programsLabel + " " + programsMount + " ext4 ro,nofail,x-systemd.device-timeout=30s 0 0\n",
+	"etc/systemd/network/eth0.network": "[Match]\nName=eth0\n[Network]\nAddress=10.0.2.15/24\nGateway=10.0.2.2\n",
+	// A machine keeps its journal, as users' machines with rsyslog keep their logs.
+	"var/log/journal/.keep": "",
 }
 
-// Build makes the image of a Debian release with the programs in bin and the unit, which the machine has where
-// install.sh puts them. What an earlier call has made of the release is used again; programs are copied each time.
-func Build(ctx context.Context, dir, release, bin, unit string) (Image, error) {
+// Build returns the image of a Debian release, which it makes unless an earlier call has. It is whole or not there.
+func Build(ctx context.Context, dir, release string) (Image, error) {
 	i := Image{Dir: filepath.Join(dir, release)}
-	if err := os.MkdirAll(i.Dir, 0o700); err != nil {
+	if _, err := os.Stat(i.Dir); err == nil {
+		return i, nil
+	}
+	begun := i.Dir + ".new"
+	if err := errors.Join(os.RemoveAll(begun), os.MkdirAll(begun, 0o700)); err != nil {
 		return i, err
 	}
-	if err := i.unpack(ctx, release); err != nil {
-		return i, fmt.Errorf("unpack %s: %w", release, err)
+	if err := (Image{Dir: begun}).build(ctx, release); err != nil {
+		return i, fmt.Errorf("make an image of %s: %w", release, err)
 	}
-	const programs, command = "usr/local/lib/bonsai", "usr/local/bin"
-	root := i.release()
-	for _, args := range [][]string{
-		{"rm", "-rf", filepath.Join(root, programs)},
-		{"mkdir", "-p", filepath.Join(root, programs), filepath.Join(root, command),
-			filepath.Join(root, "etc/systemd/system")},
-		{"cp", "-a", bin + "/.", filepath.Join(root, programs)},
-		{"ln", "-sfn", "/" + programs + "/bonsai", filepath.Join(root, command, "bonsai")},
-		{"ln", "-sfn", "/" + programs + "/kubectl", filepath.Join(root, command, "kubectl")},
-		{"cp", unit, filepath.Join(root, "etc/systemd/system")},
-		{"rm", "-f", i.disk()},
-		{"truncate", "-s", fmt.Sprint(diskSize), i.disk()},
-		{"mkfs.ext4", "-q", "-F", "-d", root, i.disk()},
-	} {
-		if err := run(ctx, args...); err != nil {
-			return i, err
-		}
-	}
-	return i, nil
+	return i, os.Rename(begun, i.Dir)
 }
 
-// unpack installs the release's packages into a directory, whole or not at all.
-func (i Image) unpack(ctx context.Context, release string) error {
-	if _, err := os.Stat(i.release()); err == nil {
-		return nil
-	}
+func (i Image) build(ctx context.Context, release string) error {
 	mirror, err := aptMirror(ctx)
 	if err != nil {
 		return err
 	}
-	begun := i.release() + ".new"
-	if err := errors.Join(os.RemoveAll(begun), ignoreMissing(os.Remove(i.key()))); err != nil {
-		return err
-	}
+	root := filepath.Join(i.Dir, "root")
 	for _, args := range [][]string{
-		{"debootstrap", "--variant=minbase", "--include=" + strings.Join(packages, ","), release, begun, mirror},
+		{"debootstrap", "--variant=minbase", "--include=" + strings.Join(installed, ","), release, root, mirror},
 		{"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", i.key()},
-		{"install", "-D", "-m", "600", i.key() + ".pub", filepath.Join(begun, "root/.ssh/authorized_keys")},
-		{"chroot", begun, "systemctl", "enable", "systemd-networkd", "ssh"},
-		// clusters start their own, and a user has none by this
-		{"chroot", begun, "systemctl", "disable", "containerd"},
+		{"install", "-D", "-m", "600", i.key() + ".pub", filepath.Join(root, "root/.ssh/authorized_keys")},
+		{"chroot", root, "systemctl", "enable", "systemd-networkd", "ssh"},
+		// A cluster starts a containerd of its own, and a user may have none.
+		{"chroot", root, "systemctl", "disable", "containerd"},
+		append([]string{"chroot", root, "apt-get", "install", "-y", "--download-only", "--no-install-recommends"},
+			downloaded...),
+		{"mkdir", "-p", filepath.Join(root, programsMount)},
 	} {
 		if err := run(ctx, args...); err != nil {
 			return err
 		}
 	}
 	for name, text := range files {
-		path := filepath.Join(begun, name)
+		path := filepath.Join(root, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
 			os.WriteFile(path, []byte(text), 0o644)); err != nil {
 			return err
 		}
 	}
 	for pattern, to := range map[string]string{"boot/vmlinuz-*": i.kernel(), "boot/initrd.img-*": i.initrd()} {
-		found, err := filepath.Glob(filepath.Join(begun, pattern))
+		found, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil || len(found) != 1 {
 			return fmt.Errorf("not one %s: %q, %w", pattern, found, err)
 		}
@@ -109,7 +98,14 @@ func (i Image) unpack(ctx context.Context, release string) error {
 			return err
 		}
 	}
-	return os.Rename(begun, i.release())
+	return errors.Join(makeDisk(ctx, i.disk(), root, "root", diskSize), os.RemoveAll(root))
+}
+
+// makeDisk makes a disk with an ext4 file system that has a label and the files of a directory.
+func makeDisk(ctx context.Context, disk, dir, label string, size int64) error {
+	return errors.Join(
+		run(ctx, "truncate", "-s", fmt.Sprint(size), disk),
+		run(ctx, "mkfs.ext4", "-q", "-F", "-L", label, "-d", dir, disk))
 }
 
 // aptMirror returns where this machine's apt has Debian's packages from.
@@ -132,11 +128,4 @@ func run(ctx context.Context, args ...string) error {
 		return fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, out)
 	}
 	return nil
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return err
 }

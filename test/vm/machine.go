@@ -9,87 +9,165 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 )
 
-// Machine is a virtual machine that can be started, and its disk. Its methods are for one goroutine.
-type Machine struct {
-	image       Image
-	dir         string
-	accelerator string
-	port        int // of its ssh, on loopback
-	qemu        *exec.Cmd
+// Config is what a machine is made of.
+type Config struct {
+	Image    Image
+	Programs Programs
+	// Dir is a directory of the machine's own, for its disks and its console.
+	Dir string
+	// Accelerator is qemu's -accel: tcg emulates, some 20 times slower than the host; kvm is fast where the host's
+	// kernel has it.
+	Accelerator string
+	// Memory is in MiB. The default is 4096.
+	Memory int
+	// Disks are the sizes of further, empty disks in bytes: /dev/vdc, /dev/vdd and so on.
+	Disks []int64
+	// Network is what eth1 is connected to, if anything, and Number the machine's there, 1 to maxMachines. Its name is
+	// then mN, and its address Address(N).
+	Network *Network
+	Number  int
+	// KernelArguments are added to the kernel's command line.
+	KernelArguments string
 }
 
-// NewMachine returns a machine with the image's disk, which is copied to dir, a directory of its own. accelerator is
-// qemu's -accel: tcg emulates, some 20 times slower than the host; kvm is fast where the host's kernel has it.
-func NewMachine(ctx context.Context, image Image, dir, accelerator string) (*Machine, error) {
-	m := &Machine{image: image, dir: dir, accelerator: accelerator}
-	if err := run(ctx, "cp", "--sparse=always", image.disk(), m.disk()); err != nil {
+// Address is that of a machine on its Network, in a /24.
+func Address(number int) string { return "192.168.77." + strconv.Itoa(number) }
+
+// Machine is a virtual machine that can be started, and its disks. Power is for one goroutine: Start, Reboot and
+// CutPower. Other methods may be called by several at a time.
+type Machine struct {
+	config Config
+	ssh    *remote
+	qemu   *exec.Cmd
+}
+
+// NewMachine returns a machine without power. Its disk is a layer above the image's, in config.Dir.
+func NewMachine(ctx context.Context, config Config) (*Machine, error) {
+	if config.Memory == 0 {
+		config.Memory = 4096
+	}
+	m := &Machine{config: config}
+	disk, err := filepath.Abs(config.Image.disk())
+	if err != nil {
 		return nil, err
+	}
+	if err := run(ctx, "qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", disk, m.disk(0)); err != nil {
+		return nil, err
+	}
+	for i, size := range config.Disks {
+		if err := run(ctx, "qemu-img", "create", "-q", "-f", "qcow2", m.disk(i+1), fmt.Sprint(size)); err != nil {
+			return nil, err
+		}
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	m.port = l.Addr().(*net.TCPAddr).Port
-	return m, l.Close()
+	defer l.Close()
+	m.ssh, err = newRemote(l.Addr().String(), config.Image.key())
+	return m, err
 }
 
-func (m *Machine) disk() string { return filepath.Join(m.dir, "disk.raw") }
+func (m *Machine) disk(i int) string {
+	return filepath.Join(m.config.Dir, fmt.Sprintf("disk%d.qcow2", i))
+}
 
 // Console is the file of what the machine writes to its serial console.
-func (m *Machine) Console() string { return filepath.Join(m.dir, "console.log") }
+func (m *Machine) Console() string { return filepath.Join(m.config.Dir, "console.log") }
 
-// Start switches the machine on, and returns when it answers by ssh. It reaches nothing: restrict=on.
+// arguments are those of qemu. The machine reaches nothing by eth0: restrict=on. It has one processor, as several
+// threads of tcg made Debian 13's kernel panic.
+func (m *Machine) arguments() []string {
+	c := m.config
+	kernel := "root=/dev/vda rw console=ttyS0 net.ifnames=0 systemd.hostname=m" + strconv.Itoa(max(c.Number, 1)) + " " +
+		c.KernelArguments
+	if c.Network != nil {
+		kernel += " bonsai.machine=" + strconv.Itoa(c.Number)
+	}
+	args := []string{"-accel", c.Accelerator, "-cpu", "max", "-M", "q35", "-smp", "1", "-m", strconv.Itoa(c.Memory),
+		"-global", "ICH9-LPC.disable_s3=0", "-kernel", c.Image.kernel(), "-initrd", c.Image.initrd(), "-append", kernel,
+		"-drive", "if=virtio,format=qcow2,file=" + m.disk(0),
+		"-drive", "if=virtio,format=raw,read-only=on,file=" + c.Programs.disk}
+	for i := range c.Disks {
+		args = append(args, "-drive", "if=virtio,format=qcow2,file="+m.disk(i+1))
+	}
+	args = append(args, "-netdev", "user,id=n0,restrict=on,hostfwd=tcp:"+m.ssh.address+"-:22",
+		"-device", "virtio-net-pci,netdev=n0")
+	if c.Network != nil {
+		args = append(args, "-netdev", "stream,id=n1,server=off,addr.type=unix,addr.path="+c.Network.socket(c.Number),
+			"-device", fmt.Sprintf("virtio-net-pci,netdev=n1,mac=52:54:00:77:00:%02x", c.Number))
+	}
+	return append(args, "-serial", "file:"+m.Console(), "-display", "none", "-monitor", "none",
+		"-qmp", "unix:"+m.monitor()+",server=on,wait=off")
+}
+
+// Start switches the machine on, and returns when it answers.
 func (m *Machine) Start(ctx context.Context) error {
-	m.qemu = exec.Command("qemu-system-x86_64", "-accel", m.accelerator, "-cpu", "max", "-M", "q35", "-smp", "1", "-m",
-		"4096",
-		"-kernel", m.image.kernel(), "-initrd", m.image.initrd(), "-append",
-		"root=/dev/vda rw console=ttyS0 net.ifnames=0",
-		"-drive", "if=virtio,format=raw,file="+m.disk(),
-		"-netdev", "user,id=n0,restrict=on,hostfwd=tcp:127.0.0.1:"+strconv.Itoa(m.port)+"-:22", "-device",
-		"virtio-net-pci,netdev=n0",
-		"-serial", "file:"+m.Console(), "-display", "none", "-monitor", "none")
+	m.qemu = exec.Command("qemu-system-x86_64", m.arguments()...)
+	m.qemu.Stderr = os.Stderr
 	m.qemu.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := m.qemu.Start(); err != nil {
 		return err
 	}
-	return m.waitForSSH(ctx)
-}
-
-// waitForSSH returns when a command runs in the machine.
-func (m *Machine) waitForSSH(ctx context.Context) error {
-	return until(ctx, time.Second, "the machine answers by ssh", func() (bool, string) {
-		out, err := m.Run(ctx, "true")
-		return err == nil, out
+	return until(ctx, time.Second, "the machine answers", func() (bool, string) {
+		out, err := m.attempt(ctx, "true")
+		return err == nil, fmt.Sprint(out, err)
 	})
 }
 
 // Run runs a script as root in the machine, and returns what it wrote.
 func (m *Machine) Run(ctx context.Context, script string) (string, error) {
-	args := append(m.sshOptions(), "-p", strconv.Itoa(m.port), "root@127.0.0.1",
-		"export PATH=$PATH:/usr/sbin:/sbin:/usr/local/bin; "+script)
-	out, err := exec.CommandContext(ctx, "ssh", args...).CombinedOutput()
-	return strings.TrimSpace(string(out)), err
+	return m.ssh.run(ctx, script, nil)
 }
 
-// Copy copies a file or directory into the machine.
+// Dial connects to an address as the machine sees it. The connection ends with the machine's life.
+func (m *Machine) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return m.ssh.dial(ctx, network, address)
+}
+
+// Copy copies a file or the content of a directory into a directory of the machine.
 func (m *Machine) Copy(ctx context.Context, from, to string) error {
-	return run(ctx, append(append([]string{"scp", "-q", "-r"}, m.sshOptions()...), "-P", strconv.Itoa(m.port), from,
-		"root@127.0.0.1:"+to)...)
+	dir, name := filepath.Split(from)
+	if info, err := os.Stat(from); err != nil {
+		return err
+	} else if info.IsDir() {
+		dir, name = from, "."
+	}
+	tar := exec.CommandContext(ctx, "tar", "-C", filepath.Join(dir, "."), "-cf", "-", name)
+	files, err := tar.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := tar.Start(); err != nil {
+		return err
+	}
+	out, err := m.ssh.run(ctx, "mkdir -p "+to+" && tar -C "+to+" -xf -", files)
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, out)
+	}
+	return errors.Join(err, tar.Wait())
 }
 
-func (m *Machine) sshOptions() []string {
-	return []string{"-i", m.image.key(), "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o",
-		"LogLevel=ERROR", "-o", "ConnectTimeout=10"}
+// attempt is Run for a machine that may be about to end, or not yet there: it gives up soon, and its connection.
+func (m *Machine) attempt(ctx context.Context, script string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	out, err := m.Run(ctx, script)
+	if err != nil {
+		m.ssh.hangUp()
+	}
+	return out, err
 }
 
-// Reboot shuts the machine down in order and returns when it answers again, in another life of its kernel.
+// bootID prints which life of the kernel this is.
+const bootID = "cat /proc/sys/kernel/random/boot_id"
+
+// Reboot shuts the machine down in order, and returns when it answers in another life of its kernel.
 func (m *Machine) Reboot(ctx context.Context) error {
-	const bootID = "cat /proc/sys/kernel/random/boot_id"
 	before, err := m.Run(ctx, bootID)
 	if err != nil {
 		return err
@@ -98,13 +176,29 @@ func (m *Machine) Reboot(ctx context.Context) error {
 		return err
 	}
 	return until(ctx, time.Second, "the machine has booted again", func() (bool, string) {
-		now, err := m.Run(ctx, bootID)
+		now, err := m.attempt(ctx, bootID)
 		return err == nil && now != before, now
 	})
 }
 
-// CutPower ends the machine at once: what it has not written to its disk is lost.
+// Wait returns when the machine has switched itself off.
+func (m *Machine) Wait(ctx context.Context) error {
+	done := make(chan error, 1)
+	go func() { done <- m.qemu.Wait() }()
+	select {
+	case err := <-done:
+		m.ssh.hangUp()
+		m.qemu = nil
+		return err
+	case <-ctx.Done():
+		return errors.Join(ctx.Err(), m.qemu.Process.Kill(), <-done)
+	}
+}
+
+// CutPower ends the machine at once. What it has not flushed to its disk is lost: its own caches, and what qemu has
+// not yet entered in the layer's tables.
 func (m *Machine) CutPower() error {
+	m.ssh.hangUp()
 	if m.qemu == nil || m.qemu.Process == nil {
 		return nil
 	}

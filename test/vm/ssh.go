@@ -1,0 +1,116 @@
+package vm
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// remote is root's ssh to a machine. It keeps one connection: a new one costs an emulated machine a second.
+type remote struct {
+	address string
+	config  *ssh.ClientConfig
+
+	mu     sync.Mutex
+	client *ssh.Client
+}
+
+func newRemote(address, key string) (*remote, error) {
+	data, err := os.ReadFile(key)
+	if err != nil {
+		return nil, err
+	}
+	signer, err := ssh.ParsePrivateKey(data)
+	if err != nil {
+		return nil, err
+	}
+	return &remote{address: address, config: &ssh.ClientConfig{
+		User: "root", Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)},
+		// The address is a port of this machine's loopback that qemu holds.
+		HostKeyCallback: ssh.InsecureIgnoreHostKey(),
+	}}, nil
+}
+
+// connected returns the kept connection, or a new one.
+func (r *remote) connected(ctx context.Context) (*ssh.Client, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.client != nil {
+		return r.client, nil
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", r.address)
+	if err != nil {
+		return nil, err
+	}
+	// qemu accepts before anybody listens in the machine.
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	c, channels, requests, err := ssh.NewClientConn(conn, r.address, r.config)
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		return nil, err
+	}
+	r.client = ssh.NewClient(c, channels, requests)
+	return r.client, nil
+}
+
+// hangUp ends the kept connection and all that runs on it.
+func (r *remote) hangUp() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.client != nil {
+		_ = r.client.Close()
+		r.client = nil
+	}
+}
+
+// run runs a script with an input, and returns what it wrote.
+func (r *remote) run(ctx context.Context, script string, in io.Reader) (string, error) {
+	client, err := r.connected(ctx)
+	if err != nil {
+		return "", err
+	}
+	session, err := client.NewSession()
+	if err != nil {
+		r.hangUp() // the machine has ended since
+		return "", err
+	}
+	session.Stdin = in
+	type result struct {
+		out []byte
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		out, err := session.CombinedOutput("export PATH=$PATH:/usr/sbin:/sbin:/usr/local/bin; " + script)
+		done <- result{out, err}
+	}()
+	select {
+	case r := <-done:
+		return strings.TrimSpace(string(r.out)), r.err
+	case <-ctx.Done():
+		// A machine that hangs never says that the session has ended. It is left to the connection's end.
+		_ = session.Close()
+		return "", context.Cause(ctx)
+	}
+}
+
+func (r *remote) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	client, err := r.connected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return client.DialContext(ctx, network, address)
+}
