@@ -3,6 +3,7 @@ package history
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync/atomic"
+	"testing"
 	"time"
 )
 
@@ -52,6 +54,28 @@ func (c configMap) object() (object, error) {
 	return object{c.Metadata.Name, c.Metadata.UID, c.Data["mark"], v}, err
 }
 
+// newClient returns a client of servers whose certificates it does not check, with a bearer token and up to the given
+// number of idle connections.
+func newClient(t *testing.T, token string, connections int) *http.Client {
+	client := &http.Client{Transport: bearer{token, &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: connections}}}
+	t.Cleanup(client.CloseIdleConnections)
+	return client
+}
+
+// bearer adds a token to each request.
+type bearer struct {
+	token string
+	*http.Transport
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b bearer) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.Header.Set("Authorization", "Bearer "+b.token)
+	return b.Transport.RoundTrip(req)
+}
+
 // call sends one request and reads its answer to the end.
 func call(ctx context.Context, client *http.Client, method, url, contentType string, body any) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
@@ -67,7 +91,6 @@ func call(ctx context.Context, client *http.Client, method, url, contentType str
 	if err != nil {
 		return 0, nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+token)
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
 	}
@@ -260,7 +283,6 @@ func (a *api) watch(ctx context.Context, s *segment, seconds int) (tooOld bool) 
 	if err != nil {
 		return false
 	}
-	req.Header.Set("Authorization", "Bearer "+token)
 	res, err := a.client.Do(req)
 	if err != nil {
 		return false

@@ -2,12 +2,13 @@ package history
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,12 +16,14 @@ import (
 )
 
 var (
-	kills    = flag.Int("kills", 4, "how often etcd and kube-apiserver are killed, in turn")
-	duration = flag.Duration("duration", 8*time.Second, "how long clients write, at least")
+	kills        = flag.Int("kills", 4, "how often etcd and kube-apiserver are killed, in turn")
+	duration     = flag.Duration("duration", 8*time.Second, "how long clients write, at least")
+	writers      = flag.Int("writers", 4, "how many clients write")
+	outside      = flag.String("server", "", "the URL of the cluster that TestOutside tries")
+	outsideToken = flag.String("token", "", "a bearer token of that cluster's administrator")
 )
 
 const (
-	writers = 4
 	// watchers resume at once; one more, the late one, resumes only when its version is forgotten.
 	watchers = 3
 	// patience bounds the wait for the watchers when all is written.
@@ -56,9 +59,7 @@ func TestHistory(t *testing.T) {
 	if err := checkFlags(*kills, *duration); err != nil {
 		t.Fatal(err)
 	}
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-		MaxIdleConnsPerHost: writers + watchers}}
-	t.Cleanup(client.CloseIdleConnections)
+	client := newClient(t, token, *writers+watchers)
 	etcd, apis := servers(t, client, 1, func(int) []string {
 		return []string{"--service-cluster-ip-range=10.96.0.0/16",
 			"--etcd-compaction-interval=" + compactEvery.String()}
@@ -71,24 +72,72 @@ func TestHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	a := newAPI(ctx, t, client, host)
+	starts := apiserver.starts.Load()
+	h := record(ctx, t, a, func(working context.Context, version uint64) {
+		awaitForgotten(working, etcd, apiserver, starts, version)
+		starts = apiserver.starts.Load()
+	}, func(ctx context.Context) error {
+		if err := killInTurn(ctx, etcd, apiserver); err != nil || *kills == 0 {
+			return err
+		}
+		return a.awaitTooOld(ctx)
+	})
+	t.Logf("%d kills", *kills)
+	judge(t, a, h)
+}
+
+// TestOutside does the same to a cluster that somebody else starts and interrupts, with its writers at work until the
+// test's standard input ends. The cluster is then up.
+func TestOutside(t *testing.T) {
+	if *outside == "" {
+		t.Skip("runs with -server and -token")
+	}
+	a := newAPI(t.Context(), t, newClient(t, *outsideToken, *writers+watchers), *outside)
+	h := record(t.Context(), t, a, nil, func(ctx context.Context) error {
+		ended := make(chan error, 1)
+		go func() {
+			_, err := io.Copy(io.Discard, os.Stdin)
+			ended <- err
+		}()
+		select {
+		case err := <-ended:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
+	judge(t, a, h)
+}
+
+// newAPI makes the namespace on a server.
+func newAPI(ctx context.Context, t *testing.T, client *http.Client, url string) *api {
+	t.Helper()
 	ns := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": meta{Name: namespace}}
-	if code, answer, err := call(ctx, client, http.MethodPost, host+"/api/v1/namespaces", "application/json",
+	if code, answer, err := call(ctx, client, http.MethodPost, url+"/api/v1/namespaces", "application/json",
 		ns); err != nil || code != http.StatusCreated {
 		t.Fatalf("create the namespace: %d %s %v", code, answer, err)
 	}
-	a := &api{client: client, url: host + "/api/v1/namespaces/" + namespace + "/configmaps", clock: &atomic.Int64{}}
-	h := record(ctx, t, a, etcd, apiserver)
+	return &api{client: client, url: url + "/api/v1/namespaces/" + namespace + "/configmaps", clock: &atomic.Int64{}}
+}
+
+// judge reports what in a history contradicts itself, and how much was checked.
+func judge(t *testing.T, a *api, h history) {
+	t.Helper()
+	summarize(t, h, a.tooOld.Load())
 	for i, v := range check(h) {
 		if i == 20 {
 			t.Fatal("and more")
 		}
 		t.Error(v)
 	}
-	summarize(t, h, a.tooOld.Load())
 }
 
-// record lets clients work while the servers are killed in turn, and returns what they were told.
-func record(ctx context.Context, t *testing.T, a *api, etcd, apiserver *server) (h history) {
+// record lets clients work while interrupt does its worst to the servers, until it returns, and returns what the
+// clients were told. If late is not nil, one more watcher calls it before it resumes after a version, until the work
+// ends.
+func record(ctx context.Context, t *testing.T, a *api, late func(working context.Context, version uint64),
+	interrupt func(context.Context) error) (h history) {
 	working, stop := context.WithCancel(ctx)
 	defer stop()
 	watching, stopWatching := context.WithCancel(ctx)
@@ -96,7 +145,7 @@ func record(ctx context.Context, t *testing.T, a *api, etcd, apiserver *server) 
 	var end atomic.Uint64
 	var workers, followers sync.WaitGroup
 	var mu sync.Mutex // over h
-	for i := range writers {
+	for i := range *writers {
 		workers.Go(func() {
 			writes := a.write(ctx, working, i)
 			mu.Lock()
@@ -118,20 +167,15 @@ func record(ctx context.Context, t *testing.T, a *api, etcd, apiserver *server) 
 			h.watchers = append(h.watchers, w)
 		})
 	}
-	followers.Go(func() {
-		starts := apiserver.starts.Load()
-		w := a.follow(watching, &end, "late watcher", 1, func(version uint64) {
-			awaitForgotten(working, etcd, apiserver, starts, version)
-			starts = apiserver.starts.Load()
+	if late != nil {
+		followers.Go(func() {
+			w := a.follow(watching, &end, "late watcher", 1, func(version uint64) { late(working, version) })
+			mu.Lock()
+			defer mu.Unlock()
+			h.watchers = append(h.watchers, w)
 		})
-		mu.Lock()
-		defer mu.Unlock()
-		h.watchers = append(h.watchers, w)
-	})
-	err := killInTurn(ctx, etcd, apiserver)
-	if err == nil && *kills > 0 {
-		err = a.awaitTooOld(ctx)
 	}
+	err := interrupt(ctx)
 	stop()
 	workers.Wait()
 	if err == nil {
@@ -229,8 +273,8 @@ func summarize(t *testing.T, h history, tooOld int64) {
 			events += len(s.events)
 		}
 	}
-	t.Logf("%d kills; writes: %d done, %d refused, %d unknown; %d lists; %d events to %d watchers, which came too late %d times",
-		*kills, outcomes[done], outcomes[refused], outcomes[unknown], len(h.lists), events, len(h.watchers), tooOld)
+	t.Logf("writes: %d done, %d refused, %d unknown; %d lists; %d events to %d watchers, which came too late %d times",
+		outcomes[done], outcomes[refused], outcomes[unknown], len(h.lists), events, len(h.watchers), tooOld)
 	if outcomes[done] == 0 || len(h.lists) == 0 || events == 0 {
 		t.Error("nothing was checked")
 	}

@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -26,9 +25,7 @@ const (
 // answered the others know, they give no address or port twice and exceed no quota, whichever of them are killed
 // meanwhile.
 func TestSeveralServers(t *testing.T) {
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-		MaxIdleConnsPerHost: 8}}
-	t.Cleanup(client.CloseIdleConnections)
+	client := newClient(t, token, 8)
 	etcd, apis := servers(t, client, 3, func(i int) []string {
 		return []string{"--service-cluster-ip-range=" + serviceRange, "--service-node-port-range=" + nodePorts,
 			fmt.Sprintf("--advertise-address=192.0.2.1%d", i)}

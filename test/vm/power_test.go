@@ -1,0 +1,198 @@
+package vm
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	cuts    = flag.Int("cuts", 20, "how often TestPowerCuts cuts the power")
+	reboots = flag.Int("reboots", 10, "how often TestReboots reboots")
+)
+
+// TestPowerCuts: while six clients write and a Deployment rolls out, the power fails at random moments. What was
+// acknowledged is there afterwards, nothing happened twice, and no pod runs twice.
+func TestPowerCuts(t *testing.T) {
+	m := newCluster(t)
+	clients := startClients(t, m)
+	for i := range *cuts {
+		must(t, m, "kubectl rollout restart deployment/web")
+		// The moment is random: none is spared.
+		wait := time.Duration(rand.Int64N(int64(30 * time.Second)))
+		<-time.After(wait)
+		cutPower(t, m)
+		start(t, m)
+		back(t, m)
+		noPodTwice(t, m)
+		noBrokenFile(t, m)
+		t.Logf("cut %d after %v", i+1, wait)
+	}
+	clients()
+}
+
+// TestReboots: all that ran before a reboot runs after it: the same objects, the same addresses, the same data.
+func TestReboots(t *testing.T) {
+	m := newCluster(t)
+	must(t, m, `kubectl apply -f - <<'END'
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: data}
+spec:
+  serviceName: data
+  selector: {matchLabels: {app: data}}
+  template:
+    metadata: {labels: {app: data}}
+    spec:
+      containers:
+      - name: c
+        image: localhost/busybox:1.0
+        command: [sh, -c, "date >>/data/starts; exec httpd -f -p 8080 -h /data"]
+        volumeMounts: [{name: v, mountPath: /data}]
+        readinessProbe: {httpGet: {port: 8080, path: /starts}}
+  volumeClaimTemplates:
+  - metadata: {name: v}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 10Mi}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: data}
+spec: {selector: {app: data}, ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: often}
+spec:
+  schedule: "* * * * *"
+  jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: "localhost/busybox:1.0", command: ["true"]}]}}}}
+END`)
+	must(t, m, "kubectl rollout status statefulset/data --timeout=10m")
+	before := must(t, m, stable)
+	for i := range *reboots {
+		reboot(t, m)
+		back(t, m)
+		must(t, m, "kubectl rollout status statefulset/data --timeout=10m")
+		if after := must(t, m, stable); after != before {
+			t.Fatalf("reboot %d: before:\n%s\nafter:\n%s", i+1, before, after)
+		}
+		// The volume kept what each life of the container has written, and the Service leads to it.
+		starts := fmt.Sprint(i + 2)
+		eventually(t, m, "kubectl exec deployment/web -- wget -T 10 -qO- http://data/starts | wc -l", starts)
+		noPodTwice(t, m)
+	}
+	eventually(t, m, `kubectl get cronjob often -o 'jsonpath={.status.lastSuccessfulTime}'`, "Z")
+	if state := must(t, m, "systemctl is-system-running --wait || systemctl --failed --plain"); state != "running" {
+		t.Errorf("systemd: %s", state)
+	}
+}
+
+// stable prints the objects that a reboot must not change.
+const stable = `kubectl get deployments,statefulsets,pods,services,nodes,configmaps,persistentvolumeclaims,persistentvolumes -l '!job-name' -o 'jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.spec.nodeName} {.status.podIP} {.spec.clusterIP} {.spec.podCIDR} {.spec.volumeName}{"\n"}{end}'`
+
+// noPodTwice fails the test unless each running pod of the Deployment runs once: one process for each, found by the
+// pod's UID in the names of its cgroup.
+func noPodTwice(t *testing.T, m *Machine) {
+	t.Helper()
+	within(t, func(ctx context.Context) error {
+		return until(ctx, 2*time.Second, "each pod runs once", func() (bool, string) {
+			processes := must(t, m, "for p in $(pgrep -x sleep); do grep -q 1000000 /proc/$p/cmdline && cat /proc/$p/cgroup; done; true")
+			pods := must(t, m, `kubectl get pods -l app=web -o 'jsonpath={range .items[*]}{.metadata.uid}{"\n"}{end}'`)
+			var running []string
+			for _, uid := range podUID.FindAllString(processes, -1) {
+				running = append(running, strings.ReplaceAll(strings.TrimPrefix(uid, "pod"), "_", "-"))
+			}
+			want := strings.Fields(pods)
+			slices.Sort(running)
+			slices.Sort(want)
+			return slices.Equal(running, want), fmt.Sprintf("running %q, pods %q", running, want)
+		})
+	})
+}
+
+var podUID = regexp.MustCompile(`pod[0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12}`)
+
+// noBrokenFile fails the test if a component found a file that the power cut has left half written.
+func noBrokenFile(t *testing.T, m *Machine) {
+	t.Helper()
+	if found := must(t, m, `grep -rhiE 'corrupt|checksum mismatch|unexpected end of JSON|cannot unmarshal|panic:' /var/lib/bonsai-clusters/try/logs 2>/dev/null | tail -5`); found != "" {
+		t.Errorf("found after a power cut: %s", found)
+	}
+}
+
+// startClients lets the clients of test/history write to the cluster's API until the returned function is called,
+// which fails the test if anything that they were told contradicts itself. The cluster must then be up.
+func startClients(t *testing.T, m *Machine) (finish func()) {
+	t.Helper()
+	must(t, m, "kubectl create serviceaccount outside && kubectl create clusterrolebinding outside --clusterrole=cluster-admin --serviceaccount=default:outside")
+	token := must(t, m, "kubectl create token outside --duration=12h")
+	server := must(t, m, `kubectl config view --minify -o 'jsonpath={.clusters[0].cluster.server}'`)
+	client := exec.Command("go", "test", "-count=1", "-timeout=12h", "-v", "../history", "-run", "TestOutside", "-writers=6",
+		"-server=https://"+forward(t, m, strings.TrimPrefix(server, "https://")), "-token="+token)
+	input, err := client.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	client.Stdout, client.Stderr = &out, &out
+	if err := client.Start(); err != nil {
+		t.Fatal(err)
+	}
+	finish = sync.OnceFunc(func() {
+		if err := errors.Join(input.Close(), client.Wait()); err != nil {
+			t.Errorf("the clients: %v", err)
+		}
+		t.Log(out.String())
+	})
+	t.Cleanup(finish)
+	eventually(t, m, "kubectl get configmaps -n history -o name", "configmap/cm-")
+	return finish
+}
+
+// forward listens on loopback until the test ends, connects to an address as the machine sees it, and returns where it
+// listens. While the machine has no power it refuses.
+func forward(t *testing.T, m *Machine, address string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return // the test has ended
+			}
+			go func() {
+				defer conn.Close()
+				ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+				defer cancel()
+				inside, err := m.Dial(ctx, "tcp", address)
+				if err != nil {
+					return
+				}
+				go func() {
+					defer inside.Close()
+					_, _ = io.Copy(inside, conn)
+				}()
+				_, _ = io.Copy(conn, inside)
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
