@@ -143,10 +143,16 @@ const (
 func newCluster(t *testing.T, change ...func(*Config)) *Machine {
 	t.Helper()
 	m := newMachine(t, change...)
+	cluster(t, m)
+	return m
+}
+
+// cluster makes that cluster on a machine.
+func cluster(t *testing.T, m *Machine) {
+	t.Helper()
 	must(t, m, "bonsai up --name try --nodes 1 && "+makeWeb+" && "+allRun)
 	must(t, m, "bonsai stop --name try && systemctl enable --now "+unit)
 	back(t, m)
-	return m
 }
 
 // back returns when the cluster's service is up, all nodes are Ready and the Deployment is complete.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,7 +34,7 @@ func (i Image) disk() string   { return filepath.Join(i.Dir, "disk.raw") }
 func (i Image) key() string    { return filepath.Join(i.Dir, "key") } // the private key of root's ssh
 
 // files are those of a machine that the packages do not have. eth0 is qemu's own network, where this machine is
-// 10.0.2.2. eth1, on machines that have it, is a Network: its address is the last word of the kernel's command line.
+// 10.0.2.2. eth1, on machines that have it, is a Network: the kernel's command line says which machine of it this is.
 // The programs' disk is known by its label (see Programs).
 var files = map[string]string{
 	"etc/hostname": "machine\n",
@@ -43,6 +44,13 @@ var files = map[string]string{
 	"etc/systemd/network/eth0.network": "[Match]\nName=eth0\n[Network]\nAddress=10.0.2.15/24\nGateway=10.0.2.2\n",
 	// A machine keeps its journal, as users' machines with rsyslog keep their logs.
 	"var/log/journal/.keep": "",
+}
+
+// networkFile is that of eth1 on one machine of a Network.
+func networkFile(number int) (name, text string) {
+	return fmt.Sprintf("etc/systemd/network/eth1-%d.network", number),
+		fmt.Sprintf("[Match]\nName=eth1\nKernelCommandLine=bonsai.machine=%d\n[Network]\nAddress=%s/24\n", number,
+			Address(number))
 }
 
 // Build returns the image of a Debian release, which it makes unless an earlier call has. It is whole or not there.
@@ -82,7 +90,12 @@ func (i Image) build(ctx context.Context, release string) error {
 			return err
 		}
 	}
-	for name, text := range files {
+	all := maps.Clone(files)
+	for number := range maxMachines {
+		name, text := networkFile(number + 1)
+		all[name] = text
+	}
+	for name, text := range all {
 		path := filepath.Join(root, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
 			os.WriteFile(path, []byte(text), 0o644)); err != nil {

@@ -1,0 +1,72 @@
+package vm
+
+import (
+	"strings"
+	"testing"
+)
+
+// works asks for a Service by its name from a pod: DNS, the Service's rules, the network of pods. server makes that
+// Service.
+const (
+	server = "kubectl create deployment server --image=localhost/busybox:1.0 --replicas=2 -- httpd -f -p 8080 -h /etc && " +
+		"kubectl expose deployment server --port=80 --target-port=8080 && kubectl rollout status deployment/server --timeout=10m"
+	works = "kubectl exec deployment/web -- wget -T 10 -qO- http://server/hostname && echo served"
+)
+
+// TestSystemd: what systemd, its services and an administrator do on any machine does not harm a cluster.
+func TestSystemd(t *testing.T) {
+	m := newCluster(t)
+	must(t, m, server)
+	eventually(t, m, works, "served")
+	processes := "pgrep -d ' ' -f 'kube-|kubelet|etcd|containerd'"
+	before := must(t, m, processes)
+	for _, c := range []struct{ name, script string }{
+		{"networkd restarts", "systemctl restart systemd-networkd"},
+		{"networkd reconfigures", "networkctl reload && networkctl reconfigure eth0"},
+		{"udevd restarts", "systemctl restart systemd-udevd && udevadm trigger && udevadm settle"},
+		{"manager executes itself", "systemctl daemon-reexec"},
+		{"manager reloads", "systemctl daemon-reload"},
+		{"journald is killed", "systemctl kill -s KILL systemd-journald"},
+		{"journald rotates", "journalctl --rotate && journalctl --vacuum-size=1M"},
+		{"logind restarts", "systemctl restart systemd-logind"},
+		{"dbus restarts", "systemctl restart dbus"},
+		{"nftables flushes all rules", "nft flush ruleset"},
+		{"nftables service starts", "systemctl restart nftables"},
+		{"sysctls are set again", "systemctl restart systemd-sysctl && sysctl -w net.ipv4.ip_forward=0"},
+		{"session ends", "systemd-run --wait --pipe --uid=0 true && loginctl list-sessions"},
+		{"temporary files are cleaned", "systemd-tmpfiles --clean --remove --exclude-prefix=/var/tmp"},
+		{"AppArmor profiles are loaded again", "systemctl reload apparmor"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			must(t, m, c.script)
+			eventually(t, m, works, "served")
+			back(t, m)
+		})
+	}
+	if after := must(t, m, processes); after != before {
+		t.Errorf("processes before: %s, after: %s", before, after)
+	}
+	if state := must(t, m, "systemctl --failed --plain --no-legend"); strings.Contains(state, "bonsai") {
+		t.Errorf("systemd: %s", state)
+	}
+}
+
+// TestOutOfMemory: the kernel ends each component for want of memory, and the cluster goes on.
+func TestOutOfMemory(t *testing.T) {
+	m := newCluster(t)
+	for _, process := range []string{"kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy",
+		"bonsai-network", "containerd"} {
+		t.Run(process, func(t *testing.T) {
+			// The kernel kills the process that has the highest score. Nothing is as high as 1000.
+			pid := must(t, m, "pgrep -o -x "+process[:min(15, len(process))])
+			must(t, m, "echo 1000 >/proc/"+pid+"/oom_score_adj && echo f >/proc/sysrq-trigger")
+			eventually(t, m, "kill -0 "+pid+" 2>/dev/null || echo gone", "gone")
+			back(t, m)
+			must(t, m, "kubectl rollout restart deployment/web && "+allRun)
+			noPodTwice(t, m)
+		})
+	}
+	if killed := must(t, m, "journalctl -k | grep -c 'Out of memory: Killed process'"); killed == "0" {
+		t.Error("the kernel killed nothing")
+	}
+}
