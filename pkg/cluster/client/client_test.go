@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,13 +26,27 @@ func TestWhyNotReady(t *testing.T) {
 	c := plan.Config{Nodes: plan.NodesUpTo(3)}
 	nodes := map[string]*corev1.Node{"n1": node("n1", corev1.ConditionTrue, ""),
 		"n2": node("n2", corev1.ConditionFalse, "network plugin is not ready")}
-	if got, want := whyNotReady(c, nodes),
+	if got, want := whyNotReady(c, nodes, nil),
 		"node n2 is not Ready: network plugin is not ready; node n3 has not registered"; got != want {
 		t.Errorf("%s", got)
 	}
 	nodes["n2"], nodes["n3"] = nodes["n1"], nodes["n1"]
-	if got := whyNotReady(c, nodes); got != "" {
+	if got := whyNotReady(c, nodes, nil); got != "" {
 		t.Errorf("all are Ready: %s", got)
+	}
+	// What a node said before its machine lost power does not count.
+	start := time.Date(2026, 1, 1, 0, 0, 0, 500, time.UTC)
+	for heartbeat, want := range map[time.Time]string{
+		start.Add(-time.Second):     "node n1 has told nothing of itself since its start",
+		start.Truncate(time.Second): "",
+		start.Add(5 * time.Second):  "",
+	} {
+		n := node("n1", corev1.ConditionTrue, "")
+		n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(heartbeat)
+		if got := whyNotReady(plan.Config{Nodes: plan.NodesUpTo(1)}, map[string]*corev1.Node{"n1": n},
+			map[string]time.Time{"n1": start}); got != want {
+			t.Errorf("heartbeat at %v: %s", heartbeat, got)
+		}
 	}
 	for want, pod := range map[string]corev1.PodStatus{
 		"ErrImagePull: no such host": {

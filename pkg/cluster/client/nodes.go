@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -18,17 +19,21 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// whyNotReady says for each of the cluster's nodes that is not Ready why, from the Nodes in the API. It returns "" if
-// all are Ready.
-func whyNotReady(c plan.Config, nodes map[string]*corev1.Node) string {
+// whyNotReady says for each of the cluster's nodes that is not Ready why, from the Nodes in the API and the times when
+// the nodes started. It returns "" if all are Ready.
+func whyNotReady(c plan.Config, nodes map[string]*corev1.Node, started map[string]time.Time) string {
 	var out []string
 	for _, node := range c.Nodes {
 		n, why := nodes[node.Name()], "has not registered"
 		if n != nil {
-			if IsReady(n) {
+			if isReadySince(n, started[n.Name]) {
 				continue
 			}
-			why = "has told nothing of itself"
+			why = "has told nothing of itself since its start"
+			if IsReady(n) { // in its last life
+				out = append(out, fmt.Sprintf("node %s %s", node.Name(), why))
+				continue
+			}
 			for _, condition := range n.Status.Conditions {
 				if condition.Type == corev1.NodeReady {
 					why = fmt.Sprintf("is not Ready: %s", condition.Message)
@@ -76,7 +81,34 @@ func IsReady(node *corev1.Node) bool {
 	return false
 }
 
-// WaitNodes waits with a watch until all nodes are Ready. Its error says which are not, and why. While an API server
+// isReadySince reports whether a node has said since a time that it is Ready. The API keeps what a node said in its last
+// life: a machine that lost power left its nodes Ready there.
+func isReadySince(node *corev1.Node, started time.Time) bool {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			// The API keeps whole seconds.
+			return condition.Status == corev1.ConditionTrue &&
+				!condition.LastHeartbeatTime.Time.Before(started.Truncate(time.Second))
+		}
+	}
+	return false
+}
+
+// startTimes returns when the cluster's nodes that run on this machine started: their inits made their sockets then, and
+// the supervisor its own, which is earlier.
+func startTimes(c plan.Config) map[string]time.Time {
+	started := map[string]time.Time{}
+	for _, node := range c.Nodes {
+		for _, socket := range []string{c.Layout().Socket("supervisor"), c.Layout().NodeSocket(node.Name())} {
+			if info, err := os.Stat(socket); err == nil && info.ModTime().After(started[node.Name()]) {
+				started[node.Name()] = info.ModTime()
+			}
+		}
+	}
+	return started
+}
+
+// WaitNodes waits with a watch until all nodes are Ready in their present life. Its error says which are not, and why. While an API server
 // does not answer, it tries again.
 //
 // nodes keeps what an earlier watch has shown, so the error at the end also has reasons if the API server went away
@@ -104,14 +136,14 @@ func WaitNodes(ctx context.Context, c plan.Config) error {
 			} else if ok {
 				delete(nodes, node.Name)
 			}
-			if whyNotReady(c, nodes) == "" {
+			if whyNotReady(c, nodes, startTimes(c)) == "" {
 				return true, nil
 			}
 		}
 		return false, nil
 	})
 	if err != nil {
-		return errors.Join(fmt.Errorf("%w: %s", err, whyNotReady(c, nodes)), last)
+		return errors.Join(fmt.Errorf("%w: %s", err, whyNotReady(c, nodes, startTimes(c))), last)
 	}
 	return nil
 }
@@ -126,7 +158,8 @@ func IsPodReady(p *corev1.Pod) bool {
 	return false
 }
 
-// ReadyNodes asks the API server which nodes are Ready. Timeout bounds the question.
+// ReadyNodes asks the API server which nodes are Ready, those of this machine in their present life. Timeout bounds the
+// question.
 func ReadyNodes(ctx context.Context, c plan.Config) (map[string]bool, error) {
 	client, err := Core(c)
 	if err != nil {
@@ -138,9 +171,9 @@ func ReadyNodes(ctx context.Context, c plan.Config) (map[string]bool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server for the nodes: %w", err)
 	}
-	isReady := map[string]bool{}
+	isReady, started := map[string]bool{}, startTimes(c)
 	for _, node := range nodes {
-		isReady[node.Name] = IsReady(node)
+		isReady[node.Name] = isReadySince(node, started[node.Name])
 	}
 	return isReady, nil
 }
