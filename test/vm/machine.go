@@ -83,7 +83,7 @@ func (m *Machine) Console() string { return filepath.Join(m.config.Dir, "console
 // threads of tcg made Debian 13's kernel panic.
 func (m *Machine) arguments() []string {
 	c := m.config
-	kernel := "root=/dev/vda rw console=ttyS0 net.ifnames=0 systemd.hostname=m" + strconv.Itoa(max(c.Number, 1)) + " " +
+	kernel := "root=/dev/vda rw console=ttyS0 net.ifnames=0 mitigations=off systemd.hostname=m" + strconv.Itoa(max(c.Number, 1)) + " " +
 		c.KernelArguments
 	if c.Network != nil {
 		kernel += " bonsai.machine=" + strconv.Itoa(c.Number)
