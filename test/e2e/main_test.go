@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -41,6 +42,8 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	flag.Parse()
+	// Some administrators have such a mask; pods of other users must work all the same.
+	syscall.Umask(0o077)
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
@@ -126,7 +129,8 @@ func (e env) command(timeout time.Duration, name string, args ...string) (string
 		name = filepath.Join(e.bin, name)
 	}
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env = append(os.Environ(), "HOME="+e.home, "KUBECONFIG="+e.kubeconfig)
+	// A login by ssh has such a directory, and no node has it.
+	cmd.Env = append(os.Environ(), "HOME="+e.home, "KUBECONFIG="+e.kubeconfig, "XDG_RUNTIME_DIR="+e.home+"/session")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%s %v: %w: %s", filepath.Base(name), args, err, out)
