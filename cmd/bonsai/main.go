@@ -25,8 +25,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bonsai:", err)
 		os.Exit(1)
 	}
-	// Pods of any user read what containerd and the kubelet write, whatever the mask of the user who starts the cluster.
-	// A file that others must not read is made with its own mode.
+	// Pods of any user read what containerd and the kubelet write, whatever the mask of the user who starts the
+	// cluster. A file that others must not read is made with its own mode.
 	syscall.Umask(0o022)
 	os.Exit(daemon.Main(command()))
 }

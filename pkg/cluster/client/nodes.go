@@ -81,8 +81,8 @@ func IsReady(node *corev1.Node) bool {
 	return false
 }
 
-// isReadySince reports whether a node has said since a time that it is Ready. The API keeps what a node said in its last
-// life: a machine that lost power left its nodes Ready there.
+// isReadySince reports whether a node has said since a time that it is Ready. The API keeps what a node said in its
+// last life: a machine that lost power left its nodes Ready there.
 func isReadySince(node *corev1.Node, started time.Time) bool {
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
@@ -94,8 +94,8 @@ func isReadySince(node *corev1.Node, started time.Time) bool {
 	return false
 }
 
-// startTimes returns when the cluster's nodes that run on this machine started: their inits made their sockets then, and
-// the supervisor its own, which is earlier.
+// startTimes returns when the cluster's nodes that run on this machine started: their inits made their sockets then,
+// and the supervisor its own, which is earlier.
 func startTimes(c plan.Config) map[string]time.Time {
 	started := map[string]time.Time{}
 	for _, node := range c.Nodes {
@@ -108,8 +108,8 @@ func startTimes(c plan.Config) map[string]time.Time {
 	return started
 }
 
-// WaitNodes waits with a watch until all nodes are Ready in their present life. Its error says which are not, and why. While an API server
-// does not answer, it tries again.
+// WaitNodes waits with a watch until all nodes are Ready in their present life. Its error says which are not, and why.
+// While an API server does not answer, it tries again.
 //
 // nodes keeps what an earlier watch has shown, so the error at the end also has reasons if the API server went away
 // meanwhile. A node that was deleted between two watches stays in it, and in the worst case counts as Ready.

@@ -20,9 +20,9 @@ func isInherited(name string) bool {
 	return strings.HasPrefix(name, "BONSAI_") || slices.Contains(inherited[:], upper)
 }
 
-// Environ returns the environment of the cluster's processes, made of a user's. Nothing else of that counts: a cluster is
-// the same whoever starts it, in a desktop's session or as a service. XDG_RUNTIME_DIR is a directory that no node has,
-// and containerd writes there; etcd takes every ETCD_ variable for a flag.
+// Environ returns the environment of the cluster's processes, made of a user's. Nothing else of that counts: a cluster
+// is the same whoever starts it, in a desktop's session or as a service. XDG_RUNTIME_DIR is a directory that no node
+// has, and containerd writes there; etcd takes every ETCD_ variable for a flag.
 //
 // If environ names a proxy for HTTP, the processes talk to each other, to pods and to Services without it. They still
 // pull images through it.

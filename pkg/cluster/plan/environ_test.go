@@ -11,8 +11,10 @@ import (
 func TestEnviron(t *testing.T) {
 	t.Parallel()
 	kept := []string{"PATH=/bin", "HOME=/root", "TZ=UTC", "https_proxy=", "GODEBUG=x=1", "BONSAI_HOME=/data"}
-	session := []string{"XDG_RUNTIME_DIR=/run/user/0", "TMPDIR=/run/user/0/tmp", "ETCD_NAME=mine", "KUBECONFIG=/x",
-		"NOTIFY_SOCKET=/run/systemd/notify", "DBUS_SESSION_BUS_ADDRESS=unix:path=/x", "SSH_AUTH_SOCK=/x", "PATHS=x"}
+	session := []string{"XDG_RUNTIME_DIR=/run/user/0", "TMPDIR=/run/user/0/tmp",
+		"ETCD_NAME=mine", "KUBECONFIG=/x",
+		"NOTIFY_SOCKET=/run/systemd/notify",
+		"DBUS_SESSION_BUS_ADDRESS=unix:path=/x", "SSH_AUTH_SOCK=/x", "PATHS=x"}
 	if got := Default("/data", "/bin").Environ(slices.Concat(session[:4], kept, session[4:])); !slices.Equal(got, kept) {
 		t.Errorf("%q", got)
 	}
