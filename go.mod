@@ -60,7 +60,6 @@ require (
 	github.com/safchain/ethtool v0.6.2 // indirect
 	github.com/sirupsen/logrus v1.9.4 // indirect
 	github.com/xlab/treeprint v1.2.0 // indirect
-	golang.org/x/crypto v0.57.0 // indirect
 	gotest.tools/v3 v3.5.2 // indirect
 )
 
@@ -78,6 +77,7 @@ require (
 	github.com/go-json-experiment/json v1.27.2
 	github.com/moby/term v0.5.2
 	github.com/robfig/cron/v3 v3.0.1
+	golang.org/x/crypto v0.57.0
 	k8s.io/dynamic-resource-allocation v0.36.3
 	k8s.io/kube-proxy v0.36.3
 )
@@ -129,7 +129,7 @@ require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/klauspost/compress v1.19.2 // indirect
-	github.com/mdlayher/netlink v1.11.2 // indirect
+	github.com/mdlayher/netlink v1.11.2
 	github.com/mdlayher/socket v0.6.1 // indirect
 	github.com/moby/spdystream v0.5.1 // indirect
 	github.com/moby/sys/mountinfo v0.7.2 // indirect

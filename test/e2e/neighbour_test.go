@@ -50,6 +50,14 @@ func TestNeighbour(t *testing.T) {
 			pod := get("pods", "-l", "app=web", "-o", "jsonpath={.items[0].status.podIP}")
 			balancer := get("service", "balanced", "-o", "jsonpath={.status.loadBalancer.ingress[0].ip}")
 
+			// Somebody removes what the host's rules are made of, and the cluster restores it.
+			host.host("ip", "netns", "exec", host.netns, "sh", "-c", "nft flush ruleset; echo 0 >/proc/sys/net/ipv4/ip_forward")
+			waitFor(t, "the host's packet rules are restored", func() bool {
+				out, err := exec.Command("ip", "netns", "exec", host.netns, "nft", "list", "tables").Output()
+				return err == nil && strings.Contains(string(out), "table ip bonsai-") &&
+					(egress == "false") == (forwards() == "0")
+			})
+
 			// Controls: the host reaches what its neighbour must not, and the neighbour what is published.
 			for _, door := range []string{"10.77.0.1:6443", "10.77.0.11:10250", "10.77.0.11:30080", pod + ":8080",
 				balancer + ":80"} {

@@ -64,6 +64,16 @@ func (f Forwarding) Begin(mark, rules string) error {
 	return os.WriteFile(f.setting, []byte("1"), 0)
 }
 
+// Restore switches the setting on again if somebody has switched it off, and reports whether that was so. The caller's
+// cluster needs it (Begin).
+func (f Forwarding) Restore() (was bool, err error) {
+	now, err := os.ReadFile(f.setting)
+	if err != nil || strings.TrimSpace(string(now)) != "0" {
+		return false, err
+	}
+	return true, os.WriteFile(f.setting, []byte("1"), 0)
+}
+
 // End notes that the cluster with the mark no longer needs the setting. rules are those of the host's chain FORWARD,
 // without the cluster's.
 func (f Forwarding) End(mark, rules string) error {

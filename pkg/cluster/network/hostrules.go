@@ -19,7 +19,7 @@ import (
 // firewalld accept. Nothing of IPv6 leaves: only this machine knows the networks, and a host that is a router would no
 // longer listen to other routers.
 //
-// Make loads the text once. Later only the set joinedSet changes.
+// Make loads the text, and RuleKeeper again if somebody has removed a table. Otherwise only the set joinedSet changes.
 func HostRules(c plan.Config) string {
 	rules := ""
 	for _, six := range []bool{false, true} {
@@ -51,7 +51,7 @@ func nftSet(networks []netip.Prefix) string {
 	return "{ " + strings.Join(texts, ", ") + " }"
 }
 
-// joinedSet is the set with the addresses of joined machines. It is empty at first; admitJoined fills it.
+// joinedSet is the set with the addresses of joined machines. It is empty at first; RuleKeeper.admit fills it.
 const joinedSet = "joined"
 
 // rulesOf returns the table of one family, in which the cluster has the networks own.

@@ -35,13 +35,18 @@ func reachCluster(ctx context.Context, c plan.Config) error {
 	if err := host.OpenForward(ctx, plan.PodBridge, true); err != nil {
 		return err
 	}
-	return host.NFT(ctx, fmt.Sprintf(`table ip %s {
+	return host.NFT(ctx, packetRules(c))
+}
+
+// joinedRules returns the packet rules of a machine that has joined.
+func joinedRules(c plan.Config) string {
+	return fmt.Sprintf(`table ip %s {
 	chain postrouting {
 		type nat hook postrouting priority srcnat; policy accept;
 		ip saddr %s ip daddr != { %s, %s } oifname != %q masquerade
 	}
 }
-`, c.Mark(), c.PodSubnet, c.NodeSubnet, c.PodSubnet, plan.PodBridge))
+`, c.Mark(), c.PodSubnet, c.NodeSubnet, c.PodSubnet, plan.PodBridge)
 }
 
 // leaveCluster removes from the machine's own network what the node's kube-proxy, bonsai-network and CNI plug-ins made
@@ -81,15 +86,4 @@ func joinedMachines(c plan.Config, nodes []*corev1.Node) []netip.Addr {
 	}
 	slices.SortFunc(out, netip.Addr.Compare)
 	return slices.Compact(out)
-}
-
-// admitJoined lets these machines into the node network, and no others. nft applies the script as a whole, so that none
-// of them is shut out in between. If it fails, the set keeps its earlier content, and FollowNodes tries again at its
-// next event.
-func admitJoined(ctx context.Context, c plan.Config, machines []netip.Addr) error {
-	script := fmt.Sprintf("flush set ip %s %s\n", c.Mark(), joinedSet)
-	for _, a := range machines {
-		script += fmt.Sprintf("add element ip %s %s { %s }\n", c.Mark(), joinedSet, a)
-	}
-	return host.NFT(ctx, script)
 }

@@ -74,7 +74,7 @@ func Make(ctx context.Context, c plan.Config) error {
 			return fmt.Errorf("keep %s on this machine: %w", subnet, err)
 		}
 	}
-	if c.Egress || c.IsHighlyAvailable() { // several API servers reach pods through the host, too
+	if forwards(c) {
 		f, err := host.IPv4Forwarding()
 		if err == nil {
 			err = f.Begin(mark, host.ForwardChain(ctx))
@@ -86,11 +86,23 @@ func Make(ctx context.Context, c plan.Config) error {
 			return err
 		}
 	}
-	if err := host.NFT(ctx, HostRules(c)); err != nil {
+	if err := host.NFT(ctx, packetRules(c)); err != nil {
 		return fmt.Errorf("write the host's packet rules: %w", err)
 	}
 	return nil
 }
+
+// packetRules returns the tables that Make loads on this machine.
+func packetRules(c plan.Config) string {
+	if c.Joined != nil {
+		return joinedRules(c)
+	}
+	return HostRules(c)
+}
+
+// forwards reports whether the host forwards packets of the nodes: out of the cluster, or of several API servers to
+// pods.
+func forwards(c plan.Config) bool { return c.Egress || c.IsHighlyAvailable() }
 
 // Remove undoes Make, whole or in part, by the cluster's mark alone. It goes on after an error, and returns all of
 // them. Routes to pods go with the link.

@@ -23,12 +23,12 @@ import (
 
 // FollowNodes keeps the host's routes to the pods of every node and to load balancers, until ctx ends. The API server
 // reaches webhooks and proxied pods by them, and so does the user. It keeps in to which nodes forward to load
-// balancers.
+// balancers, and lets rules admit joined machines.
 //
 // The informer's handlers run one after the other, so what they share needs no lock.
 //
 // The supervisor runs it on a goroutine of its own, in a layer that ends before the API server does.
-func FollowNodes(ctx context.Context, c plan.Config, to *Gateways, log *slog.Logger) {
+func FollowNodes(ctx context.Context, c plan.Config, to *Gateways, rules *RuleKeeper, log *slog.Logger) {
 	api, err := client.Core(c)
 	if err != nil {
 		log.Error("cannot follow the nodes' pod networks", "err", err)
@@ -64,7 +64,7 @@ func FollowNodes(ctx context.Context, c plan.Config, to *Gateways, log *slog.Log
 			}
 		}
 		if now := joinedMachines(c, all); c.IsJoinable() && !slices.Equal(now, joined) {
-			if err := admitJoined(ctx, c, now); err != nil {
+			if err := rules.admit(ctx, now); err != nil {
 				log.Error("cannot let joined machines in", "err", err)
 			} else {
 				joined = now

@@ -42,11 +42,13 @@ func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, lo
 	if err := network.Make(ctx, c); err != nil {
 		return err
 	}
+	rules := network.NewRuleKeeper(c)
 	// life and not ctx: the layers end one after the other, and what ends last may have to start again until then.
 	s := supervise.New(life, log)
 	s.Environ = c.Environ(s.Environ)
 	layers := layers{life: life}
 	defer layers.end()
+	layers.run(func(ctx context.Context) { rules.Keep(ctx, log) })
 	if err := controlplane.RemoveUnborn(c); err != nil {
 		return err
 	}
@@ -75,7 +77,7 @@ func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, lo
 	// The routes to pods and load balancers end before the API server that they follow.
 	if c.Joined == nil {
 		lead := &network.Gateways{}
-		layers.run(func(ctx context.Context) { network.FollowNodes(ctx, c, lead, log) })
+		layers.run(func(ctx context.Context) { network.FollowNodes(ctx, c, lead, rules, log) })
 		layers.run(func(ctx context.Context) { network.FollowLocalBalancers(ctx, c, lead, log) })
 	}
 	if c.IsJoinable() {
