@@ -39,7 +39,7 @@ spec: {minAvailable: 2, selector: {matchLabels: {app: web}}}
 	if out, err := evict(pods[0]); err != nil {
 		t.Errorf("with one to give: %s, %v", out, err)
 	}
-	k.run("wait", "--for=delete", "pod/"+pods[0], "--timeout=80s")
+	k.run("wait", "--for=delete", "pod/"+pods[0], bound(80))
 	k.eventually("another in its place", is("2 1"), allowed...)
 	if out := k.run("get", "pods", "-l", "app=web", "-o", "name"); !strings.Contains(out, pods[1]) {
 		t.Errorf("%s went, too: %s", pods[1], out)

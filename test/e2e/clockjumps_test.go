@@ -86,7 +86,7 @@ func TestClockJumps(t *testing.T) {
 	k := kubectl{t: t, binary: filepath.Join(bin, "kubectl"), namespace: "default", kubeconfig: e.kubeconfig}
 	k.run("create", "serviceaccount", "client")
 	k.apply(clockManifest)
-	k.run("rollout", "status", "deployment/web", "--timeout=80s")
+	k.run("rollout", "status", "deployment/web", bound(80))
 	k.ready("client")
 	k.ready("mortal")
 	server := k.run("config", "view", "--minify", "-o", "jsonpath={.clusters[0].cluster.server}")
@@ -139,7 +139,7 @@ func TestClockJumps(t *testing.T) {
 		}
 		job := fmt.Sprintf("job-%d", i)
 		k.run("create", "job", job, "--image=localhost/busybox:1.0", "--", "true")
-		k.run("wait", "job/"+job, "--for=condition=complete", "--timeout=80s")
+		k.run("wait", "job/"+job, "--for=condition=complete", bound(80))
 		k.run("exec", "mortal", "--", "touch", "/tmp/die")
 		k.eventually("the container that ends is started again", func(out string) bool {
 			return out == fmt.Sprintf("%d true", i+1)
@@ -149,7 +149,7 @@ func TestClockJumps(t *testing.T) {
 		tokenTaken(usual...)
 		tokenTaken(short...)
 		tokenTaken("create", "token", "client")
-		k.run("-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=20s")
+		k.run("-n", "kube-system", "rollout", "status", "deployment/coredns", bound(20))
 		if after := lives(); after != before {
 			t.Errorf("with the clock ahead by %s, before:\n%s\nafter:\n%s", ahead, before, after)
 		}

@@ -24,7 +24,7 @@ import (
 func TestCrashes(t *testing.T) {
 	k := newNamespace(t, "kubectl", "crashes")
 	k.apply(strings.Replace(web, "replicas: 3", "replicas: 4", 1))
-	k.run("rollout", "status", "deployment/web", "--timeout=80s")
+	k.run("rollout", "status", "deployment/web", bound(80))
 	seen := followPods(t, k.namespace)
 	for i, victim := range []string{"kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd", "n1/kubelet",
 		"n1/kube-proxy", "n1/bonsai-network", "n2/containerd"} {
@@ -33,7 +33,7 @@ func TestCrashes(t *testing.T) {
 			k.run("set", "env", "deployment/web", fmt.Sprintf("VERSION=%d", i))
 			kill(t, victim)
 			waitFor(t, "the rollout completes", func() bool {
-				out, err := k.try("rollout", "status", "deployment/web", "--timeout=60s")
+				out, err := k.try("rollout", "status", "deployment/web", bound(60))
 				return err == nil && strings.Contains(out, "successfully rolled out")
 			})
 			k.eventually("four pods and no other", func(out string) bool {
@@ -66,7 +66,7 @@ func kill(t *testing.T, victim string) {
 func pidOf(t *testing.T, where, process string) int {
 	t.Helper()
 	// An error says only that not all of the cluster is up.
-	out, err := cluster.command(patience, "bonsai", "--data-dir", cluster.data, "status")
+	out, err := cluster.command(usualPatience, "bonsai", "--data-dir", cluster.data, "status")
 	m := regexp.MustCompile(`(?m)^` + where + ` +` + process + ` +(\d+) `).FindStringSubmatch(out)
 	if m == nil {
 		t.Fatalf("bonsai status does not show %s on %s:\n%s (%v)", process, where, out, err)
@@ -148,7 +148,7 @@ func followPods(t *testing.T, namespace string) followed {
 func TestKubeletRestart(t *testing.T) {
 	k := newNamespace(t, "kubectl", "kubelet-restart")
 	k.apply(web)
-	k.run("rollout", "status", "deployment/web", "--timeout=80s")
+	k.run("rollout", "status", "deployment/web", bound(80))
 	state := []string{"get", "pods", "-o",
 		`jsonpath={range .items[*]}{.metadata.name} {.status.containerStatuses[0].containerID} {.status.containerStatuses[0].restartCount} {.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].lastTransitionTime}{"\n"}{end}`}
 	before := k.run(state...)

@@ -78,7 +78,7 @@ func TestDevicePlugin(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer kubelet.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), patience())
 	defer cancel()
 	if _, err := pluginapi.NewRegistrationClient(kubelet).Register(ctx,
 		&pluginapi.RegisterRequest{Version: pluginapi.Version, Endpoint: "widgets.sock",
@@ -211,7 +211,7 @@ func TestResourceClaim(t *testing.T) {
 		if why != "" {
 			t.Fatal(why)
 		}
-	case <-time.After(patience):
+	case <-time.After(patience()):
 		t.Fatal("the kubelet has not registered the driver")
 	}
 	k.apply(gadgetObjects)

@@ -19,7 +19,7 @@ import (
 func TestDNS(t *testing.T) {
 	k := newNamespace(t, "kubectl", "dns-on-host")
 	k.apply(web)
-	k.run("rollout", "status", "deployment/web", "--timeout=80s")
+	k.run("rollout", "status", "deployment/web", bound(80))
 	k.run("expose", "deployment", "web", "--name=named", "--port=80", "--target-port=8080")
 	const at = "127.0.0.1:10053"
 	dns := exec.Command(filepath.Join(cluster.bin, "bonsai"), "--data-dir", cluster.data, "dns", "--listen", at)

@@ -38,7 +38,7 @@ func TestEtcdContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), patience())
 	defer cancel()
 	for _, key := range []string{"/registry/namespaces/in-etcd", "/registry/minions/n1",
 		"/registry/services/specs/default/kubernetes",

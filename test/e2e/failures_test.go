@@ -48,7 +48,7 @@ func TestReboot(t *testing.T) {
 	e.must(t, "bonsai", "--data-dir", e.data, "--name", "rebooted", "up", "--nodes", "2", "--egress=false")
 	e.must(t, "kubectl", "create", "deployment", "web", "--image=localhost/busybox:1.0", "--replicas=3", "--", "sleep",
 		"1000000")
-	e.must(t, "kubectl", "rollout", "status", "deployment/web", "--timeout=80s")
+	e.must(t, "kubectl", "rollout", "status", "deployment/web", bound(80))
 	state := []string{"get", "deployments,pods,services,nodes", "-o",
 		`jsonpath={range .items[*]}{.metadata.uid} {.spec.nodeName} {.spec.clusterIP} {.spec.podCIDR} {.status.addresses[0].address}{"\n"}{end}`}
 	before, mark := e.must(t, "kubectl", state...), e.mark(t)
@@ -67,7 +67,7 @@ func TestReboot(t *testing.T) {
 	if after := e.must(t, "kubectl", state...); after != before {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}
-	e.must(t, "kubectl", "rollout", "status", "deployment/web", "--timeout=80s")
+	e.must(t, "kubectl", "rollout", "status", "deployment/web", bound(80))
 }
 
 // TestTwoUps: of two `up` of a cluster at the same moment one starts it, and both find it ready; another cluster that

@@ -46,7 +46,7 @@ func TestIPFamilies(t *testing.T) {
 				"-p", "[::]:8080", "-h", "/etc")
 			kubectl("create", "service", "loadbalancer", "web", "--tcp=80:8080")
 			kubectl("patch", "service", "web", "-p", `{"spec":{"ipFamilyPolicy":"PreferDualStack"}}`)
-			kubectl("rollout", "status", "deployment", "web", "--timeout=60s")
+			kubectl("rollout", "status", "deployment", "web", bound(60))
 			ips := strings.Fields(kubectl("get", "pods", "-o", "jsonpath={.items[0].status.podIPs[*].ip}"))
 			prefixes := strings.Fields(want.addresses)
 			if len(ips) != len(prefixes) {

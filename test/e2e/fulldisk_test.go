@@ -34,7 +34,7 @@ componentFlags: {kubelet: {eviction-pressure-transition-period: 5s}}
 	e.must(t, "bonsai", "--data-dir", e.data, "up", "--config", config)
 	k := kubectl{t: t, binary: "kubectl", namespace: "default", kubeconfig: e.kubeconfig}
 	k.run("create", "deployment", "web", "--image=localhost/busybox:1.0", "--", "sleep", "1000000")
-	k.run("rollout", "status", "deployment/web", "--timeout=80s")
+	k.run("rollout", "status", "deployment/web", bound(80))
 
 	other := filepath.Join(disk, "other")
 	fill(t, other)
@@ -57,8 +57,8 @@ componentFlags: {kubelet: {eviction-pressure-transition-period: 5s}}
 	k.eventually("no pressure on the disk", is("False"), "get", "node", "n1", "-o",
 		`jsonpath={.status.conditions[?(@.type=="DiskPressure")].status}`)
 	k.run("scale", "deployment", "web", "--replicas=2")
-	k.run("rollout", "status", "deployment/web", "--timeout=85s")
-	k.run("-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=85s")
+	k.run("rollout", "status", "deployment/web", bound(85))
+	k.run("-n", "kube-system", "rollout", "status", "deployment/coredns", bound(85))
 	if out, err := e.command(time.Minute, "bonsai", "--data-dir", e.data, "status"); err != nil ||
 		strings.Contains(out, "no space left") {
 		t.Errorf("status afterwards: %s, %v", out, err)

@@ -197,10 +197,10 @@ func TestIngress(t *testing.T) {
 	k.run("create", "secret", "tls", "shop-tls", "--cert="+cert, "--key="+key)
 	k.apply(shop)
 	for _, name := range []string{"front", "cart"} {
-		k.run("rollout", "status", "deployment/"+name, "--timeout=100s")
+		k.run("rollout", "status", "deployment/"+name, bound(100))
 	}
 	const path = "jsonpath={.status.loadBalancer.ingress[0].ip}"
-	k.run("wait", "ingress/shop", "--for="+path, "--timeout=100s")
+	k.run("wait", "ingress/shop", "--for="+path, bound(100))
 	address := k.run("get", "ingress/shop", "-o", path)
 	if service := k.run("-n", "kube-system", "get", "service/traefik", "-o", path); address != service {
 		t.Errorf("the Ingress has address %q, its controller's Service %q", address, service)

@@ -168,7 +168,7 @@ func TestJoin(t *testing.T) {
 		t.Errorf("stop left behind:\n%s\nbefore:\n%s", after, before)
 	}
 	far.bonsai("start")
-	near.run("kubectl", "wait", "--for=condition=Ready", "pod", "-l", "app=web", "--timeout=80s")
+	near.run("kubectl", "wait", "--for=condition=Ready", "pod", "-l", "app=web", bound(80))
 	meet()
 	far.bonsai("down")
 	if after := far.kernel(); after != before {

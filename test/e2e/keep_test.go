@@ -14,7 +14,7 @@ import (
 func TestStopStart(t *testing.T) {
 	k := newNamespace(t, "kubectl", "stop-start")
 	k.apply(web)
-	k.run("rollout", "status", "deployment/web", "--timeout=80s")
+	k.run("rollout", "status", "deployment/web", bound(80))
 	state := []string{"get", "pods,services,nodes", "-o",
 		`jsonpath={range .items[*]}{.metadata.uid} {.spec.nodeName} {.spec.clusterIP} {.spec.podCIDR} {.status.addresses[0].address}{"\n"}{end}`}
 	before := k.run(state...)
@@ -62,7 +62,7 @@ func (k kubectl) podAddresses() map[string]string {
 func TestPause(t *testing.T) {
 	k := newNamespace(t, "kubectl", "pause")
 	k.apply(web)
-	k.run("rollout", "status", "deployment/web", "--timeout=80s")
+	k.run("rollout", "status", "deployment/web", bound(80))
 	state := []string{"get", "pods,nodes", "-o",
 		`jsonpath={range .items[*]}{.metadata.uid} {.status.containerStatuses[0].containerID} {.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].lastTransitionTime} {.spec.taints}{"\n"}{end}`}
 	before := k.run(state...)
@@ -74,7 +74,7 @@ func TestPause(t *testing.T) {
 	}
 	const longer = 42 * time.Second
 	for _, command := range []string{"status", "exec n1 -- true"} {
-		if out, err := cluster.command(patience, "bonsai",
+		if out, err := cluster.command(usualPatience, "bonsai",
 			append([]string{"--data-dir", cluster.data}, strings.Fields(command)...)...); err == nil ||
 			!strings.Contains(out, "is paused (bonsai resume)") {
 			t.Errorf("%s: %s, %v", command, out, err)
@@ -86,7 +86,7 @@ func TestPause(t *testing.T) {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}
 	k.run("scale", "deployment", "web", "--replicas=4")
-	k.run("rollout", "status", "deployment/web", "--timeout=80s")
+	k.run("rollout", "status", "deployment/web", bound(80))
 }
 
 // TestSnapshot: a snapshot of a running cluster brings back its objects and the data of its claims.
@@ -125,7 +125,7 @@ func TestAddNode(t *testing.T) {
 			t.Errorf("its directory is left: %v", err)
 		}
 	}
-	if out, err := cluster.command(patience, "bonsai", "--data-dir", cluster.data, "node", "add",
+	if out, err := cluster.command(usualPatience, "bonsai", "--data-dir", cluster.data, "node", "add",
 		"--wait=100ms"); err == nil || !strings.Contains(out, "bonsai: error: ") {
 		t.Errorf("ready within 100 ms? %s, %v", out, err)
 	}

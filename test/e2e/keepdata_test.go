@@ -13,7 +13,7 @@ func TestKeepData(t *testing.T) {
 	k := newNamespace(t, "kubectl", "keep-data")
 	k.apply(web)
 	k.apply(database)
-	k.run("rollout", "status", "deployment/web", "--timeout=80s")
+	k.run("rollout", "status", "deployment/web", bound(80))
 	k.rolledOut("statefulset/db", "partitioned roll out complete: 2 new pods")
 	uid := []string{"get", "deployment", "web", "-o", "jsonpath={.metadata.uid}"}
 	before := k.run(uid...)

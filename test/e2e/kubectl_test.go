@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,8 +9,15 @@ import (
 	"time"
 )
 
-// patience bounds every wait: generous, since the machine is shared; a wait ends when its condition holds.
-const patience = 90 * time.Second
+// usualPatience bounds every wait on a usual machine: generous, since it is shared; a wait ends when its condition
+// holds.
+const usualPatience = 90 * time.Second
+
+// patience bounds every wait on this machine.
+func patience() time.Duration { return time.Duration(*slow) * usualPatience }
+
+// bound returns the flag that bounds a wait of kubectl's, which is so many seconds on a usual machine.
+func bound(seconds int) string { return fmt.Sprintf("--timeout=%ds", *slow*seconds) }
 
 // kubectl is one kubectl binary on one namespace, of the cluster under test unless kubeconfig is another one's.
 type kubectl struct {
@@ -34,7 +42,7 @@ func (k kubectl) try(args ...string) (string, error) {
 	if k.kubeconfig != "" {
 		on.kubeconfig = k.kubeconfig
 	}
-	out, err := on.command(patience+30*time.Second, k.binary, append([]string{"-n", k.namespace}, args...)...)
+	out, err := on.command(usualPatience+30*time.Second, k.binary, append([]string{"-n", k.namespace}, args...)...)
 	return strings.TrimSpace(out), err
 }
 
@@ -54,7 +62,7 @@ func (k kubectl) eventually(what string, done func(out string) bool, args ...str
 	var out string
 	var err error
 	if !polled(func() bool { out, err = k.try(args...); return err == nil && done(out) }) {
-		k.t.Fatalf("%s: not within %s; the last output of %v was: %s (%v)", what, patience, args, out, err)
+		k.t.Fatalf("%s: not within %s; the last output of %v was: %s (%v)", what, patience(), args, out, err)
 	}
 	return out
 }
@@ -63,7 +71,7 @@ func (k kubectl) eventually(what string, done func(out string) bool, args ...str
 func waitFor(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	if !polled(holds) {
-		t.Fatalf("%s: not within %s", what, patience)
+		t.Fatalf("%s: not within %s", what, patience())
 	}
 }
 
@@ -71,7 +79,7 @@ func waitFor(t *testing.T, what string, holds func() bool) {
 func polled(holds func() bool) bool {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(patience); !holds(); <-tick.C {
+	for deadline := time.Now().Add(patience()); !holds(); <-tick.C {
 		if time.Now().After(deadline) {
 			return false
 		}
@@ -92,7 +100,7 @@ func newNamespace(t *testing.T, binary, name string) kubectl {
 	k := kubectl{t: t, binary: binary, namespace: name}
 	k.run("create", "namespace", name)
 	t.Cleanup(func() {
-		if _, err := k.try("delete", "namespace", name, "--timeout=80s"); err != nil {
+		if _, err := k.try("delete", "namespace", name, bound(80)); err != nil {
 			t.Errorf("delete the test's namespace: %v", err)
 		}
 	})

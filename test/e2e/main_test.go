@@ -23,7 +23,10 @@ type env struct {
 }
 
 // long adds the tests that take minutes, and gives the cluster all add-ons.
-var long = flag.Bool("long", false, "run the long tests, too, on a cluster with all add-ons (make addons)")
+var (
+	long = flag.Bool("long", false, "run the long tests, too, on a cluster with all add-ons (make addons)")
+	slow = flag.Int("slow", 1, "how many times slower than usual the machine is; every wait is bounded so much later")
+)
 
 // isLong skips a test that takes minutes or needs add-ons, unless they are wanted.
 func isLong(t *testing.T) {
@@ -114,7 +117,7 @@ func run(m *testing.M) (code int, err error) {
 }
 
 func (e env) upArgs() []string {
-	args := []string{"--data-dir", e.data, "up", "--nodes", "2", "--egress=false", "--wait", "2m"}
+	args := []string{"--data-dir", e.data, "up", "--nodes", "2", "--egress=false", "--wait", fmt.Sprintf("%dm", 2**slow)}
 	if *long {
 		args = append(args, "--addons=metrics-server,registry,traefik")
 	}
@@ -123,7 +126,7 @@ func (e env) upArgs() []string {
 
 // command runs one of our binaries (or any absolute path) as the user of the cluster and returns what it printed.
 func (e env) command(timeout time.Duration, name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(*slow)*timeout)
 	defer cancel()
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(e.bin, name)

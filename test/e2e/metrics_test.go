@@ -13,7 +13,7 @@ func TestMetrics(t *testing.T) {
 	isLong(t)
 	t.Parallel()
 	k := kubectl{t: t, binary: "kubectl", namespace: "kube-system"}
-	k.run("wait", "--for=condition=Available", "apiservice/v1beta1.metrics.k8s.io", "--timeout=90s")
+	k.run("wait", "--for=condition=Available", "apiservice/v1beta1.metrics.k8s.io", bound(90))
 	var nodes struct {
 		Kind  string
 		Items []struct {
@@ -85,7 +85,7 @@ func TestAutoscaling(t *testing.T) {
 	// It scales before it writes its status.
 	k.eventually("it says why", is("ValidMetricFound"), "get", "hpa", "busy", "-o",
 		`jsonpath={.status.conditions[?(@.type=="ScalingActive")].reason}`)
-	k.run("rollout", "status", "deployment/busy", "--timeout=60s")
+	k.run("rollout", "status", "deployment/busy", bound(60))
 	for _, pod := range strings.Fields(k.run("get", "pods", "-l", "app=busy", "-o", "name")) {
 		k.run("exec", pod, "--", "touch", "/tmp/rest")
 	}

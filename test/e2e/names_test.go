@@ -11,8 +11,8 @@ func TestNames(t *testing.T) {
 	k := newNamespace(t, "kubectl", "names")
 	k.apply(web)
 	k.run("run", "look", "--image=localhost/busybox:1.0", "--", "sleep", "3600")
-	k.run("rollout", "status", "deployment/web", "--timeout=80s")
-	k.run("wait", "pod/look", "--for=condition=Ready", "--timeout=80s")
+	k.run("rollout", "status", "deployment/web", bound(80))
+	k.run("wait", "pod/look", "--for=condition=Ready", bound(80))
 	address := k.run("get", "service", "web", "-o", "jsonpath={.spec.clusterIP}")
 	for command, want := range map[string]string{
 		"wget -T 5 -qO- http://web":                                         "web-",

@@ -43,9 +43,9 @@ func TestNeighbour(t *testing.T) {
 			host.run("kubectl", "create", "service", "nodeport", "web", "--tcp=80:8080", "--node-port=30080")
 			host.run("kubectl", "create", "service", "loadbalancer", "balanced", "--tcp=80:8080")
 			host.run("kubectl", "set", "selector", "service", "balanced", "app=web")
-			host.run("kubectl", "rollout", "status", "deployment", "web", "--timeout=80s")
+			host.run("kubectl", "rollout", "status", "deployment", "web", bound(80))
 			host.run("kubectl", "wait", "service/balanced", "--for=jsonpath={.status.loadBalancer.ingress}",
-				"--timeout=80s")
+				bound(80))
 			get := func(what ...string) string { return host.run("kubectl", slices.Concat([]string{"get"}, what)...) }
 			pod := get("pods", "-l", "app=web", "-o", "jsonpath={.items[0].status.podIP}")
 			balancer := get("service", "balanced", "-o", "jsonpath={.status.loadBalancer.ingress[0].ip}")

@@ -33,7 +33,7 @@ const serve = "mkdir /w && hostname >/w/index.html && exec httpd -f -p 8080 -h /
 func (k kubectl) ready(pods ...string) {
 	k.t.Helper()
 	for _, p := range pods {
-		k.run("wait", "--for=condition=Ready", "pod/"+p, "--timeout=80s")
+		k.run("wait", "--for=condition=Ready", "pod/"+p, bound(80))
 	}
 }
 

@@ -53,7 +53,7 @@ func total(t *testing.T) int {
 func TestMemoryPressure(t *testing.T) {
 	k := newNamespace(t, "kubectl", "memory-pressure")
 	t.Cleanup(func() { k.run("uncordon", "n2") })
-	k.run("drain", "n2", "--delete-emptydir-data", "--timeout=80s") // add-ons would leave too little room
+	k.run("drain", "n2", "--delete-emptydir-data", bound(80)) // add-ons would leave too little room
 	holds := func(mb int) string { return fmt.Sprintf("(head -c %d000000 /dev/zero; sleep 3600) | tail", mb) }
 	pressed(t, fmt.Sprintf("systemReserved: {memory: %dMi}\nevictionHard: {memory.available: 300Mi}\nevictionPressureTransitionPeriod: 10s\n", total(t)-500))
 	k.apply(podOf("within", holds(80), "resources: {requests: {memory: 110Mi}}", "nodeName: n2"))

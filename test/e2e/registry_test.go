@@ -94,7 +94,7 @@ func TestRegistry(t *testing.T) {
 	isLong(t)
 	t.Parallel()
 	k := newNamespace(t, "kubectl", "registry")
-	k.run("-n", "kube-system", "rollout", "status", "deployment/registry", "--timeout=80s")
+	k.run("-n", "kube-system", "rollout", "status", "deployment/registry", bound(80))
 	image, err := labelled(t, "registry"), error(nil)
 	const pushed = "localhost:5001/team/box:1"
 	// until its node port leads there
@@ -108,7 +108,7 @@ func TestRegistry(t *testing.T) {
 	}
 	run("first", "n1")
 	k.run("-n", "kube-system", "delete", "pod", "-l", "k8s-app=registry")
-	k.run("-n", "kube-system", "rollout", "status", "deployment/registry", "--timeout=80s")
+	k.run("-n", "kube-system", "rollout", "status", "deployment/registry", bound(80))
 	run("second", "n2")
 	k.eventually("where it is", contains(`host: "localhost:5001"`), "-n", "kube-public", "get", "configmap",
 		"local-registry-hosting", "-o", `jsonpath={.data.localRegistryHosting\.v1}`)

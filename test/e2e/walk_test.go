@@ -56,7 +56,7 @@ func walk(t *testing.T, k kubectl) {
 		!strings.Contains(out, "service/web created") {
 		t.Errorf("apply printed %q", out)
 	}
-	k.run("rollout", "status", "deployment/web", "--timeout=80s")
+	k.run("rollout", "status", "deployment/web", bound(80))
 	checkPods(t, k, 3)
 	reachService(t, k)
 
@@ -71,13 +71,13 @@ func walk(t *testing.T, k kubectl) {
 	k.eventually("scale to 10", is("10"), "get", "deployment", "web", "-o", "jsonpath={.status.availableReplicas}")
 
 	k.run("set", "env", "deployment/web", "VERSION=two")
-	k.run("rollout", "status", "deployment/web", "--timeout=80s")
+	k.run("rollout", "status", "deployment/web", bound(80))
 	// The last of the old pods may still be on its way out, and with it its log.
 	k.eventually("ten pods log the new version", func(out string) bool {
 		return strings.Count(out, "serving two") == 10 && len(strings.Split(out, "\n")) == 10
 	}, "logs", "-l", "app=web", "--tail=1")
 	k.run("rollout", "undo", "deployment/web")
-	k.run("rollout", "status", "deployment/web", "--timeout=80s")
+	k.run("rollout", "status", "deployment/web", bound(80))
 	if out := k.run("get", "deployment", "web", "-o",
 		"jsonpath={.spec.template.spec.containers[0].env[0].value}"); out != "one" {
 		t.Errorf("after the rollback VERSION is %q", out)
@@ -111,13 +111,13 @@ func reachService(t *testing.T, k kubectl) {
 	t.Helper()
 	address := k.run("get", "service", "web", "-o", "jsonpath={.spec.clusterIP}")
 	k.run("run", "client", "--image=localhost/busybox:1.0", "--restart=Never", "--command", "--", "sleep", "3600")
-	k.run("wait", "--for=condition=Ready", "pod/client", "--timeout=60s")
+	k.run("wait", "--for=condition=Ready", "pod/client", bound(60))
 	for _, host := range []string{address, "web", fmt.Sprintf("web.%s.svc.cluster.local", k.namespace)} {
 		k.eventually("the Service answers "+host+" from a pod", contains("web-"), "exec", "client", "--", "timeout",
 			"5", "wget", "-qO-", "http://"+host)
 	}
 	for _, node := range []string{"n1", "n2"} {
-		out, err := cluster.command(patience, "bonsai", "--data-dir", cluster.data, "exec", node, "--", "/bin/busybox",
+		out, err := cluster.command(usualPatience, "bonsai", "--data-dir", cluster.data, "exec", node, "--", "/bin/busybox",
 			"timeout", "5", "/bin/busybox", "wget", "-qO-", "http://"+address)
 		if err != nil || !strings.Contains(out, "web-") {
 			t.Errorf("the Service from node %s: %q, %v", node, out, err)

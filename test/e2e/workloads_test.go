@@ -97,7 +97,7 @@ spec:
 // rolledOut waits for the rollout and what is said at its end.
 func (k kubectl) rolledOut(name, want string) {
 	k.t.Helper()
-	if out := k.run("rollout", "status", name, "--timeout=90s"); !strings.Contains(out, want) {
+	if out := k.run("rollout", "status", name, bound(90)); !strings.Contains(out, want) {
 		k.t.Errorf("rollout status of %s: %s", name, out)
 	}
 }
