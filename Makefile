@@ -11,7 +11,7 @@ TAGS := kustomize_disable_go_plugin_support,grpcnotrace
 NODES ?= 1
 UPFLAGS ?=
 
-.PHONY: help build compose compose-test addons install up down test unit e2e e2e-long e2e-vm soak history invariants ecosystem bench lint lint-quick reference conformance conformance-diff stock-test release release-test
+.PHONY: help build compose compose-test addons install up down test unit e2e e2e-long e2e-vm e2e-vm-quick soak history invariants ecosystem bench lint lint-quick reference conformance conformance-diff stock-test release release-test
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -81,8 +81,12 @@ e2e: build bin/kubectl-1.20 ## end-to-end tests on a real cluster that they star
 e2e-long: build addons bin/kubectl-1.20 ## the end-to-end tests with the long ones, on a cluster with all add-ons (as root): run before a change is called done
 	go test -count=1 -timeout 40m -v ./test/e2e -long $(E2EFLAGS)
 
-e2e-vm: build ## the tests on virtual machines of Debian, which they make and start (as root; qemu, debootstrap): VMFLAGS='-release trixie'
-	go test -count=1 -timeout 3h -v ./test/vm -machines $(VMFLAGS)
+RELEASES ?= bookworm trixie
+e2e-vm: build bin/kubectl-1.20 ## the tests on virtual machines of Debian, which they make and start (as root; qemu, debootstrap): RELEASES=trixie VMFLAGS='-run TestDisk'
+	for r in $(RELEASES); do go test -count=1 -timeout 12h -v ./test/vm -machines -release $$r $(VMFLAGS) || exit 1; done
+
+e2e-vm-quick: build ## ten minutes of that: a machine boots, gets a cluster and has it again after a reboot
+	go test -count=1 -timeout 1h -v ./test/vm -machines -release trixie -run TestQuick $(VMFLAGS)
 
 # Debian's kubectl of 2021 is one of the clients that the end-to-end tests drive; its package conflicts with newer kubectls,
 # so that it is only unpacked.

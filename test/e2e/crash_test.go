@@ -66,7 +66,7 @@ func kill(t *testing.T, victim string) {
 func pidOf(t *testing.T, where, process string) int {
 	t.Helper()
 	// An error says only that not all of the cluster is up.
-	out, err := cluster.command(usualPatience, "bonsai", "--data-dir", cluster.data, "status")
+	out, err := cluster.command(usual, "bonsai", "--data-dir", cluster.data, "status")
 	m := regexp.MustCompile(`(?m)^` + where + ` +` + process + ` +(\d+) `).FindStringSubmatch(out)
 	if m == nil {
 		t.Fatalf("bonsai status does not show %s on %s:\n%s (%v)", process, where, out, err)

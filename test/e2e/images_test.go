@@ -16,14 +16,14 @@ func TestImages(t *testing.T) {
 	if err := os.WriteFile(text, []byte("hello"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := cluster.command(usualPatience, "bonsai", "--data-dir", cluster.data, "image", "load", text); err == nil ||
+	if out, err := cluster.command(usual, "bonsai", "--data-dir", cluster.data, "image", "load", text); err == nil ||
 		!strings.Contains(out, text+": is no tar archive") {
 		t.Errorf("a text: %s, %v", out, err)
 	}
 	k.run("run", "user", "--image="+image, "--overrides", `{"spec":{"nodeName":"n2"}}`, "--command", "--", "sleep",
 		"1000")
 	k.eventually("a pod of it runs", is("Running"), "get", "pod", "user", "-o", "jsonpath={.status.phase}")
-	if out, err := cluster.command(usualPatience, "bonsai", "--data-dir", cluster.data, "image", "rm", image); err == nil ||
+	if out, err := cluster.command(usual, "bonsai", "--data-dir", cluster.data, "image", "rm", image); err == nil ||
 		!strings.Contains(out, "has it") {
 		t.Errorf("it is used: %s, %v", out, err)
 	}

@@ -74,7 +74,7 @@ func TestPause(t *testing.T) {
 	}
 	const longer = 42 * time.Second
 	for _, command := range []string{"status", "exec n1 -- true"} {
-		if out, err := cluster.command(usualPatience, "bonsai",
+		if out, err := cluster.command(usual, "bonsai",
 			append([]string{"--data-dir", cluster.data}, strings.Fields(command)...)...); err == nil ||
 			!strings.Contains(out, "is paused (bonsai resume)") {
 			t.Errorf("%s: %s, %v", command, out, err)
@@ -125,7 +125,7 @@ func TestAddNode(t *testing.T) {
 			t.Errorf("its directory is left: %v", err)
 		}
 	}
-	if out, err := cluster.command(usualPatience, "bonsai", "--data-dir", cluster.data, "node", "add",
+	if out, err := cluster.command(usual, "bonsai", "--data-dir", cluster.data, "node", "add",
 		"--wait=100ms"); err == nil || !strings.Contains(out, "bonsai: error: ") {
 		t.Errorf("ready within 100 ms? %s, %v", out, err)
 	}

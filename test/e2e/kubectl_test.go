@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// usualPatience bounds every wait on a usual machine: generous, since it is shared; a wait ends when its condition
+// usual bounds every wait on a usual machine: generous, since it is shared; a wait ends when its condition
 // holds.
-const usualPatience = 90 * time.Second
+const usual = 90 * time.Second
 
 // patience bounds every wait on this machine.
-func patience() time.Duration { return time.Duration(*slow) * usualPatience }
+func patience() time.Duration { return time.Duration(*slow) * usual }
 
 // bound returns the flag that bounds a wait of kubectl's, which is so many seconds on a usual machine.
 func bound(seconds int) string { return fmt.Sprintf("--timeout=%ds", *slow*seconds) }
@@ -42,7 +42,7 @@ func (k kubectl) try(args ...string) (string, error) {
 	if k.kubeconfig != "" {
 		on.kubeconfig = k.kubeconfig
 	}
-	out, err := on.command(usualPatience+30*time.Second, k.binary, append([]string{"-n", k.namespace}, args...)...)
+	out, err := on.command(usual+30*time.Second, k.binary, append([]string{"-n", k.namespace}, args...)...)
 	return strings.TrimSpace(out), err
 }
 

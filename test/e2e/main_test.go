@@ -117,7 +117,8 @@ func run(m *testing.M) (code int, err error) {
 }
 
 func (e env) upArgs() []string {
-	args := []string{"--data-dir", e.data, "up", "--nodes", "2", "--egress=false", "--wait", fmt.Sprintf("%dm", 2**slow)}
+	args := []string{"--data-dir", e.data, "up", "--nodes", "2", "--egress=false",
+		"--wait", fmt.Sprintf("%dm", 2**slow)}
 	if *long {
 		args = append(args, "--addons=metrics-server,registry,traefik")
 	}

@@ -10,7 +10,7 @@ import (
 func TestNodeRoot(t *testing.T) {
 	k := newNamespace(t, "kubectl", "node-root")
 	node := func(command string) (string, error) {
-		return cluster.command(usualPatience, "bonsai", "--data-dir", cluster.data, "exec", "n1", "--", "sh", "-c", command)
+		return cluster.command(usual, "bonsai", "--data-dir", cluster.data, "exec", "n1", "--", "sh", "-c", command)
 	}
 	if out, err := node("ls " + cluster.home); err == nil {
 		t.Errorf("the node sees the user's home: %s", out)

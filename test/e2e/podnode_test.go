@@ -74,7 +74,7 @@ func TestQoSCgroups(t *testing.T) {
 		k.ready(name)
 		k.field(name, ".status.qosClass", c.class)
 		uid := k.run("get", "pod", name, "-o", "jsonpath={.metadata.uid}")
-		out, err := cluster.command(usualPatience, "bonsai", "--data-dir", cluster.data, "exec", "n1", "--", "/bin/busybox",
+		out, err := cluster.command(usual, "bonsai", "--data-dir", cluster.data, "exec", "n1", "--", "/bin/busybox",
 			"sh", "-c",
 			fmt.Sprintf("for d in $(find /sys/fs/cgroup -type d -name 'pod%s'); do echo $d; cat $d/memory.limit_in_bytes $d/memory.max 2>/dev/null; done; true", uid))
 		if err != nil || !strings.Contains(out, "/"+c.parent+"/pod"+uid) {

@@ -117,7 +117,7 @@ func reachService(t *testing.T, k kubectl) {
 			"5", "wget", "-qO-", "http://"+host)
 	}
 	for _, node := range []string{"n1", "n2"} {
-		out, err := cluster.command(usualPatience, "bonsai", "--data-dir", cluster.data, "exec", node, "--", "/bin/busybox",
+		out, err := cluster.command(usual, "bonsai", "--data-dir", cluster.data, "exec", node, "--", "/bin/busybox",
 			"timeout", "5", "/bin/busybox", "wget", "-qO-", "http://"+address)
 		if err != nil || !strings.Contains(out, "web-") {
 			t.Errorf("the Service from node %s: %q, %v", node, out, err)

@@ -15,7 +15,8 @@ func TestEnviron(t *testing.T) {
 		"ETCD_NAME=mine", "KUBECONFIG=/x",
 		"NOTIFY_SOCKET=/run/systemd/notify",
 		"DBUS_SESSION_BUS_ADDRESS=unix:path=/x", "SSH_AUTH_SOCK=/x", "PATHS=x"}
-	if got := Default("/data", "/bin").Environ(slices.Concat(session[:4], kept, session[4:])); !slices.Equal(got, kept) {
+	got := Default("/data", "/bin").Environ(slices.Concat(session[:4], kept, session[4:]))
+	if !slices.Equal(got, kept) {
 		t.Errorf("%q", got)
 	}
 }
