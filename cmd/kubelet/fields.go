@@ -92,8 +92,8 @@ func unsupported(c *kubeletconfig.KubeletConfiguration) (errs []error) {
 	}
 	// The machine is asked only if the field is set. An error here is reported when the cgroups are made.
 	if c.FailCgroupV1 != nil && *c.FailCgroupV1 {
-		if m, err := cgroup.New(cgroup.Config{Root: c.CgroupRoot, Driver: c.CgroupDriver}); err == nil {
-			refuse(m.Version() == 1, "failCgroupV1 is true, and this machine has cgroup v1")
+		if version, err := cgroup.Version(); err == nil {
+			refuse(version == 1, "failCgroupV1 is true, and this machine has cgroup v1")
 		}
 	}
 	return errs
@@ -122,7 +122,7 @@ type idleField struct {
 func idleFields(c *kubeletconfig.KubeletConfiguration) []idleField {
 	const (
 		queues   = "the API server's fair queues bound the requests; repeated events are counted in one"
-		starter  = "whoever starts the kubelet sets it (systemd's Slice=, OOMScoreAdjust=, LimitNOFILE=)"
+		starter  = "whoever starts the kubelet sets it (systemd's Slice=, LimitNOFILE=)"
 		qos      = "it belongs to the feature gate MemoryQoS, which is off by default"
 		written  = "each line of the log is written at once, to one stream"
 		pulls    = "pulls are bounded in number (serializeImagePulls, maxParallelImagePulls), not in rate"
@@ -155,7 +155,6 @@ func idleFields(c *kubeletconfig.KubeletConfiguration) []idleField {
 		{"maxOpenFiles", starter, c.MaxOpenFiles != 0 && c.MaxOpenFiles != 1000000},
 		{"memoryReservationPolicy", qos, c.MemoryReservationPolicy != ""},
 		{"memoryThrottlingFactor", qos, other(c.MemoryThrottlingFactor, 0.9)},
-		{"oomScoreAdj", starter, other(c.OOMScoreAdj, -999)},
 		{"podCIDR", "it belongs to the network plug-in", c.PodCIDR != ""},
 		{"registryBurst", pulls, c.RegistryBurst != 0 && c.RegistryBurst != 10},
 		{"registryPullQPS", pulls, other(c.RegistryPullQPS, 5)},

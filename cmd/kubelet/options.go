@@ -30,7 +30,7 @@ type options struct {
 	clusterDNS, unsafeSysctls                       []string
 	clusterDomain, tlsCert, tlsKey, clientCA        string
 	resolvConf, address, healthzAddress             string
-	port, healthzPort, maxPods                      int32
+	port, healthzPort, maxPods, oomScoreAdj         int32
 	registerNode, failSwapOn, serializePulls        bool
 	rotateClient, rotateServing                     bool
 	pressure                                        pressureOptions
@@ -96,6 +96,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.Int32Var(&o.healthzPort, "healthz-port", 10248,
 		"The port of the localhost healthz endpoint (set to 0 to disable).")
 	fs.Int32Var(&o.maxPods, "max-pods", 110, "Number of pods that can run on this kubelet.")
+	fs.Int32Var(&o.oomScoreAdj, "oom-score-adj", -999,
+		"The oom_score_adj of the kubelet's process, from -1000 to 1000: how soon the kernel kills it when memory runs out.")
 	fs.BoolVar(&o.registerNode, "register-node", true, "Register the node with the API server.")
 	fs.BoolVar(&o.failSwapOn, "fail-swap-on", true, "Makes the kubelet fail to start if swap is enabled on the node.")
 	fs.BoolVar(&o.serializePulls, "serialize-image-pulls", true, "Pull images one at a time.")
@@ -175,6 +177,9 @@ func (o *options) mergeNumbers(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfig
 	}
 	if fs.Changed("max-pods") || c.MaxPods == 0 {
 		c.MaxPods = o.maxPods
+	}
+	if fs.Changed("oom-score-adj") {
+		c.OOMScoreAdj = &o.oomScoreAdj
 	}
 	if fs.Changed("rotate-certificates") {
 		c.RotateCertificates = o.rotateClient

@@ -34,6 +34,10 @@ func run(ctx context.Context, s *settings, log *slog.Logger) (err error) {
 			return fmt.Errorf("protectKernelDefaults (--protect-kernel-defaults): %w", err)
 		}
 	}
+	// A machine may refuse a lower score than the kubelet was started with (CAP_SYS_RESOURCE). Pods run all the same.
+	if err := os.WriteFile("/proc/self/oom_score_adj", fmt.Append(nil, *s.file.OOMScoreAdj), 0); err != nil {
+		log.Warn("cannot set oomScoreAdj", "err", err)
+	}
 	name, err := s.nodeName()
 	if err != nil {
 		return err

@@ -52,7 +52,8 @@ func defaultConfig(c *kubeletconfig.KubeletConfiguration) {
 	text(&c.PodLogsDir, "/var/log/pods")
 	text(&c.ContainerLogMaxSize, "10Mi")
 	text((*string)(&c.Authorization.Mode), "Webhook")
-	yes, no, files, images := true, false, int32(5), int32(50)
+	yes, no, files, images, score := true, false, int32(5), int32(50), int32(-999)
+	pointer(&c.OOMScoreAdj, &score)
 	pointer(&c.EnableDebuggingHandlers, &yes)
 	pointer(&c.EnableSystemLogHandler, &yes)
 	pointer(&c.EnableProfilingHandler, &yes)
@@ -111,6 +112,8 @@ func (s *settings) check() error {
 			"authorization.mode %q is neither Webhook nor AlwaysAllow", c.Authorization.Mode),
 		checkImages(imagePolicy(c)),
 		daemon.Require(logSize == nil, "containerLogMaxSize: %w", logSize),
+		daemon.Require(*c.OOMScoreAdj >= -1000 && *c.OOMScoreAdj <= 1000,
+			"invalid configuration: oomScoreAdj (--oom-score-adj) %d must be between -1000 and 1000", *c.OOMScoreAdj),
 		daemon.Require(c.MaxPods >= 0, "maxPods %d is negative", c.MaxPods),
 		daemon.Require(!*c.FailSwapOn || !swapIsOn(),
 			"running with swap on is not supported, please disable swap or set failSwapOn to false"),

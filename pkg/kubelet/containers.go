@@ -38,16 +38,10 @@ type containers struct {
 	relist *pleg.Generator
 }
 
-// newContainers connects to the runtime. After an error the connection is closed again. The cgroups come first: their
-// version decides how the runtime's containers are configured.
+// newContainers connects to the runtime. After an error the connection is closed again.
 func newContainers(ctx context.Context, cfg *Config, r reporting, s signals) (_ *containers, err error) {
-	groups := cfg.Cgroups
-	groups.Observe = r.metrics.CgroupWork
 	c := &containers{}
-	if c.cgroups, err = cgroup.New(groups); err != nil {
-		return nil, fmt.Errorf("prepare cgroups: %w", err)
-	}
-	if c.cri, err = dial(ctx, cfg, r, c.cgroups); err != nil {
+	if c.cri, err = dial(ctx, cfg, r); err != nil {
 		return nil, err
 	}
 	// The connection is the only thing here that has to be closed.
@@ -56,6 +50,9 @@ func newContainers(ctx context.Context, cfg *Config, r reporting, s signals) (_ 
 			err = errors.Join(err, c.cri.Close())
 		}
 	}()
+	if c.cgroups, err = newCgroups(ctx, cfg, r, c.cri); err != nil {
+		return nil, err
+	}
 	if c.images, err = newImages(cfg, r, c.cri); err != nil {
 		return nil, err
 	}
@@ -69,10 +66,13 @@ func newContainers(ctx context.Context, cfg *Config, r reporting, s signals) (_ 
 }
 
 // dial waits for the runtime for at most dialTimeout: on most nodes it starts at the same time as the kubelet.
-func dial(ctx context.Context, cfg *Config, r reporting, groups *cgroup.Manager) (*cri.Client, error) {
+func dial(ctx context.Context, cfg *Config, r reporting) (*cri.Client, error) {
+	version, err := cgroup.Version()
+	if err != nil {
+		return nil, fmt.Errorf("prepare cgroups: %w", err)
+	}
 	to, podsDir := cfg.Runtime, cfg.podsDir()
-	to.CgroupV2 = groups.Version() == 2
-	to.SystemdCgroups = cfg.Cgroups.Driver == cgroup.DriverSystemd
+	to.CgroupV2 = version == 2
 	to.Observe = r.metrics.Called
 	// The runtime reports mounts by their paths on the host, and only the volumes' layout tells which of them is the
 	// termination log.
@@ -82,6 +82,27 @@ func dial(ctx context.Context, cfg *Config, r reporting, groups *cgroup.Manager)
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	return cri.Dial(ctx, to)
+}
+
+// newCgroups returns the manager of cgroups with the runtime's driver: with another one, the runtime would not find the
+// cgroups of pods. A runtime that does not tell its driver has the one of the configuration (KEP-4033).
+func newCgroups(ctx context.Context, cfg *Config, r reporting, service *cri.Client) (*cgroup.Manager, error) {
+	groups := cfg.Cgroups
+	groups.Observe = r.metrics.CgroupWork
+	driver, err := service.CgroupDriver(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if driver != "" && driver != groups.Driver {
+		cfg.Log.Info("the container runtime's cgroup driver is used, not that of cgroupDriver", "driver", driver,
+			"cgroupDriver", groups.Driver)
+		groups.Driver = driver
+	}
+	m, err := cgroup.New(groups)
+	if err != nil {
+		return nil, fmt.Errorf("prepare cgroups: %w", err)
+	}
+	return m, nil
 }
 
 // newImages returns the manager of images. Its records survive a restart: they say with whose credentials an image was

@@ -41,7 +41,9 @@ func housekeepingRounds(cfg *Config, r reporting, s signals, c *containers, n *n
 			}},
 			{What: "logs of pods", Do: func(context.Context) error { return cfg.Logs.Clean(s.workers.WhenGone) }},
 			// The shares of the burstable class are the sum over its pods, so they change whenever a pod comes or goes.
-			{What: "cgroups' CPU of pods", Do: func(context.Context) error { return c.cgroups.UpdateQoS(s.active()) }},
+			{What: "cgroups' CPU of pods", Do: func(ctx context.Context) error {
+				return c.cgroups.UpdateQoS(ctx, s.active())
+			}},
 		}},
 		{Every: imagePeriod, Tasks: []housekeeping.Task{
 			{What: "unused images", Do: func(ctx context.Context) error {

@@ -89,7 +89,7 @@ func assemble(ctx context.Context, cfg Config, r reporting, s signals, c *contai
 // Run does the node's work until ctx ends; pods go on running after it. It makes the cgroups and starts the runners in
 // order. At the end it waits for the runners, then for the probes; then the last events are sent.
 func (k *Kubelet) Run(ctx context.Context) error {
-	if err := k.containers.cgroups.Setup(); err != nil {
+	if err := k.containers.cgroups.Setup(ctx); err != nil {
 		return fmt.Errorf("make the cgroups of pods: %w", err)
 	}
 	defer k.reporting.events.Start(k.cfg.Client.Events(ctx))()

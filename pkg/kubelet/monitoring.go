@@ -124,10 +124,11 @@ func sandboxes(groups []cgroup.Group, containers map[string]bool) map[string]boo
 
 // It returns what it could measure, also with an error.
 func (m monitor) wholeNode() (cadvisor.Group, error) {
-	u, interfaces, err := stats.Node("/")
+	u, interfaces, err := stats.Node("/", m.cgroups.Version() == 2)
 	g := cadvisor.Group{ID: "/", Network: interfacesOf(interfaces),
 		Usage: cadvisor.Usage{CPU: u.CPUNanoseconds, Memory: u.MemoryBytes, WorkingSet: u.WorkingSetBytes,
-			RSS: u.RSSBytes, PageFaults: u.PageFaults, MajorFaults: u.MajorPageFaults, MemoryLimit: u.MemoryLimitBytes}}
+			RSS: u.RSSBytes, PageFaults: u.PageFaults, MajorFaults: u.MajorPageFaults, MemoryLimit: u.MemoryLimitBytes,
+			CPUPressure: u.CPUPressure, MemoryPressure: u.MemoryPressure, IOPressure: u.IOPressure}}
 	g.Started = machineStarted()
 	var fs unix.Statfs_t
 	var st unix.Stat_t
@@ -167,7 +168,8 @@ func usageOf(s cgroup.Stats) cadvisor.Usage {
 		PageFaults: s.PageFaults, MajorFaults: s.MajorPageFaults,
 		OOMKills: s.OOMKills, Processes: s.Processes, Threads: s.Threads, MemoryLimit: s.MemoryLimitBytes,
 		Reservation: s.Reservation, SwapLimit: s.SwapLimit,
-		ThreadsMax: s.ThreadsMax, Shares: s.CPUShares, Quota: s.CPUQuota, Period: s.CPUPeriod}
+		ThreadsMax: s.ThreadsMax, Shares: s.CPUShares, Quota: s.CPUQuota, Period: s.CPUPeriod,
+		CPUPressure: s.CPUPressure, MemoryPressure: s.MemoryPressure, IOPressure: s.IOPressure}
 	for _, d := range s.IO {
 		u.Disks = append(u.Disks, cadvisor.Disk{Device: device(d.Major, d.Minor), ReadBytes: d.ReadBytes,
 			WriteBytes: d.WriteBytes, Reads: d.Reads, Writes: d.Written})

@@ -8,11 +8,13 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"bonsai/pkg/kubelet/housekeeping"
 	"bonsai/pkg/kubelet/logs"
+	"bonsai/pkg/kubelet/oom"
 	"bonsai/pkg/kubelet/pluginmanager"
 	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/kubelet/syncloop"
@@ -60,8 +62,22 @@ func newRunners(cfg *Config, r reporting, s signals, c *containers, n *nodeParts
 		{"storage limits", p.storage.Run},
 		{"eviction", p.eviction.Run},
 		{"shutdown", p.shutdown.Run},
+		{"kernel's log", func(ctx context.Context) error { return watchKernel(ctx, cfg, r) }},
 		{"rotation of logs", rotator.Run},
 	}
+}
+
+// watchKernel reports the processes that the kernel killed because the node had no memory left. A node that may not
+// read the kernel's log works without.
+func watchKernel(ctx context.Context, cfg *Config, r reporting) error {
+	err := oom.Watch(ctx, oom.Log, func(v oom.Victim) {
+		r.events.Node(corev1.EventTypeWarning, "SystemOOM",
+			fmt.Sprintf("System OOM encountered, victim process: %s, pid: %d", v.Process, v.PID))
+	})
+	if err != nil {
+		cfg.Log.Warn("kills of processes for lack of memory are not reported", "err", err)
+	}
+	return nil
 }
 
 // runAll starts the runners in order and returns when all have ended: after ctx has, or after one of them failed, which

@@ -31,7 +31,7 @@ type usage struct {
 func newStats(cfg *Config, s signals, u usage) (*stats.Collector, error) {
 	c, err := stats.New(stats.Config{NodeName: cfg.NodeName, Started: time.Now(), Dir: cfg.RootDir, Pods: s.pods.Pods,
 		Now: time.Now, Pod: u.pod, Container: u.container, AllPods: u.allPods, Network: u.network,
-		Filesystems: u.filesystems, Disk: u.disks})
+		Filesystems: u.filesystems, Disk: u.disks, Pressures: u.cgroups.Version() == 2})
 	if err != nil {
 		return nil, fmt.Errorf("prepare statistics: %w", err)
 	}

@@ -178,6 +178,7 @@ var shared = map[string]string{
 	"bonsai/pkg/kubelet/durable":             "files that survive a loss of power",
 	"bonsai/pkg/kubelet/filetree":            "a walk through directories that pods fill",
 	"bonsai/pkg/kubelet/notify":              "a notification that coalesces",
+	"bonsai/pkg/kubelet/psi":                 "how long processes waited for a resource",
 	"bonsai/pkg/kubelet/runtime":             "what the kubelet knows of a pod in the runtime",
 	"bonsai/pkg/scheduler/devices":           "what claims on devices need and get",
 	"bonsai/pkg/scheduler/clusterevent":      "changes that may help a waiting pod",

@@ -60,6 +60,9 @@ func Enter(self, path string) error {
 // listener that serveImages opens, and the control socket comes last because it tells the supervisor that the node
 // runs.
 func Run(ctx context.Context, n *Config, edge func(context.Context) (wait func(), err error), log *slog.Logger) error {
+	if err := host.LowerOOMScore(host.NodeOOMScore); err != nil {
+		return fmt.Errorf("lower the node's OOM score: %w", err)
+	}
 	if err := unix.Sethostname([]byte(n.Name)); err != nil {
 		return fmt.Errorf("set the hostname: %w", err)
 	}

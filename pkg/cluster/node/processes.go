@@ -71,9 +71,8 @@ func (n *Config) Processes(log *slog.Logger) []supervise.Process {
 			// Every node has all pods' networks as its cluster CIDR. Detection by that would take the pods of other
 			// nodes for local ones, and forward them from node ports of policy Local to endpoints elsewhere.
 			"--detect-local-mode=BridgeInterface", "--pod-bridge-interface=" + plan.PodBridge,
-			// By default kube-proxy lowers its OOM score, which not every machine permits, and changes the machine's
-			// table of connections, which belongs to the host.
-			"--oom-score-adj=0", "--conntrack-max-per-core=0", "--conntrack-min=0",
+			// By default kube-proxy changes the machine's table of connections, which belongs to the host.
+			fmt.Sprintf("--oom-score-adj=%d", oomScore()), "--conntrack-max-per-core=0", "--conntrack-min=0",
 			"--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0",
 		}},
 		{Name: "bonsai-network", Before: identified, Argv: []string{bin("bonsai-network"),
@@ -133,7 +132,7 @@ func (n *Config) writeConfigs() error {
 //
 // Some fields follow from where a node runs. The cgroup driver is cgroupfs, because no systemd runs in a node.
 // failCgroupV1 is off, because the node mounts the hierarchies of v1 if the host has them (mountKernel). Swap is the
-// machine's, and oomScoreAdj is 0 because not every machine permits a lower one.
+// machine's, and oomScoreAdj is as low as this machine permits.
 func (n *Config) KubeletConfig() string {
 	l := plan.Layout(n.DataDir)
 	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
@@ -148,7 +147,7 @@ clusterDomain: cluster.local
 cgroupDriver: cgroupfs
 failCgroupV1: false
 failSwapOn: false
-oomScoreAdj: 0
+oomScoreAdj: %d
 resolvConf: %q
 staticPodPath: %q
 serializeImagePulls: false
@@ -156,6 +155,7 @@ evictionHard: {memory.available: 100Mi, nodefs.available: %d%%, imagefs.availabl
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
 %s`, n.anyAddress(), ContainerdSocket, l.PKI("ca.crt"), n.kubeletCertificates(), n.DNSIP,
+		oomScore(),
 		l.Node(n.Name, "etc", "resolv.conf"), l.Node(n.Name, "manifests"), host.LeastSpace, host.LeastSpace,
 		host.LeastInodes, componentflags.GatesField(n.FeatureGates))
 }
@@ -252,6 +252,15 @@ func hasSysResource() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
+}
+
+// oomScore is the score for the out-of-memory killer of the processes that run a node: containers die before them. It
+// is 0 where the kernel refuses a lower one.
+func oomScore() int {
+	if hasSysResource() {
+		return host.NodeOOMScore
+	}
+	return 0
 }
 
 // CTR returns containerd's client, chosen as Containerd is.

@@ -34,6 +34,9 @@ func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, lo
 	if err != nil {
 		return err
 	}
+	if err := host.LowerOOMScore(host.ControlPlaneOOMScore); err != nil {
+		log.Warn("cannot lower the OOM score of the control plane", "err", err)
+	}
 	if err := host.RaiseInotifyLimits(); err != nil {
 		log.Warn("cannot raise the limits of inotify", "err", err)
 	}

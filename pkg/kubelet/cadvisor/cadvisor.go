@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/kubelet/psi"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -26,6 +27,8 @@ type Usage struct {
 	OOMKills, Processes, Threads, Files, Sockets                           uint64
 	MemoryLimit, Reservation, SwapLimit, ThreadsMax, Shares, Quota, Period uint64
 	Disks                                                                  []Disk
+	// The pressures are nil if they are not known.
+	CPUPressure, MemoryPressure, IOPressure *psi.Pressure
 }
 
 // Disk is what was read from and written to a disk.
@@ -199,6 +202,7 @@ func emit(ch chan<- prometheus.Metric, g *Group, o owner, now time.Time) {
 func slicesOf(g *Group, now time.Time) []series {
 	out := append(cpuSeries(&g.Usage), memorySeries(&g.Usage)...)
 	out = append(out, specSeries(g, now)...)
+	out = append(out, pressureSeries(&g.Usage)...)
 	for _, d := range g.Usage.Disks {
 		out = append(out,
 			series{"container_fs_reads_bytes_total", "Cumulative count of bytes read", counterKind,
@@ -298,6 +302,27 @@ func memorySeries(u *Usage) []series {
 		out = append(out, series{"container_memory_failures_total", "Cumulative count of memory allocation failures.",
 			counterKind, float64(f.n),
 			[]string{"failure_type", f.kind, "scope", "hierarchy"}})
+	}
+	return out
+}
+
+// pressureSeries are the times that processes have waited for a resource: some of them, or all (stalled).
+func pressureSeries(u *Usage) (out []series) {
+	const microseconds = 1e6
+	for _, of := range []struct {
+		name, help string
+		p          *psi.Pressure
+	}{{"cpu", "CPU", u.CPUPressure}, {"memory", "memory", u.MemoryPressure}, {"io", "IO", u.IOPressure}} {
+		if of.p == nil {
+			continue
+		}
+		out = append(out,
+			series{"container_pressure_" + of.name + "_stalled_seconds_total",
+				"Total time duration no tasks in the container could make progress due to " + of.help + " congestion.",
+				counterKind, float64(of.p.Full.Total) / microseconds, nil},
+			series{"container_pressure_" + of.name + "_waiting_seconds_total",
+				"Total time duration tasks in the container have waited due to " + of.help + " congestion.", counterKind,
+				float64(of.p.Some.Total) / microseconds, nil})
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"bonsai/pkg/kubelet/psi"
 	"bonsai/pkg/referencetest"
 )
 
@@ -27,6 +28,8 @@ func TestCollect(t *testing.T) {
 		{ID: "/kubepods", Usage: Usage{CPU: 2e9}}, {ID: "/kubepods/podu", Pod: "u"},
 		{ID: "/kubepods/podu/id", Pod: "u", Container: "id", Started: time.Unix(50, 0), MaxFiles: new(int64(1024)),
 			Usage: Usage{CPU: 1e9, Files: 20, Sockets: 3, WorkingSet: 9, RSS: 8, Quota: 1000, Throttled: 2,
+				MemoryPressure: &psi.Pressure{Some: psi.Stall{Total: 1_500_000},
+					Full: psi.Stall{Total: 250_000}},
 				Disks: []Disk{{Device: "/dev/vda", ReadBytes: 6}}}},
 		{ID: "/kubepods/podu/box", Pod: "u", Container: "box", Network: []Interface{{Name: "eth0", TxBytes: 4}}}}
 	var failure error
@@ -66,6 +69,12 @@ container_ulimits_soft{container="c",id="/kubepods/podu/id",image="i:1",name="id
 # TYPE container_network_transmit_bytes_total counter
 container_network_transmit_bytes_total{container="",id="/",image="",interface="eth0",name="",namespace="",pod=""} 0 100000
 container_network_transmit_bytes_total{container="",id="/kubepods/podu/box",image="",interface="eth0",name="box",namespace="ns",pod="p"} 4 100000
+# HELP container_pressure_memory_stalled_seconds_total Total time duration no tasks in the container could make progress due to memory congestion.
+# TYPE container_pressure_memory_stalled_seconds_total counter
+container_pressure_memory_stalled_seconds_total{container="c",id="/kubepods/podu/id",image="i:1",name="id",namespace="ns",pod="p"} 0.25 100000
+# HELP container_pressure_memory_waiting_seconds_total Total time duration tasks in the container have waited due to memory congestion.
+# TYPE container_pressure_memory_waiting_seconds_total counter
+container_pressure_memory_waiting_seconds_total{container="c",id="/kubepods/podu/id",image="i:1",name="id",namespace="ns",pod="p"} 1.5 100000
 # HELP container_scrape_error 1 if there was an error while getting container metrics, 0 otherwise
 # TYPE container_scrape_error gauge
 container_scrape_error 0

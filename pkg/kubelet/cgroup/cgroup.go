@@ -7,6 +7,8 @@
 package cgroup
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +19,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
+
+// ownMounts lists the mounts that this process sees.
+const ownMounts = "/proc/self/mountinfo"
 
 // Config is what a Manager needs. Log is required.
 type Config struct {
@@ -34,6 +39,8 @@ type Config struct {
 	PodPidsLimit int64
 	// Swap is the swap that pods may use; none by default.
 	Swap Swap
+	// running is the directory that shows that systemd is the machine's init; /run/systemd/system by default.
+	running string
 	// mountinfo is the file that lists the hierarchies; /proc/self/mountinfo by default.
 	mountinfo string
 	// Observe, if set, receives how long it took to make (create), change (update) or remove (destroy) the cgroup of a
@@ -54,6 +61,8 @@ type Manager struct {
 	cfg   Config
 	names naming
 	tree  *tree
+	// units are systemd's slices, nil with the other driver.
+	units units
 }
 
 // New checks the configuration and finds the hierarchies; it changes nothing.
@@ -65,7 +74,7 @@ func New(cfg Config) (*Manager, error) {
 		cfg.Driver = DriverCgroupfs
 	}
 	if cfg.mountinfo == "" {
-		cfg.mountinfo = "/proc/self/mountinfo"
+		cfg.mountinfo = ownMounts
 	}
 	names, err := newNaming(cfg.Root, cfg.Driver)
 	if err != nil {
@@ -78,19 +87,29 @@ func New(cfg Config) (*Manager, error) {
 	if cfg.Swap.Limited && !t.v2 {
 		return nil, errSwapVersion
 	}
-	return &Manager{cfg: cfg, names: names, tree: t}, nil
+	m := &Manager{cfg: cfg, names: names, tree: t}
+	if names.systemd {
+		if m.units, err = newSystemd(cmp.Or(cfg.running, "/run/systemd/system")); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
 }
 
 // Version is 1 or 2.
-func (m *Manager) Version() int {
-	if m.tree.v2 {
-		return 2
+func (m *Manager) Version() int { return m.tree.version() }
+
+// Version returns the version of this machine's cgroups, 1 or 2.
+func Version() (int, error) {
+	t, err := findTree(ownMounts)
+	if err != nil {
+		return 0, err
 	}
-	return 1
+	return t.version(), nil
 }
 
 // Setup makes the cgroups that hold all pods. It may be called again, on those of an earlier kubelet.
-func (m *Manager) Setup() error {
+func (m *Manager) Setup(ctx context.Context) error {
 	for _, g := range []struct {
 		parts  []string
 		values values
@@ -99,25 +118,21 @@ func (m *Manager) Setup() error {
 		{[]string{"kubepods", "burstable"}, values{cpuShares: minShares}},
 		{[]string{"kubepods", "besteffort"}, values{cpuShares: minShares}},
 	} {
-		p := m.names.path(g.parts...)
-		if err := m.tree.create(p); err != nil {
-			return err
-		}
-		if err := m.tree.apply(p, g.values); err != nil {
+		if err := m.make(ctx, m.names.path(g.parts...), g.values); err != nil {
 			return err
 		}
 	}
-	return m.enforceReserved()
+	return m.enforceReserved(ctx)
 }
 
 // enforceReserved bounds the reserved cgroups. A missing one is an error: nothing would enforce the reservation.
-func (m *Manager) enforceReserved() error {
+func (m *Manager) enforceReserved(ctx context.Context) error {
 	for _, r := range m.cfg.Reserved {
 		p := naming{systemd: m.names.systemd}.path(strings.FieldsFunc(r.Name, func(c rune) bool { return c == '/' })...)
 		if _, err := os.Stat(m.tree.file("memory", p, "")); err != nil {
 			return fmt.Errorf("bound the cgroup of what is reserved: %q cgroup does not exist: %w", r.Name, err)
 		}
-		if err := m.tree.apply(p, forList(r.Limit)); err != nil {
+		if err := m.change(ctx, p, forList(r.Limit)); err != nil {
 			return err
 		}
 	}
@@ -126,9 +141,9 @@ func (m *Manager) enforceReserved() error {
 
 // UpdateQoS gives the cgroup of all burstable pods the sum of their CPU requests. It is called when the set of the
 // node's pods changes.
-func (m *Manager) UpdateQoS(pods []*corev1.Pod) error {
+func (m *Manager) UpdateQoS(ctx context.Context, pods []*corev1.Pod) error {
 	defer m.observe("update", time.Now())
-	return m.tree.apply(m.names.path("kubepods", "burstable"), forBurstable(pods))
+	return m.change(ctx, m.names.path("kubepods", "burstable"), forBurstable(pods))
 }
 
 // observe reports how long an operation took that began at begun.

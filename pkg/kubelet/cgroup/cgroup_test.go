@@ -67,6 +67,7 @@ func TestForPod(t *testing.T) {
 			if c := runtime.QOSClass(tc.pod); c != tc.class {
 				t.Error("class", c)
 			}
+			tc.want.hugePages = map[string]int64{}
 			if d := cmp.Diff(tc.want, forPod(tc.pod, 9, Swap{}), cmp.AllowUnexported(values{})); d != "" {
 				t.Error(d)
 			}
@@ -276,7 +277,8 @@ func TestUsage(t *testing.T) {
 		g + "c1/memory.stat": "inactive_file 100\n", g + "c1/memory.swap.current": "10\n",
 		g + "c1/memory.swap.max": "60\n",
 		g + "c2/cpu.stat":        "usage_usec 5\n", g + "c2/memory.current": "10\n", g + "c2/memory.stat": "anon 1\n",
-		g + "c2/memory.swap.max": "max\n"})
+		g + "c2/memory.swap.max": "max\n",
+		g + "c2/memory.pressure": "some avg10=1.50 avg60=0.00 avg300=0.00 total=9\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=4\n"})
 	for _, m := range []*Manager{one, two} {
 		got, err := m.PodUsage(podOf("u"))
 		if d := cmp.Diff(want, got); err != nil || d != "" {
@@ -285,6 +287,9 @@ func TestUsage(t *testing.T) {
 	}
 	if got, err := two.ContainerUsage(podOf("u"), "c2"); err != nil || got.SwapLimited {
 		t.Error("without a limit of swap:", got, err)
+	} else if p := got.MemoryPressure; p == nil || p.Some.Total != 9 || p.Some.Avg10 != 1.5 || p.Full.Total != 4 ||
+		got.CPUPressure != nil || got.IOPressure != nil {
+		t.Errorf("pressure: %+v", got)
 	}
 	if got, err := two.ContainerUsage(podOf("u"),
 		"c1"); err != nil || !got.SwapLimited || got.SwapAvail != 50 || got.WorkingSetBytes != 0 ||
@@ -313,7 +318,7 @@ func TestKernel(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := m.Setup(); err != nil {
+	if err := m.Setup(ctx); err != nil {
 		if strings.Contains(err.Error(), "read-only") || strings.Contains(err.Error(), "permission") {
 			t.Skip("SKIPPED: cgroups cannot be made here:", err)
 		}
@@ -336,7 +341,7 @@ func TestKernel(t *testing.T) {
 	if parent != "/"+root+"/kubepods/burstable/poduid-1" {
 		t.Fatal(parent)
 	}
-	if err := m.UpdateQoS([]*corev1.Pod{pod}); err != nil {
+	if err := m.UpdateQoS(ctx, []*corev1.Pod{pod}); err != nil {
 		t.Fatal(err)
 	}
 	memory := "memory.limit_in_bytes"
@@ -419,7 +424,7 @@ func TestReservedCgroups(t *testing.T) {
 			}
 		}
 		m := &Manager{cfg: Config{Root: "/elsewhere", Reserved: []Reserved{{Name: "/a/b", Limit: limit}}}, tree: trees}
-		if err := m.enforceReserved(); err != nil {
+		if err := m.enforceReserved(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for name, want := range files {
@@ -428,7 +433,7 @@ func TestReservedCgroups(t *testing.T) {
 			}
 		}
 		m.cfg.Reserved[0].Name = "/a/none"
-		if err := m.enforceReserved(); err == nil {
+		if err := m.enforceReserved(t.Context()); err == nil {
 			t.Error("a cgroup that is not there was bound")
 		}
 	}

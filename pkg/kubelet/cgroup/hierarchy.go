@@ -60,6 +60,14 @@ func findTree(mountinfo string) (*tree, error) {
 	return t, nil
 }
 
+// version is 1 or 2.
+func (t *tree) version() int {
+	if t.v2 {
+		return 2
+	}
+	return 1
+}
+
 // file returns the path of a controller's file in a cgroup, "" if the host has no such controller.
 func (t *tree) file(controller, cgroup, name string) string {
 	m := t.by[controller]
@@ -185,11 +193,32 @@ func (t *tree) settings(v values, memory int64) []setting {
 	return out
 }
 
+// hugePages returns the writes that give a cgroup its huge pages, of each size that the kernel has: what may be used,
+// and what may be reserved.
+func (t *tree) hugePages(cgroup string, v values) (out []setting) {
+	const prefix = "hugetlb."
+	suffix := ".limit_in_bytes"
+	if t.v2 {
+		suffix = ".max"
+	}
+	if v.hugePages == nil {
+		return nil
+	}
+	files, _ := filepath.Glob(t.file("hugetlb", cgroup, prefix+"*"+suffix)) // the pattern is right
+	for _, f := range files {
+		name := filepath.Base(f)
+		size := strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(name, prefix), suffix), ".rsvd")
+		out = append(out, setting{"hugetlb", name, strconv.FormatInt(v.hugePages[size], 10)})
+	}
+	return out
+}
+
 // apply writes the values. Files that the kernel does not have are skipped. It stops at the first failure, and what was
 // written before stays.
 func (t *tree) apply(cgroup string, v values) error {
 	memory, _ := readNumber(t.file("memory", cgroup, "memory.limit_in_bytes")) // none to be read: none that counts
-	for _, s := range t.settings(v, int64(min(memory, math.MaxInt64))) {
+	all := append(t.settings(v, int64(min(memory, math.MaxInt64))), t.hugePages(cgroup, v)...)
+	for _, s := range all {
 		path := t.file(s.controller, cgroup, s.file)
 		if path == "" {
 			continue

@@ -19,27 +19,23 @@ import (
 func (m *Manager) FailedReason() string { return "FailedCreatePodContainer" }
 
 // Prepare implements cm.Preparer: it makes the pod's cgroup, or brings its values up to date.
-func (m *Manager) Prepare(_ context.Context, pod *corev1.Pod) error {
+func (m *Manager) Prepare(ctx context.Context, pod *corev1.Pod) error {
 	defer m.observe("create", time.Now())
-	if err := m.create(pod); err != nil {
+	if err := m.create(ctx, pod); err != nil {
 		return fmt.Errorf("unable to ensure pod container exists: %w", err)
 	}
 	return nil
 }
 
-func (m *Manager) create(pod *corev1.Pod) error {
+func (m *Manager) create(ctx context.Context, pod *corev1.Pod) error {
 	if err := checkUID(pod.UID); err != nil {
-		return err
-	}
-	p := m.path(pod)
-	if err := m.tree.create(p); err != nil {
 		return err
 	}
 	v := forPod(pod, m.cfg.PodPidsLimit, m.cfg.Swap)
 	if _, over := m.over(pod, v); over {
 		v.memory = 0 // a restart of the kubelet came before Settle
 	}
-	return m.tree.apply(p, v)
+	return m.make(ctx, m.path(pod), v)
 }
 
 // path returns the path of the pod's cgroup.
@@ -69,7 +65,7 @@ func (m *Manager) Unprepare(ctx context.Context, uid types.UID) error {
 	var errs []error
 	for _, class := range []corev1.PodQOSClass{corev1.PodQOSGuaranteed, corev1.PodQOSBurstable,
 		corev1.PodQOSBestEffort} {
-		errs = append(errs, m.tree.remove(ctx, m.names.path(podParts(class, uid)...)))
+		errs = append(errs, m.remove(ctx, m.names.path(podParts(class, uid)...)))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("remove the cgroup: %w", err)

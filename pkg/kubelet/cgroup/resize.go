@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strconv"
@@ -12,19 +13,19 @@ import (
 // Grow raises the limits of a pod's cgroup that are to become larger, and leaves those that are to become smaller: its
 // containers must get their smaller ones before. The kernel charges containers against the pod's cgroup, too: with a
 // smaller limit there first, a container could be killed or throttled before its own limit changes.
-func (m *Manager) Grow(pod *corev1.Pod) error {
+func (m *Manager) Grow(ctx context.Context, pod *corev1.Pod) error {
 	path := m.path(pod)
-	return m.tree.apply(path, forPod(pod, m.cfg.PodPidsLimit, m.cfg.Swap).more(m.tree.limits(path)))
+	return m.change(ctx, path, forPod(pod, m.cfg.PodPidsLimit, m.cfg.Swap).more(m.tree.limits(path)))
 }
 
 // Settle gives a pod's cgroup all its values. It refuses a memory limit below the pod's usage, which would kill it. The
 // check and the write are two steps: the pod may grow in between, and the kernel then reclaims or kills.
-func (m *Manager) Settle(pod *corev1.Pod) error {
+func (m *Manager) Settle(ctx context.Context, pod *corev1.Pod) error {
 	v := forPod(pod, m.cfg.PodPidsLimit, m.cfg.Swap)
 	if used, over := m.over(pod, v); over {
 		return fmt.Errorf("attempting to set pod memory limit (%d) below current usage (%d)", v.memory, used)
 	}
-	return m.tree.apply(m.path(pod), v)
+	return m.change(ctx, m.path(pod), v)
 }
 
 // MayLimit returns why a container, by the runtime's id, may not be limited to so many bytes of memory: it uses more.

@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,9 +86,9 @@ func TestResizeGrowsBeforeAndShrinksAfter(t *testing.T) {
 				t.Errorf("v2 %v, %s: quota %q, memory %q, want %s and %s", v2, when, q, mem, wantQuota, wantMemory)
 			}
 		}
-		do := func(what func(*corev1.Pod) error, p *corev1.Pod) {
+		do := func(what func(context.Context, *corev1.Pod) error, p *corev1.Pod) {
 			t.Helper()
-			if err := what(p); err != nil {
+			if err := what(t.Context(), p); err != nil {
 				t.Error(err)
 			}
 		}
@@ -101,7 +102,7 @@ func TestResizeGrowsBeforeAndShrinksAfter(t *testing.T) {
 		expect("the other way: before", "300000", "1000")
 		do(m.Settle, pod("1", "999"))
 		use("600", "550")
-		if err := m.Settle(pod("1", "499")); err == nil ||
+		if err := m.Settle(t.Context(), pod("1", "499")); err == nil ||
 			err.Error() != "attempting to set pod memory limit (500) below current usage (600)" {
 			t.Error(err)
 		}
@@ -134,10 +135,10 @@ func TestResizeFromNoLimit(t *testing.T) {
 		if v2 {
 			file, none = "memory.max", "max"
 		}
-		if err := m.Grow(p); err != nil || read(file) != none {
+		if err := m.Grow(t.Context(), p); err != nil || read(file) != none {
 			t.Error(err, read(file))
 		}
-		if err := m.Settle(p); err != nil || read(file) != "1024" {
+		if err := m.Settle(t.Context(), p); err != nil || read(file) != "1024" {
 			t.Error(err, read(file))
 		}
 	}

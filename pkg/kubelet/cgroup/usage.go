@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/psi"
 )
 
 // Usage is what the processes of a cgroup have used: CPU since the cgroup exists, everything else now.
@@ -23,6 +25,8 @@ type Usage struct {
 	// SwapAvail is how much more swap there may be, in bytes; it has no meaning unless SwapLimited.
 	SwapAvail   uint64
 	SwapLimited bool
+	// The pressures are nil if they are not known; cgroup v1 has none.
+	CPUPressure, MemoryPressure, IOPressure *psi.Pressure
 }
 
 // PodUsage returns what the pod has used.
@@ -95,7 +99,18 @@ func (m *Manager) usageV2(cgroup string) (Usage, error) {
 	if most, err := readNumber(m.tree.file("memory", cgroup, "memory.swap.max")); err == nil { // "max": no limit
 		u.SwapLimited, u.SwapAvail = true, most-min(most, u.Swap)
 	}
+	u.CPUPressure, u.MemoryPressure, u.IOPressure = m.pressure("cpu", cgroup), m.pressure("memory", cgroup),
+		m.pressure("io", cgroup)
 	return u.finish(stat["inactive_file"], limit), nil
+}
+
+// pressure reads how long processes of a v2 cgroup have waited for a resource; nil if the kernel does not say (psi=0).
+func (m *Manager) pressure(resource, cgroup string) *psi.Pressure {
+	text, err := os.ReadFile(m.tree.file(resource, cgroup, resource+".pressure"))
+	if err != nil {
+		return nil
+	}
+	return psi.Parse(string(text))
 }
 
 // noLimit is where v1 shows "unlimited" as a very large number.

@@ -2,6 +2,7 @@ package cgroup
 
 import (
 	"math"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/resource"
@@ -26,6 +27,9 @@ type values struct {
 	noSwap bool
 	swap   int64
 	pids   int64
+	// hugePages are the bytes of huge pages by their size as the kernel writes it ("2MB"); 0 of the sizes that are not
+	// listed, but nil leaves all as they are.
+	hugePages map[string]int64
 }
 
 // forPod returns the settings of the pod's cgroup: CPU shares by its requests. It has a quota and a memory limit only
@@ -44,7 +48,8 @@ func forPod(pod *corev1.Pod, pids int64, swap Swap) values {
 		cpuLimited = cpuLimited || !own.Cpu().IsZero()
 		memoryLimited = memoryLimited || !own.Memory().IsZero()
 	}
-	v := values{cpuShares: cpuShares(requests.Cpu().MilliValue()), cpuQuota: -1, swap: swap.podLimit(pod), pids: pids}
+	v := values{cpuShares: cpuShares(requests.Cpu().MilliValue()), cpuQuota: -1, swap: swap.podLimit(pod), pids: pids,
+		hugePages: hugePages(requests)}
 	v.noSwap = v.swap == 0
 	if runtime.QOSClass(pod) == corev1.PodQOSBestEffort {
 		v.cpuShares = minShares
@@ -56,6 +61,17 @@ func forPod(pod *corev1.Pod, pids int64, swap Swap) values {
 		v.memory = limits.Memory().Value()
 	}
 	return v
+}
+
+// hugePages returns the huge pages of a list by the kernel's names of their sizes.
+func hugePages(l corev1.ResourceList) map[string]int64 {
+	out := map[string]int64{}
+	for name, q := range l {
+		if size, is := strings.CutPrefix(string(name), corev1.ResourceHugePagesPrefix); is {
+			out[strings.TrimSuffix(size, "i")+"B"] = q.Value()
+		}
+	}
+	return out
 }
 
 // forList returns the settings of a cgroup with those limits of CPU, memory and processes; 0 is no limit.

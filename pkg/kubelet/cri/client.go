@@ -36,7 +36,6 @@ type Client struct {
 	version    atomic.Pointer[runtime.Version]
 	handlers   atomic.Pointer[map[string]runtime.Handler]
 	containers Containers
-	systemd    bool
 	memory     *memory
 
 	terminationLog func(uid types.UID, container, path string) bool
@@ -50,8 +49,6 @@ type Config struct {
 	ImageEndpoint string
 	// Timeout bounds every call but pulls, streams and calls with a timeout of their own. Default 2 min.
 	Timeout time.Duration
-	// SystemdCgroups: cgroup parents are systemd slices.
-	SystemdCgroups bool
 	Containers
 	// TerminationLog reports whether path is a file that the kubelet made for the termination message of a container;
 	// no other is read. nil: none is.
@@ -81,9 +78,8 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{conn: conn, image: conn, timeout: cfg.Timeout, containers: cfg.Containers, systemd: cfg.SystemdCgroups,
-		memory:         newMemory(),
-		terminationLog: cfg.TerminationLog}
+	c := &Client{conn: conn, image: conn, timeout: cfg.Timeout, containers: cfg.Containers,
+		memory: newMemory(), terminationLog: cfg.TerminationLog}
 	if cfg.ImageEndpoint != "" && cfg.ImageEndpoint != cfg.Endpoint {
 		if c.image, err = dial(cfg.ImageEndpoint, cfg.Observe); err != nil {
 			conn.Close()
@@ -190,6 +186,21 @@ func (c *Client) Health(ctx context.Context) (runtime.Health, error) {
 		h.SupplementalGroupsPolicy = &r.Features.SupplementalGroupsPolicy
 	}
 	return h, nil
+}
+
+// CgroupDriver returns the driver by which the runtime makes the cgroups of containers, "cgroupfs" or "systemd"; "" if
+// it does not tell: containerd tells since 2.0.
+func (c *Client) CgroupDriver(ctx context.Context) (string, error) {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	r, err := c.runtime.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
+	switch {
+	case status.Code(err) == codes.Unimplemented, err == nil && r.Linux == nil:
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("ask the container runtime for its cgroup driver: %w", err)
+	}
+	return strings.ToLower(r.Linux.CgroupDriver.String()), nil
 }
 
 // Handler returns what the runtime handler of that name can do ("" is the default one).

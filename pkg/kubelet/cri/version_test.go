@@ -53,3 +53,41 @@ func TestAnUpgradedRuntimeIsAskedAgain(t *testing.T) {
 		t.Errorf("after the restart: %+v, old %+v, runc %+v", v, c.Handler("old"), c.Handler("runc"))
 	}
 }
+
+// driven is a runtime with a cgroup driver.
+type driven struct {
+	fakeRuntime
+	answer *runtimeapi.RuntimeConfigResponse
+}
+
+func (d driven) RuntimeConfig(context.Context,
+	*runtimeapi.RuntimeConfigRequest) (*runtimeapi.RuntimeConfigResponse, error) {
+	return d.answer, nil
+}
+
+// TestCgroupDriver: what runtimes say of their cgroup driver; those before containerd 2.0 know no such question.
+func TestCgroupDriver(t *testing.T) {
+	t.Parallel()
+	of := func(d runtimeapi.CgroupDriver) driven {
+		return driven{answer: &runtimeapi.RuntimeConfigResponse{
+			Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: d}}}
+	}
+	for want, runtimes := range map[string][]runtimeapi.RuntimeServiceServer{
+		"systemd":  {of(runtimeapi.CgroupDriver_SYSTEMD)},
+		"cgroupfs": {of(runtimeapi.CgroupDriver_CGROUPFS)},
+		"":         {fakeRuntime{}, driven{answer: &runtimeapi.RuntimeConfigResponse{}}},
+	} {
+		for _, r := range runtimes {
+			c, err := Dial(t.Context(), Config{Endpoint: serve(t, r)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := c.CgroupDriver(t.Context()); err != nil || got != want {
+				t.Errorf("%T: %q, %v, want %q", r, got, err, want)
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

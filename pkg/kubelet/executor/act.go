@@ -63,7 +63,7 @@ func (e *Executor) Act(ctx context.Context, f lifecycle.Facts, p *Pod, plan life
 			return ctx.Err()
 		}
 	}
-	return errors.Join(append(errs, e.settle(f, plan, resized))...)
+	return errors.Join(append(errs, e.settle(ctx, f, plan, resized))...)
 }
 
 // HoldBack records, for the status, why containers wait whose start the plan holds back. The event comes once for each

@@ -71,8 +71,8 @@ type Resources interface {
 type Cgroups interface {
 	// Grow raises those values of a pod's cgroup that are to become larger, Settle sets all of them. A resize calls
 	// Grow before the containers are updated and Settle after: a container never has more than its pod.
-	Grow(pod *corev1.Pod) error
-	Settle(pod *corev1.Pod) error
+	Grow(ctx context.Context, pod *corev1.Pod) error
+	Settle(ctx context.Context, pod *corev1.Pod) error
 	// MayLimit returns why a container's memory may not be limited to so many bytes, nil if it may.
 	MayLimit(pod *corev1.Pod, name, id string, memory int64) error
 }

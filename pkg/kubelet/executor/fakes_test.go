@@ -88,9 +88,9 @@ func (f *fakes) UpdateContainer(_ context.Context, id string, q runtime.Containe
 	return f.note("update %s", id)
 }
 
-func (f *fakes) Grow(*corev1.Pod) error { return f.note("grow") }
+func (f *fakes) Grow(context.Context, *corev1.Pod) error { return f.note("grow") }
 
-func (f *fakes) Settle(*corev1.Pod) error { return f.note("settle") }
+func (f *fakes) Settle(context.Context, *corev1.Pod) error { return f.note("settle") }
 
 func (f *fakes) MayLimit(_ *corev1.Pod, name, id string, memory int64) error {
 	return f.note("limit %s %s %d", name, id, memory)

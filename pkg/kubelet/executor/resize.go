@@ -23,7 +23,7 @@ func (e *ResizeError) Unwrap() error { return e.Err }
 // KEP-1287 fixes the order: first the pod up, then the containers, then the pod down.
 func (e *Executor) grow(ctx context.Context, f lifecycle.Facts, plan lifecycle.Plan) error {
 	if plan.ResizePod {
-		if err := e.cfg.Cgroups.Grow(f.Pod); err != nil {
+		if err := e.cfg.Cgroups.Grow(ctx, f.Pod); err != nil {
 			return &ResizeError{err}
 		}
 	}
@@ -60,11 +60,11 @@ func (e *Executor) update(ctx context.Context, f lifecycle.Facts, u lifecycle.Up
 
 // settle gives the pod's cgroup its final values once its containers have theirs. grown is the error of grow: as long
 // as a container has more than it should, the pod's limit must not go below it.
-func (e *Executor) settle(f lifecycle.Facts, plan lifecycle.Plan, grown error) error {
+func (e *Executor) settle(ctx context.Context, f lifecycle.Facts, plan lifecycle.Plan, grown error) error {
 	if !plan.ResizePod || grown != nil {
 		return grown
 	}
-	if err := e.cfg.Cgroups.Settle(f.Pod); err != nil {
+	if err := e.cfg.Cgroups.Settle(ctx, f.Pod); err != nil {
 		return &ResizeError{err}
 	}
 	e.cfg.Allocations.PodActuated(f.Pod.UID, f.Resize.Generation)

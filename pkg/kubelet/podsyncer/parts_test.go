@@ -166,7 +166,9 @@ func (p *parts) StopLivenessAndStartup(types.UID) { p.note("readiness only") }
 
 func (p *parts) Unmount(context.Context, types.UID) error { return p.note("unmount") }
 
-func (p *parts) UpdateQoS(pods []*corev1.Pod) error { return p.note("qos %d", len(pods)) }
+func (p *parts) UpdateQoS(_ context.Context, pods []*corev1.Pod) error {
+	return p.note("qos %d", len(pods))
+}
 
 func (p *parts) Unprepare(context.Context, types.UID) error { return p.note("unprepare") }
 

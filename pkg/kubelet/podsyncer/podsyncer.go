@@ -85,7 +85,7 @@ type Volumes interface {
 
 // Cgroups divides the node's CPU.
 type Cgroups interface {
-	UpdateQoS(pods []*corev1.Pod) error
+	UpdateQoS(ctx context.Context, pods []*corev1.Pod) error
 }
 
 // Resources gives pods the scarce resources of the node, and takes back all that they were given.

@@ -1,6 +1,7 @@
 package podsyncer
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -27,7 +28,7 @@ type resize struct {
 }
 
 // tellResize reports the steps of a pod's resize in events and metrics. asks is the pod as its source wants it.
-func (s *Syncer) tellResize(asks *corev1.Pod, f lifecycle.Facts, st *podState) {
+func (s *Syncer) tellResize(ctx context.Context, asks *corev1.Pod, f lifecycle.Facts, st *podState) {
 	now, was := f.Resize, &st.resize
 	if was.asked != 0 && asks.Generation != was.asked && !runtime.ResourcesOf(asks).Equal(was.has) {
 		s.cfg.Resizes.Requested(was.has, runtime.ResourcesOf(asks))
@@ -52,7 +53,7 @@ func (s *Syncer) tellResize(asks *corev1.Pod, f lifecycle.Facts, st *podState) {
 			"Pod resize completed: "+lifecycle.DescribeResize(f.Pod, now.Generation, ""))
 		s.cfg.Resizes.Done(f.Now.Sub(was.since), nil)
 		was.doing, was.problem = 0, ""
-		s.updateQoS()
+		s.updateQoS(ctx)
 	}
 	s.cfg.Resizes.States(f.Pod.UID, now.Reason, doing)
 }
@@ -82,12 +83,12 @@ func (s *Syncer) resized(f lifecycle.Facts, st *podState, err error) {
 
 // updateQoS gives the cgroups of the QoS classes the sums of their pods. An error is only logged: housekeeping repeats
 // it.
-func (s *Syncer) updateQoS() {
+func (s *Syncer) updateQoS(ctx context.Context) {
 	pods := s.cfg.Active()
 	for i, p := range pods {
 		pods[i], _ = s.cfg.Admission.Allocation(p)
 	}
-	if err := s.cfg.Cgroups.UpdateQoS(pods); err != nil {
+	if err := s.cfg.Cgroups.UpdateQoS(ctx, pods); err != nil {
 		s.cfg.Log.Warn("cgroups of the service classes not updated", "err", err)
 	}
 }

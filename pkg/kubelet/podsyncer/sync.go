@@ -81,7 +81,7 @@ func (s *Syncer) round(ctx context.Context, pod *corev1.Pod, st *podState) (out 
 	if s.expire(f, st, deadline) {
 		return podworker.Outcome{Ended: true}, false, nil
 	}
-	s.tellResize(pod, f, st)
+	s.tellResize(ctx, pod, f, st)
 	plan := lifecycle.Next(f)
 	s.cfg.Executor.HoldBack(f, st.exec, plan)
 	if now := s.report(f, st, false); terminal(now.Phase) {
@@ -122,7 +122,7 @@ func (s *Syncer) admit(ctx context.Context, pod *corev1.Pod, st *podState, rt *r
 			return admission.Rejected, err
 		}
 		st.admitted = true
-		s.updateQoS()
+		s.updateQoS(ctx)
 	}
 	return verdict, nil
 }

@@ -10,6 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"bonsai/pkg/kubelet/psi"
 )
 
 // nodeReading is the content of /proc about the whole machine.
@@ -58,6 +60,18 @@ func readNode(root string) (nodeReading, error) {
 		n.primary = defaultInterface(route)
 	}
 	return n, nil
+}
+
+// readPressures adds the pressures of the whole machine, as far as the kernel tells them.
+func (u *Usage) readPressures(root string) {
+	of := func(resource string) *psi.Pressure {
+		text, err := os.ReadFile(filepath.Join(root, "proc/pressure", resource))
+		if err != nil {
+			return nil
+		}
+		return psi.Parse(string(text))
+	}
+	u.CPUPressure, u.MemoryPressure, u.IOPressure = of("cpu"), of("memory"), of("io")
 }
 
 // processes returns how many processes there are and may be; nil if that is unknown.
@@ -180,8 +194,11 @@ func interfaces(dev string) []Interface {
 }
 
 // Node returns the use of the whole machine from /proc below root.
-func Node(root string) (Usage, []Interface, error) {
+func Node(root string, pressures bool) (Usage, []Interface, error) {
 	n, err := readNode(root)
+	if pressures {
+		n.memory.readPressures(root)
+	}
 	return n.memory.withCPU(n.cpu), n.interfaces, err
 }
 

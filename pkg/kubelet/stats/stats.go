@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
+	"bonsai/pkg/kubelet/psi"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -30,6 +31,8 @@ type Usage struct {
 	// SwapAvail is how much more swap there may be, in bytes; it says nothing unless SwapLimited.
 	SwapAvail   uint64
 	SwapLimited bool
+	// The pressures are nil if they are not known.
+	CPUPressure, MemoryPressure, IOPressure *psi.Pressure
 }
 
 // Config is what a Collector needs; all are required but Root, AllPods, Filesystems and Disk.
@@ -54,6 +57,8 @@ type Config struct {
 	// disks: only whole summaries ask for it.
 	Disk func(ctx context.Context, pods []*corev1.Pod) map[types.UID]Disk
 	Now  func() time.Time
+	// Pressures: the node's pressures are shown, as far as the kernel tells them. Pods' and containers' always are.
+	Pressures bool
 	// Root is where /proc is found, "/" by default.
 	Root string
 }
@@ -114,8 +119,12 @@ func (c *Collector) Summary(ctx context.Context, onlyCPUAndMemory bool) (*statsa
 	if err != nil {
 		return nil, err
 	}
+	if c.cfg.Pressures {
+		node.memory.readPressures(c.cfg.Root)
+	}
 	sum.Node = statsapi.NodeStats{NodeName: c.cfg.NodeName, StartTime: metav1.NewTime(c.cfg.Started),
-		CPU: c.cpu("node", node.cpu, now, next), Memory: memory(node.memory, now),
+		CPU: c.cpu("node", node.cpu, node.memory.CPUPressure, now, next), Memory: memory(node.memory, now),
+		IO: io(node.memory, now),
 		Swap: &statsapi.SwapStats{Time: metav1.NewTime(now), SwapUsageBytes: &node.memory.Swap,
 			SwapAvailableBytes: &node.swapFree}}
 	var fs *statsapi.FsStats
@@ -174,7 +183,8 @@ func (c *Collector) system(now time.Time, next map[string]sample) []statsapi.Con
 		return nil
 	}
 	return []statsapi.ContainerStats{{Name: statsapi.SystemContainerPods, StartTime: metav1.NewTime(c.cfg.Started),
-		CPU: c.cpu("pods", u.CPUNanoseconds, now, next), Memory: memory(u, now), Swap: swap(u, now)}}
+		CPU: c.cpu("pods", u.CPUNanoseconds, u.CPUPressure, now, next), Memory: memory(u, now), IO: io(u, now),
+		Swap: swap(u, now)}}
 }
 
 func (c *Collector) pod(pod *corev1.Pod, now time.Time, next map[string]sample) statsapi.PodStats {
@@ -184,15 +194,15 @@ func (c *Collector) pod(pod *corev1.Pod, now time.Time, next map[string]sample) 
 		p.StartTime = *pod.Status.StartTime
 	}
 	if u, err := c.cfg.Pod(pod); err == nil {
-		p.CPU, p.Memory = c.cpu(string(pod.UID), u.CPUNanoseconds, now, next), memory(u, now)
-		p.Swap = swap(u, now)
+		p.CPU, p.Memory = c.cpu(string(pod.UID), u.CPUNanoseconds, u.CPUPressure, now, next), memory(u, now)
+		p.IO, p.Swap = io(u, now), swap(u, now)
 		p.ProcessStats = &statsapi.ProcessStats{ProcessCount: &u.Processes}
 	}
 	for st := range running(pod) {
 		one := statsapi.ContainerStats{Name: st.Name, StartTime: st.State.Running.StartedAt}
 		if u, err := c.cfg.Container(pod, runtimeID(st.ContainerID)); err == nil {
-			one.CPU, one.Memory, one.Swap = c.cpu(st.ContainerID, u.CPUNanoseconds, now, next), memory(u, now),
-				swap(u, now)
+			one.CPU, one.Memory = c.cpu(st.ContainerID, u.CPUNanoseconds, u.CPUPressure, now, next), memory(u, now)
+			one.IO, one.Swap = io(u, now), swap(u, now)
 		}
 		p.Containers = append(p.Containers, one)
 	}
@@ -243,8 +253,9 @@ const minInterval = time.Second
 //
 // Within minInterval the last rate is shown again, and the older sample stays: two clients that ask at the same time do
 // not spoil each other's rates. A counter that went back is another cgroup of that name.
-func (c *Collector) cpu(what string, total uint64, now time.Time, next map[string]sample) *statsapi.CPUStats {
-	out := &statsapi.CPUStats{Time: metav1.NewTime(now), UsageCoreNanoSeconds: &total}
+func (c *Collector) cpu(what string, total uint64, waited *psi.Pressure, now time.Time,
+	next map[string]sample) *statsapi.CPUStats {
+	out := &statsapi.CPUStats{Time: metav1.NewTime(now), UsageCoreNanoSeconds: &total, PSI: pressure(waited)}
 	before, ok := c.last[what]
 	switch {
 	case ok && now.Sub(before.at) < minInterval:
@@ -263,11 +274,31 @@ func (c *Collector) cpu(what string, total uint64, now time.Time, next map[strin
 func memory(u Usage, now time.Time) *statsapi.MemoryStats {
 	m := &statsapi.MemoryStats{Time: metav1.NewTime(now), UsageBytes: &u.MemoryBytes,
 		WorkingSetBytes: &u.WorkingSetBytes, RSSBytes: &u.RSSBytes, PageFaults: &u.PageFaults,
-		MajorPageFaults: &u.MajorPageFaults}
+		MajorPageFaults: &u.MajorPageFaults, PSI: pressure(u.MemoryPressure)}
 	if u.MemoryLimitBytes > 0 {
 		m.AvailableBytes = &u.MemoryAvail
 	}
 	return m
+}
+
+// io is the pressure on the disks, nil if it is not known.
+func io(u Usage, now time.Time) *statsapi.IOStats {
+	if u.IOPressure == nil {
+		return nil
+	}
+	return &statsapi.IOStats{Time: metav1.NewTime(now), PSI: pressure(u.IOPressure)}
+}
+
+// pressure shows a pressure. Its totals are the kernel's microseconds, as upstream shows them, whatever the API's
+// comment says.
+func pressure(p *psi.Pressure) *statsapi.PSIStats {
+	if p == nil {
+		return nil
+	}
+	of := func(s psi.Stall) statsapi.PSIData {
+		return statsapi.PSIData{Total: s.Total, Avg10: s.Avg10, Avg60: s.Avg60, Avg300: s.Avg300}
+	}
+	return &statsapi.PSIStats{Full: of(p.Full), Some: of(p.Some)}
 }
 
 // swap is what is used and, where that is limited, what is left.

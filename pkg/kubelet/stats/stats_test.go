@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/kubelet/psi"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -24,6 +25,8 @@ func procDir(t *testing.T) string {
 		"meminfo":            "SwapTotal: 100 kB\nSwapFree: 60 kB\nMemTotal: 1000 kB\nMemFree: 400 kB\nMemAvailable: 700 kB\nInactive(file): 100 kB\nAnonPages: 50 kB\n",
 		"vmstat":             "pgfault 12\npgmajfault 3\n",
 		"net/dev":            "Inter-| Receive\n face |bytes\n    lo: 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9\n  eth0: 100 1 2 0 0 0 0 0 300 1 4 0 0 0 0 0\n",
+		"pressure/cpu":       "some avg10=5.00 avg60=0.00 avg300=0.00 total=8\n",
+		"pressure/io":        "some avg10=0.00 avg60=0.00 avg300=0.00 total=2\nfull avg10=0.00 avg60=0.25 avg300=0.00 total=1\n",
 		"sys/kernel/pid_max": "32768\n",
 		"net/route":          "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU\neth0 00000000 0101A8C0 0003 0 0 0 00000000 0 0 0\n",
 	} {
@@ -119,10 +122,12 @@ func TestSummaryOfDisks(t *testing.T) {
 		Status: corev1.PodStatus{Phase: corev1.PodRunning,
 			ContainerStatuses: []corev1.ContainerStatus{{Name: "a", State: running}, {Name: "new", State: running}}}}
 	asked, images := 0, t.TempDir()
-	usage := func() (Usage, error) { return Usage{CPUNanoseconds: 3, Swap: 9, SwapAvail: 4, SwapLimited: true}, nil }
-	c, err := New(Config{NodeName: "n", Dir: t.TempDir(), Root: procDir(t), Now: time.Now, Pods: func() []*corev1.Pod {
-		return []*corev1.Pod{pod}
-	},
+	usage := func() (Usage, error) {
+		return Usage{CPUNanoseconds: 3, Swap: 9, SwapAvail: 4, SwapLimited: true,
+			MemoryPressure: &psi.Pressure{Some: psi.Stall{Avg60: 0.5, Total: 6}}}, nil
+	}
+	c, err := New(Config{NodeName: "n", Dir: t.TempDir(), Root: procDir(t), Now: time.Now, Pressures: true,
+		Pods: func() []*corev1.Pod { return []*corev1.Pod{pod} },
 		Pod: func(*corev1.Pod) (Usage, error) {
 			return usage()
 		}, Container: func(*corev1.Pod, string) (Usage, error) {
@@ -160,6 +165,10 @@ func TestSummaryOfDisks(t *testing.T) {
 		*n.Swap.SwapAvailableBytes != 60<<10 {
 		t.Errorf("node: %+v %+v", n.Rlimit, n.Swap)
 	}
+	if p := n.CPU.PSI; p == nil || p.Some.Total != 8 || p.Some.Avg10 != 5 || n.Memory.PSI != nil ||
+		n.IO.PSI.Full.Avg60 != 0.25 {
+		t.Errorf("the node's pressures: %+v %+v %+v", n.CPU.PSI, n.Memory.PSI, n.IO)
+	}
 	if r := n.Runtime; *r.ImageFs.UsedBytes != 500 || *r.ImageFs.InodesUsed != 50 || *r.ImageFs.CapacityBytes == 0 ||
 		*r.ContainerFs.UsedBytes != 600 || *r.ContainerFs.InodesUsed != 60 {
 		t.Errorf("the runtime: %+v %+v", r.ImageFs, r.ContainerFs)
@@ -171,7 +180,8 @@ func TestSummaryOfDisks(t *testing.T) {
 	if *a.Rootfs.UsedBytes != 10 || *a.Rootfs.CapacityBytes == 0 || *a.Logs.UsedBytes != 20 ||
 		*a.Logs.InodesUsed != 2 || *a.Swap.SwapUsageBytes != 9 || *a.Swap.SwapAvailableBytes != 4 ||
 		*p.Swap.SwapAvailableBytes != 4 || sum.Node.SystemContainers[0].Swap.SwapAvailableBytes != nil ||
-		p.Containers[1].Logs != nil {
+		p.Containers[1].Logs != nil || a.Memory.PSI.Some.Total != 6 || p.Memory.PSI.Some.Avg60 != 0.5 ||
+		a.CPU.PSI != nil || a.IO != nil {
 		t.Errorf("containers: %+v", p.Containers)
 	}
 	if *p.EphemeralStorage.UsedBytes != 70 || *p.EphemeralStorage.InodesUsed != 6 || len(p.VolumeStats) != 2 {

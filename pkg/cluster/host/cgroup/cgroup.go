@@ -132,15 +132,42 @@ func (g Groups) Make(path string) error {
 	return nil
 }
 
-// HandDown gives the trees, on v2, the controllers that their parents have. The kernel refuses that while a process is
-// in one of the parents.
+// HandDown gives the trees, on v2, the controllers that their parents have, and that of huge pages. The kernel refuses
+// that while a process is in one of the parents.
 func (g Groups) HandDown() error {
 	if !g.Unified {
 		return nil
 	}
 	for _, tree := range g.Trees {
+		if err := handHugePagesDown(filepath.Dir(tree)); err != nil {
+			return err
+		}
 		if err := errors.Join(Delegate(filepath.Dir(tree)), Delegate(tree)); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// handHugePagesDown gives the v2 group at path the controller of huge pages, from the outermost group inwards. systemd,
+// which hands down what a unit asks for, does not know that controller, and leaves it as it is. A group with processes
+// cannot hand it down: then pods share the machine's huge pages without limits.
+func handHugePagesDown(path string) error {
+	var groups []string
+	for ; host.StatError(filepath.Join(path, "cgroup.controllers")) == nil; path = filepath.Dir(path) {
+		groups = append(groups, path)
+	}
+	for _, group := range slices.Backward(groups) {
+		has, err := os.ReadFile(filepath.Join(group, "cgroup.controllers"))
+		if err != nil || !slices.Contains(strings.Fields(string(has)), "hugetlb") {
+			return err
+		}
+		err = os.WriteFile(filepath.Join(group, "cgroup.subtree_control"), []byte("+hugetlb"), 0)
+		if errors.Is(err, syscall.EBUSY) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("hand the huge pages of the cgroup %s down: %w", group, err)
 		}
 	}
 	return nil

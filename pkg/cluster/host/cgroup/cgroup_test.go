@@ -91,3 +91,30 @@ func TestRenewCgroup(t *testing.T) {
 		}
 	}
 }
+
+// TestHugePagesReachTheTree: systemd hands huge pages down to no unit, so the cluster does, as far as the groups above
+// have them.
+func TestHugePagesReachTheTree(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	scope := filepath.Join(dir, "system.slice", "b.scope")
+	if err := os.MkdirAll(scope, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for group, controllers := range map[string]string{dir: "cpu hugetlb", filepath.Dir(scope): "cpu hugetlb misc",
+		scope: "cpu"} {
+		for file, text := range map[string]string{"cgroup.controllers": controllers, "cgroup.subtree_control": "cpu"} {
+			if err := os.WriteFile(filepath.Join(group, file), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := handHugePagesDown(scope); err != nil {
+		t.Fatal(err)
+	}
+	for group, want := range map[string]string{dir: "+hugetlb", filepath.Dir(scope): "+hugetlb", scope: "cpu"} {
+		if got, err := os.ReadFile(filepath.Join(group, "cgroup.subtree_control")); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v, want %s", group, got, err, want)
+		}
+	}
+}
