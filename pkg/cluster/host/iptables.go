@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os/exec"
+	"strconv"
 	"strings"
 )
 
@@ -18,11 +20,11 @@ func forwardRules(link string) [][]string {
 	}
 }
 
-// OpenForward adds the rules for link if the host's iptables drops forwarded packets by default, as Docker and ufw set
-// it up. A packet must pass every table, so accepting it in a table of our own would not help. Others may begin
+// OpenForward adds the rules for link if the host's iptables refuses forwarded packets by default, as Docker and ufw
+// set it up. A packet must pass every table, so accepting it in a table of our own would not help. Others may begin
 // connections to link only if others is set.
 func OpenForward(ctx context.Context, link string, others bool) error {
-	if !strings.Contains(ForwardChain(ctx), "-P FORWARD DROP") {
+	if !refuses(ForwardChain(ctx)) {
 		return nil
 	}
 	rules := forwardRules(link)
@@ -51,10 +53,82 @@ func CloseForward(ctx context.Context, link string) error {
 	return errors.Join(errs...)
 }
 
+// Service is what a link may reach of the host.
+type Service struct {
+	Protocol string // tcp or udp
+	At       netip.AddrPort
+}
+
+// inputPrograms are the programs that have a chain INPUT, one for each family.
+var inputPrograms = [...]string{"iptables", "ip6tables"}
+
+// OpenInput lets link reach services of the host if the host's iptables refuses by default what it did not ask for, as
+// ufw sets it up. It reports whether it added rules: a chain that has some for link stays as it is.
+func OpenInput(ctx context.Context, link string, services []Service) (opened bool, err error) {
+	for _, program := range inputPrograms {
+		if now := chain(ctx, program, "INPUT"); !refuses(now) || strings.Contains(now, "-i "+link+" ") {
+			continue
+		}
+		var rules [][]string
+		for _, s := range services {
+			if s.At.Addr().Is6() == (program == "ip6tables") {
+				rules = append(rules, []string{"-i", link, "-d", s.At.Addr().String(), "-p", s.Protocol, "--dport",
+					strconv.Itoa(int(s.At.Port())), "-j", "ACCEPT"})
+			}
+		}
+		if program == "ip6tables" && len(rules) > 0 { // by which nodes find the host at all
+			rules = append(rules, []string{"-i", link, "-p", "ipv6-icmp", "-j", "ACCEPT"})
+		}
+		for _, rule := range rules {
+			if err := Run(ctx, "", program, append([]string{"-w", "-I", "INPUT"}, rule...)...); err != nil {
+				return opened, fmt.Errorf("let the host's iptables accept packets of the nodes: %w", err)
+			}
+			opened = true
+		}
+	}
+	return opened, nil
+}
+
+// CloseInput removes the rules that OpenInput added for link, in this process or an earlier one.
+func CloseInput(ctx context.Context, link string) error {
+	var errs []error
+	for _, program := range inputPrograms {
+		for line := range strings.Lines(chain(ctx, program, "INPUT")) {
+			rule, ok := strings.CutPrefix(strings.TrimSpace(line), "-A ")
+			if ok && strings.Contains(rule, "-i "+link+" ") {
+				errs = append(errs, Run(ctx, "", program, append([]string{"-w", "-D"}, strings.Fields(rule)...)...))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// refuses reports whether a chain, in the notation of iptables -S, refuses what none of its rules accepts: by its
+// policy, or by a rule that everything matches.
+func refuses(chain string) bool {
+	for line := range strings.Lines(chain) {
+		fields := strings.Fields(line)
+		if len(fields) > 2 && fields[0] == "-P" && fields[2] == "DROP" || len(fields) > 3 && fields[0] == "-A" &&
+			fields[2] == "-j" && (fields[3] == "DROP" || fields[3] == "REJECT") {
+			return true
+		}
+	}
+	return false
+}
+
+// RefusesInput reports whether the host's iptables refuses by default what it did not ask for.
+func RefusesInput(ctx context.Context) bool { return refuses(chain(ctx, "iptables", "INPUT")) }
+
+// RefusesForward reports whether the host's iptables refuses forwarded packets by default.
+func RefusesForward(ctx context.Context) bool { return refuses(ForwardChain(ctx)) }
+
 // ForwardChain returns the host's chain FORWARD in the notation of iptables -S. It is empty where there is no
 // iptables, or the kernel has no such tables. Unlike iptables' other verbs, listing creates no table.
-func ForwardChain(ctx context.Context) string {
-	out, err := exec.CommandContext(ctx, "iptables", "-w", "-S", "FORWARD").Output()
+func ForwardChain(ctx context.Context) string { return chain(ctx, "iptables", "FORWARD") }
+
+// chain returns a chain of the table filter in the notation of iptables -S.
+func chain(ctx context.Context, program, name string) string {
+	out, err := exec.CommandContext(ctx, program, "-w", "-S", name).Output()
 	if err != nil {
 		return ""
 	}

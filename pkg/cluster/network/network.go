@@ -86,6 +86,9 @@ func Make(ctx context.Context, c plan.Config) error {
 			return err
 		}
 	}
+	if _, err := host.OpenInput(ctx, mark, services(c)); err != nil {
+		return err
+	}
 	if err := host.NFT(ctx, packetRules(c)); err != nil {
 		return fmt.Errorf("write the host's packet rules: %w", err)
 	}
@@ -104,6 +107,26 @@ func packetRules(c plan.Config) string {
 // pods.
 func forwards(c plan.Config) bool { return c.Egress || c.IsHighlyAvailable() }
 
+// services returns what nodes and pods must reach of the host: the API server, the relay of DNS, and the registry
+// mirrors, as far as they are on the host.
+func services(c plan.Config) []host.Service {
+	const dns = 53
+	var all []host.Service
+	for _, ip := range c.Networks().HostIPs() {
+		all = append(all, host.Service{Protocol: "tcp", At: netip.AddrPortFrom(ip, uint16(c.Ports.API))})
+		if c.Egress { // without it nodes have no resolver
+			all = append(all, host.Service{Protocol: "udp", At: netip.AddrPortFrom(ip, dns)},
+				host.Service{Protocol: "tcp", At: netip.AddrPortFrom(ip, dns)})
+		}
+	}
+	for _, six := range []bool{false, true} {
+		for _, at := range plan.MirrorAddresses(c.Mirrors, six) {
+			all = append(all, host.Service{Protocol: "tcp", At: at})
+		}
+	}
+	return all
+}
+
 // Remove undoes Make, whole or in part, by the cluster's mark alone. It goes on after an error, and returns all of
 // them. Routes to pods go with the link.
 //
@@ -111,7 +134,7 @@ func forwards(c plan.Config) bool { return c.Egress || c.IsHighlyAvailable() }
 // supervisor that was killed has removed nothing.
 func Remove(ctx context.Context, c plan.Config) error {
 	mark := c.Mark()
-	errs := []error{host.CloseForward(ctx, mark), removeRoutes(c)}
+	errs := []error{host.CloseForward(ctx, mark), host.CloseInput(ctx, mark), removeRoutes(c)}
 	if c.Joined != nil {
 		errs = append(errs, leaveCluster(ctx, c))
 	}

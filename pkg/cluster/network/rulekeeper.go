@@ -98,6 +98,7 @@ func (k *RuleKeeper) restore(ctx context.Context) (missing string, err error) {
 	}{
 		{"the tables " + k.c.Mark() + " of nftables", k.restoreTables},
 		{"the rules of the chain FORWARD", k.restoreForward},
+		{"the rules of the chain INPUT", k.restoreInput},
 		{"the setting net.ipv4.ip_forward", k.restoreForwarding},
 	} {
 		was, failed := part.restore(ctx)
@@ -141,6 +142,13 @@ func (k *RuleKeeper) restoreForward(ctx context.Context) (missing bool, err erro
 	}
 	err = host.OpenForward(ctx, link, k.c.IsJoinable() || k.c.Joined != nil)
 	return host.ForwardChain(ctx) != before, err
+}
+
+func (k *RuleKeeper) restoreInput(ctx context.Context) (missing bool, err error) {
+	if k.c.Joined != nil {
+		return false, nil
+	}
+	return host.OpenInput(ctx, k.c.Mark(), services(k.c))
 }
 
 func (k *RuleKeeper) restoreForwarding(context.Context) (missing bool, err error) {
