@@ -64,10 +64,10 @@ func command() *cobra.Command {
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return c.resolve(cmd) }
 	// Commands that do one thing are interruptible. Those of the second list run until a signal ends them, become
 	// another process, or are internal.
-	root.AddCommand(interruptible(upCommand(c), downCommand(c), listCommand(c), configCommand(), stopCommand(c),
-		startCommand(c), pauseCommand(c), resumeCommand(c), nodeCommand(c), snapshotCommand(c), defragmentCommand(c),
-		tokenCommand(c), joinCommand(c), statusCommand(c), exportCommand(c), kubeconfigCommand(c), imageCommand(c),
-		testenvCommand(), versionCommand())...)
+	root.AddCommand(interruptible(upCommand(c), downCommand(c), checkCommand(c), listCommand(c), configCommand(),
+		stopCommand(c), startCommand(c), pauseCommand(c), resumeCommand(c), nodeCommand(c), snapshotCommand(c),
+		defragmentCommand(c), tokenCommand(c), joinCommand(c), statusCommand(c), exportCommand(c), kubeconfigCommand(c),
+		imageCommand(c), testenvCommand(), versionCommand())...)
 	root.AddCommand(dnsCommand(c), logsCommand(c), execCommand(c),
 		superviseCommand(c), nodeEnterCommand(), nodeInitCommand(), memberEnterCommand(), balanceCommand(),
 		containerizedCommand(c))
@@ -138,8 +138,8 @@ func (c *chosen) resolve(cmd *cobra.Command) error {
 	if c.dataDir, err = datadir.Resolve(c.dataDir); err != nil {
 		return err
 	}
-	if c.placed || cmd.Name() == "up" || cmd.Name() == "join" {
-		return nil // they make a cluster where it belongs, and find out who has its name
+	if c.placed || cmd.Name() == "up" || cmd.Name() == "join" || cmd.Name() == "check" {
+		return nil // they are about a cluster where it belongs, and find out who has its name
 	}
 	c.dataDir, err = cluster.Find(c.home, c.name)
 	return err

@@ -76,6 +76,12 @@ If you do not choose subnets and ports, a new cluster takes the first that are f
 
 // add adds the flags of up to a command.
 func (f *upFlags) add(c *cobra.Command) {
+	f.describe(c)
+	waitFlag(c, &f.wait, "the cluster")
+}
+
+// describe adds the flags that describe a cluster to a command.
+func (f *upFlags) describe(c *cobra.Command) {
 	c.Flags().StringVar(&f.file, "config", "",
 		"file that describes the cluster (bonsai config print-default), - for standard input; flags come after it")
 	c.Flags().IntVar(&f.nodes, "nodes", 1, "number of nodes (1 to 9)")
@@ -94,7 +100,6 @@ func (f *upFlags) add(c *cobra.Command) {
 		"add-ons to switch on, or off with NAME=false (bonsai config print-default lists them)")
 	c.Flags().StringVar(&f.kubeconfigMode, "kubeconfig-mode", "0600",
 		"mode of your kubeconfig, in which the administrator's key is")
-	waitFlag(c, &f.wait, "the cluster")
 }
 
 // up starts the cluster and says how to use it. `up`, `start` and `snapshot restore` share it.

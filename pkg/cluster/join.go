@@ -11,6 +11,7 @@ import (
 	"bonsai/pkg/cluster/join"
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/preflight"
 	"bonsai/pkg/cluster/start"
 	"bonsai/pkg/cluster/status"
 	"bonsai/pkg/cluster/steps"
@@ -49,8 +50,12 @@ func Join(ctx context.Context, home machine.Home, c plan.Config, o join.Options,
 		return c, err
 	}
 	s = s.Of(c.NodeNames())
+	var checked []preflight.Finding
 	err = s.Take(ctx,
-		steps.New("Check the machine", func(ctx context.Context) error { return start.CheckJoining(ctx, c, home) }),
+		steps.New("Check the machine", func(ctx context.Context) (err error) {
+			checked, err = start.CheckJoining(ctx, c, home)
+			return err
+		}),
 		steps.New("Make the configuration", func(context.Context) error {
 			return errors.Join(datadir.Save(c), os.MkdirAll(c.Layout().Run(), 0o700),
 				found.WriteCredentials(c, request))
@@ -58,6 +63,7 @@ func Join(ctx context.Context, home machine.Home, c plan.Config, o join.Options,
 	if err != nil {
 		return c, err
 	}
+	s.Warn(preflight.Warnings(checked)...)
 	// From here on the machine has joined: if the node does not become Ready, its files stay, and `bonsai start` tries
 	// again or `bonsai down` removes them.
 	return c, startJoined(ctx, s, c, self)

@@ -34,7 +34,7 @@ func AddNode(ctx context.Context, dataDir string, labels map[string]string, out 
 		node := plan.Node{Number: plan.FreeNumber(c.Nodes), Labels: labels}
 		c.Nodes = append(slices.Clone(c.Nodes), node)
 		slices.SortFunc(c.Nodes, func(a, b plan.Node) int { return a.Number - b.Number })
-		if err := start.Check(ctx, c); err != nil {
+		if _, err := start.Check(ctx, c); err != nil {
 			return err
 		}
 		s := newStart(c, out)

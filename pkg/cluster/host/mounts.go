@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -57,22 +58,55 @@ func IsMountPoint(dir string) bool {
 	return false
 }
 
-// mountPoints reads the fifth field of the lines of proc_pid_mountinfo(5), where space, tab, newline and backslash
-// are octal numbers.
+// FileSystemType returns the type of the file system at path, such as ext4.
+func FileSystemType(path string) (string, error) {
+	all, err := mounts()
+	if err != nil {
+		return "", err
+	}
+	var at mount
+	for _, m := range all { // a later one hides an earlier one at the same place
+		holds := m.point == "/" || path == m.point || strings.HasPrefix(path, m.point+"/")
+		if holds && len(m.point) >= len(at.point) {
+			at = m
+		}
+	}
+	return at.kind, nil
+}
+
+// mountPoints lists the mount points of all mounts.
 func mountPoints() ([]string, error) {
+	all, err := mounts()
+	var points []string
+	for _, m := range all {
+		points = append(points, m.point)
+	}
+	return points, err
+}
+
+// mount is a mount: where it is, and the type of its file system.
+type mount struct{ point, kind string }
+
+// mounts reads the fifth field of the lines of proc_pid_mountinfo(5), where space, tab, newline and backslash are octal
+// numbers, and the field after the lone dash.
+func mounts() ([]mount, error) {
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
 		return nil, fmt.Errorf("list the mounts: %w", err)
 	}
 	defer f.Close()
 	plain := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
-	var points []string
+	var all []mount
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		if fields := strings.Fields(lines.Text()); len(fields) > 4 {
-			points = append(points, plain.Replace(fields[4]))
+			m := mount{point: plain.Replace(fields[4])}
+			if dash := slices.Index(fields, "-"); dash >= 0 && dash+1 < len(fields) {
+				m.kind = fields[dash+1]
+			}
+			all = append(all, m)
 		}
 	}
-	return points, nil
+	return all, nil
 }
 
 // Snapshotter returns the snapshotter of containerd for data in dir: overlayfs, or native if dir itself is on an

@@ -3,57 +3,59 @@ package start
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"os/exec"
+	"path/filepath"
 	"slices"
 
 	"bonsai/pkg/cluster/host"
-	"bonsai/pkg/cluster/host/cgroup"
 	"bonsai/pkg/cluster/host/kernel"
 	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/preflight"
 )
 
 // Plan checks everything that a start needs before anything is made. It returns the cluster with values for everything
-// that c leaves open.
-func Plan(ctx context.Context, c plan.Config, home machine.Home) (plan.Config, error) {
-	if err := Check(ctx, c); err != nil {
-		return c, err
+// that c leaves open, and what the check found.
+func Plan(ctx context.Context, c plan.Config, home machine.Home) (plan.Config, []preflight.Finding, error) {
+	found, err := Check(ctx, c)
+	if err != nil {
+		return c, nil, err
 	}
 	if err := kubeconfig.Check(ctx); err != nil {
-		return c, err
+		return c, nil, err
 	}
 	m, err := Survey(c, home)
 	if err != nil {
-		return c, err
+		return c, nil, err
 	}
-	return m.Plan(c)
+	c, err = m.Plan(c)
+	return c, found, err
 }
 
-// CheckJoining checks everything that a node needs of this machine before anything is made.
-func CheckJoining(ctx context.Context, c plan.Config, home machine.Home) error {
-	if err := Check(ctx, c); err != nil {
-		return err
+// CheckJoining checks everything that a node needs of this machine before anything is made, and returns what it found.
+func CheckJoining(ctx context.Context, c plan.Config, home machine.Home) ([]preflight.Finding, error) {
+	found, err := Check(ctx, c)
+	if err != nil {
+		return nil, err
 	}
 	m, err := Survey(c, home)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	m.Contexts = nil // a machine that joins writes no context into the user's kubeconfig
 	if claims := m.Collisions(c); len(claims) > 0 {
-		return plan.DescribeClaims(claims)
+		return nil, plan.DescribeClaims(claims)
 	}
-	return nil
+	return found, nil
 }
 
 // CheckChange checks what a running cluster needs to become c. It does not ask whether ports are free, because the
 // cluster has some of them itself: the supervisor finds out when it takes them.
 func CheckChange(ctx context.Context, c plan.Config, home machine.Home) error {
-	if err := Check(ctx, c); err != nil {
+	if _, err := Check(ctx, c); err != nil {
 		return err
 	}
 	m, err := Survey(c, home)
@@ -66,17 +68,20 @@ func CheckChange(ctx context.Context, c plan.Config, home machine.Home) error {
 	return nil
 }
 
-// Check returns an error for everything that a start needs and this machine lacks, so that the user can mend all of it
-// at once: programs, files, images, the sources of mounts, addresses, disk space and features of the kernel. It loads
-// kernel modules, and changes nothing else.
-func Check(ctx context.Context, c plan.Config) error {
-	var errs []error
-	for _, program := range []string{"ip", "nft", cmp.Or(c.OCIRuntime, plan.DefaultOCIRuntime), "mount"} {
-		if _, err := exec.LookPath(program); err != nil {
-			errs = append(errs, fmt.Errorf("the program %s is missing (make install)", program))
-		}
+// Check compares this machine with what a start of c needs, so that the user can mend all of it at once: programs,
+// files, images, the sources of mounts, addresses, disk space, features of the kernel, cgroups, settings and
+// firewalls. It returns what it found. The error has everything without which no cluster starts.
+func Check(ctx context.Context, c plan.Config) ([]preflight.Finding, error) {
+	found, err := Findings(ctx, c)
+	if err != nil {
+		return nil, err
 	}
-	errs = append(errs, node.CheckInstalled(c.BinDir)...)
+	return found, preflight.Errors(found)
+}
+
+// Findings compares this machine with what a start of c needs. It loads kernel modules, and changes nothing else.
+func Findings(ctx context.Context, c plan.Config) ([]preflight.Finding, error) {
+	var errs []error
 	for _, program := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet",
 		"kube-proxy", "bonsai-network", node.IPAMPlugin} {
 		if !host.IsExecutable(c.Bin(program)) {
@@ -89,9 +94,42 @@ func Check(ctx context.Context, c plan.Config) error {
 	errs = append(errs, machine.CheckSockets(c))
 	errs = append(errs, machine.ForeignAddresses(c)...)
 	errs = append(errs, machine.CheckImages(c)...)
-	return errors.Join(append(errs, machine.CheckSpace(c), kernel.CheckControllers(cgroup.Root),
-		kernel.Check(ctx, kernel.Needs(host.Snapshotter(host.Existing(c.DataDir)) == host.OverlaySnapshotter,
-			c.IPFamily.IptablesPrograms()), kernel.LoadModule))...)
+	errs = append(errs, machine.CheckSpace(c))
+
+	link := c.Mark()
+	if c.Joined != nil {
+		link = plan.PodBridge
+	}
+	needs := preflight.Needs{Nodes: len(c.Nodes), Egress: c.Egress, Link: link, APIPort: c.Ports.API,
+		Others: c.Joined != nil || c.IsJoinable()}
+	m, err := preflight.Read(ctx, preflight.Wanted{
+		Needs:    needs,
+		Programs: programs(c),
+		Features: kernel.Needs(host.Snapshotter(host.Existing(c.DataDir)) == host.OverlaySnapshotter,
+			c.IPFamily.IptablesPrograms()),
+		DataDir: c.DataDir,
+		Written: []string{c.Bin("bonsai"), c.Layout().Config()},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look at this machine: %w", err)
+	}
+	return append(preflight.Inspect(m, needs), preflight.Refused("cluster", errs...)...), nil
+}
+
+// programs returns the machine's programs that a cluster executes. A node sees them at the same places. bridge stands
+// for all CNI plug-ins of the package.
+func programs(c plan.Config) []preflight.Program {
+	var all []preflight.Program
+	installed := node.Config{BinDir: c.BinDir}
+	for _, path := range []string{"ip", "nft", "mount", cmp.Or(c.OCIRuntime, plan.DefaultOCIRuntime),
+		installed.Containerd(), installed.CTR()} {
+		p := preflight.Program{Name: filepath.Base(path)}
+		if filepath.IsAbs(path) {
+			p.Path = path
+		}
+		all = append(all, p)
+	}
+	return append(all, preflight.Program{Name: preflight.CNIPlugins, Path: filepath.Join(node.SystemPlugins, "bridge")})
 }
 
 // Survey finds everything on this machine that the cluster could collide with. It changes nothing.

@@ -13,26 +13,33 @@ import (
 	"bonsai/pkg/cluster/join"
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/preflight"
 	"bonsai/pkg/cluster/steps"
 )
 
 // Before takes the steps before a supervisor starts. It returns the cluster with everything that c leaves open.
 func Before(ctx context.Context, s steps.Start, c plan.Config, home machine.Home) (plan.Config, error) {
+	var found []preflight.Finding
 	if c.Joined != nil {
-		return c, s.Take(ctx, cleanUp(c),
-			steps.New("Check the machine", func(ctx context.Context) error {
-				return CheckJoining(ctx, c, home)
+		err := s.Take(ctx, cleanUp(c),
+			steps.New("Check the machine", func(ctx context.Context) (err error) {
+				found, err = CheckJoining(ctx, c, home)
+				return err
 			}),
 			steps.New("Make the configuration", func(context.Context) error {
 				return errors.Join(datadir.Save(c), os.MkdirAll(c.Layout().Run(), 0o700))
 			}))
+		s.Warn(preflight.Warnings(found)...)
+		return c, err
 	}
-	full, err := steps.Value(ctx, s, "Check the machine", func(ctx context.Context) (plan.Config, error) {
-		return Plan(ctx, c, home)
+	full, err := steps.Value(ctx, s, "Check the machine", func(ctx context.Context) (full plan.Config, err error) {
+		full, found, err = Plan(ctx, c, home)
+		return full, err
 	})
 	if err != nil {
 		return c, err
 	}
+	s.Warn(preflight.Warnings(found)...)
 	return full, s.Take(ctx, cleanUp(full),
 		steps.New("Make certificates and configuration", func(context.Context) error {
 			return Write(full)

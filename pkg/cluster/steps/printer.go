@@ -27,3 +27,10 @@ func (p Printer) Run(name string, run func() error) error {
 		time.Since(p.began).Seconds())
 	return err
 }
+
+// Warn prints what does not keep the steps from being taken, a line each.
+func (p Printer) Warn(texts ...string) {
+	for _, text := range texts {
+		fmt.Fprintf(p.out, "  warning: %s\n", text)
+	}
+}

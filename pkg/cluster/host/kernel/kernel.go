@@ -1,13 +1,10 @@
 package kernel
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,6 +17,8 @@ import (
 type Feature struct {
 	// module has the feature where the kernel has not built it in.
 	module string
+	// option is the option of the kernel's configuration that makes the module, or builds the feature in.
+	option string
 	// need says what the cluster uses it for.
 	need string
 	// try uses the feature and leaves nothing behind. It returns an error if the kernel does not have it.
@@ -32,68 +31,77 @@ type Group struct {
 	features []Feature
 }
 
+// Lack is a feature that does not work, nor after an attempt to load its module.
+type Lack struct {
+	Module string // that has the feature
+	Option string // of the kernel's configuration
+	Need   string // what the cluster uses the feature for, in the plural
+	Loaded bool   // the module could be loaded, or is built in, and the feature still does not work
+	Err    error  // why the module could not be loaded or, if it could, why the feature does not work
+}
+
 // LoadModule loads a kernel module, and those that it needs, with modprobe(8).
 func LoadModule(ctx context.Context, module string) error {
 	return host.Run(ctx, "", "modprobe", module)
 }
 
-// Check tries every feature, and calls load with the modules of those that are missing, in order. It returns an error
-// for each feature that is still missing. The kernel itself loads modules of packet rules, links and file systems when
-// they are first used. br_netfilter is different: it only has settings, which nothing can use before it is loaded.
-func Check(ctx context.Context, groups []Group, load func(ctx context.Context, module string) error) error {
-	var errs []error
+// Check tries every feature, and calls load with the modules of those that are missing, in order. It returns the
+// features that are still missing. The kernel itself loads modules of packet rules, links and file systems when they
+// are first used. br_netfilter is different: it only has settings, which nothing can use before it is loaded.
+func Check(ctx context.Context, groups []Group, load func(ctx context.Context, module string) error) []Lack {
+	var lacks []Lack
 	for _, g := range groups {
 		if g.all(ctx) == nil {
 			continue
 		}
 		for i, f := range g.features {
-			err := f.check(ctx, load)
-			errs = append(errs, err)
-			if err != nil && i == 0 {
+			lack, missing := f.check(ctx, load)
+			if !missing {
+				continue
+			}
+			lacks = append(lacks, lack)
+			if i == 0 { // the others build on it
 				break
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return lacks
 }
 
 // check tries the feature, and once more with its module loaded.
-func (f Feature) check(ctx context.Context, load func(ctx context.Context, module string) error) error {
+func (f Feature) check(ctx context.Context, load func(ctx context.Context, module string) error) (Lack, bool) {
 	tried := f.try(ctx)
 	if tried == nil {
-		return nil
+		return Lack{}, false
 	}
-	failed := load(ctx, f.module)
-	if failed == nil {
-		if tried = f.try(ctx); tried == nil {
-			return nil
-		}
-		return fmt.Errorf("the kernel module %s is loaded, but %s do not work: %w", f.module, f.need, tried)
+	lack := Lack{Module: f.module, Option: f.option, Need: f.need}
+	if lack.Err = load(ctx, f.module); lack.Err != nil {
+		return lack, true
 	}
-	return fmt.Errorf("kernel module %s is not loaded, which %s need (run: modprobe %s): %w", f.module, f.need,
-		f.module, failed)
+	lack.Loaded, lack.Err = true, f.try(ctx)
+	return lack, lack.Err != nil
 }
 
 // linkLines make the kinds of links that connect nodes and pods.
 var linkLines = [...]line{
-	{"bridge", "the network of nodes and that of pods", "link add br0 type bridge"},
-	{"veth", "the network of nodes and that of pods", "link add v0 type veth peer name v1"},
+	{"bridge", "CONFIG_BRIDGE", "the network of nodes and that of pods", "link add br0 type bridge"},
+	{"veth", "CONFIG_VETH", "the network of nodes and that of pods", "link add v0 type veth peer name v1"},
 }
 
 // nftLines are a rule for each expression of nftables in the rules of kube-proxy, bonsai-network and the machine's
 // own tables.
 var nftLines = [...]line{
-	{"nf_tables", "Services", "add chain inet try try-forward { type filter hook forward priority filter; }"},
-	{"nft_chain_nat", "Services", "add chain inet try try-nat { type nat hook postrouting priority srcnat; }"},
-	{"nft_ct", "Services", "add rule inet try plain ct state established accept"},
-	{"nft_nat", "Services", "add chain inet try try-dnat { type nat hook prerouting priority dstnat; }; add rule inet try try-dnat dnat ip to 192.0.2.1"},
-	{"nft_masq", "packets that leave the cluster",
+	{"nf_tables", "CONFIG_NF_TABLES_INET", "Services", "add chain inet try try-forward { type filter hook forward priority filter; }"},
+	{"nft_chain_nat", "CONFIG_NFT_NAT", "Services", "add chain inet try try-nat { type nat hook postrouting priority srcnat; }"},
+	{"nft_ct", "CONFIG_NFT_CT", "Services", "add rule inet try plain ct state established accept"},
+	{"nft_nat", "CONFIG_NFT_NAT", "Services", "add chain inet try try-dnat { type nat hook prerouting priority dstnat; }; add rule inet try try-dnat dnat ip to 192.0.2.1"},
+	{"nft_masq", "CONFIG_NFT_MASQ", "packets that leave the cluster",
 		"add chain inet try try-masq { type nat hook postrouting priority srcnat; }; add rule inet try try-masq masquerade"},
-	{"nft_reject_inet", "Services without endpoints",
+	{"nft_reject_inet", "CONFIG_NFT_REJECT_INET", "Services without endpoints",
 		"add chain inet try try-reject { type filter hook forward priority filter; }; add rule inet try try-reject reject"},
-	{"nft_fib_inet", "node ports",
+	{"nft_fib_inet", "CONFIG_NFT_FIB_INET", "node ports",
 		"add chain inet try try-fib { type nat hook prerouting priority dstnat; }; add rule inet try try-fib fib daddr type local accept"},
-	{"nft_numgen", "Services", "add rule inet try plain numgen random mod 2 vmap { 0 : accept, 1 : drop }"},
+	{"nft_numgen", "CONFIG_NFT_NUMGEN", "Services", "add rule inet try plain numgen random mod 2 vmap { 0 : accept, 1 : drop }"},
 }
 
 const (
@@ -104,37 +112,19 @@ const (
 // iptablesLines are a rule for each extension of iptables in the rules for host ports, which the CNI plug-in portmap
 // writes.
 var iptablesLines = [...]line{
-	{"nft_compat", "host ports", "-A TRY -j RETURN -m comment --comment try"},
-	{"xt_mark", "host ports", "-A TRY -m mark --mark 1 -j MARK --set-xmark 1/1"},
-	{"xt_multiport", "host ports", "-A TRY -p tcp -m multiport --dports 1,2 -j RETURN"},
-	{"xt_addrtype", "host ports", "-A TRY -m addrtype --dst-type LOCAL -j RETURN"},
-	{"xt_nat", "host ports", "-A TRY -p tcp -m tcp --dport 1 -j DNAT --to-destination :2"},
-	{"xt_MASQUERADE", "host ports", "-A POSTROUTING -j MASQUERADE"},
-	{"xt_conntrack", "host ports", "-A TRY -m conntrack --ctstate NEW -j RETURN"},
+	{"nft_compat", "CONFIG_NFT_COMPAT", "host ports", "-A TRY -j RETURN -m comment --comment try"},
+	{"xt_mark", "CONFIG_NETFILTER_XT_MARK", "host ports", "-A TRY -m mark --mark 1 -j MARK --set-xmark 1/1"},
+	{"xt_multiport", "CONFIG_NETFILTER_XT_MATCH_MULTIPORT", "host ports", "-A TRY -p tcp -m multiport --dports 1,2 -j RETURN"},
+	{"xt_addrtype", "CONFIG_NETFILTER_XT_MATCH_ADDRTYPE", "host ports", "-A TRY -m addrtype --dst-type LOCAL -j RETURN"},
+	{"xt_nat", "CONFIG_NETFILTER_XT_NAT", "host ports", "-A TRY -p tcp -m tcp --dport 1 -j DNAT --to-destination :2"},
+	{"xt_MASQUERADE", "CONFIG_NETFILTER_XT_TARGET_MASQUERADE", "host ports", "-A POSTROUTING -j MASQUERADE"},
+	{"xt_conntrack", "CONFIG_NETFILTER_XT_MATCH_CONNTRACK", "host ports", "-A TRY -m conntrack --ctstate NEW -j RETURN"},
 }
 
 const (
 	iptablesBefore = "*nat\n:TRY -\n"
 	iptablesAfter  = "COMMIT\n"
 )
-
-// neededControllers are the cgroup controllers by which the kubelet gives pods their resources.
-var neededControllers = [...]string{"cpu", "cpuset", "memory", "pids"}
-
-// CheckControllers returns an error for each cgroup controller that nodes would miss in the hierarchies at root.
-func CheckControllers(root string) error {
-	unified, v2 := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
-	var errs []error
-	for _, controller := range neededControllers {
-		_, v1 := os.Stat(filepath.Join(root, controller))
-		if v2 == nil && !slices.Contains(strings.Fields(string(unified)), controller) || v2 != nil && v1 != nil {
-			errs = append(errs, fmt.Errorf(
-				"the cgroup controller %s is missing from %s, which pods' resources need (the kernel's command line may switch "+
-					"it off: boot with cgroup_enable=%s)", controller, root, controller))
-		}
-	}
-	return errors.Join(errs...)
-}
 
 // single is a group of one feature.
 func single(f Feature) Group {
@@ -161,7 +151,7 @@ func hasSetting(name string) func(context.Context) error {
 }
 
 // line is a line of a script that uses the feature of one module.
-type line struct{ module, need, line string }
+type line struct{ module, option, need, line string }
 
 // lines are the lines of a script, and what stands before and after any of them.
 type lines struct {
@@ -178,17 +168,21 @@ func (k lines) script(lines ...line) string {
 	return script + k.after
 }
 
-// tried returns the features that the lines of a script use. The program that runs a script has a network namespace
-// of its own: everything that it makes goes with it.
-func tried(k lines, program ...string) Group {
+// tried returns the features that the lines of a script use, as one group. The program that runs a script has a network
+// namespace of its own: everything that it makes goes with it. Without the program there is no group: nothing could be
+// tried, and the lack of a program is not the kernel's.
+func tried(k lines, program ...string) []Group {
+	if _, err := exec.LookPath(program[0]); err != nil {
+		return nil
+	}
 	run := func(lines ...line) func(context.Context) error {
 		return func(ctx context.Context) error { return inFreshNetwork(ctx, k.script(lines...), program...) }
 	}
 	g := Group{all: run(k.lines...)}
 	for _, l := range k.lines {
-		g.features = append(g.features, Feature{module: l.module, need: l.need, try: run(l)})
+		g.features = append(g.features, Feature{module: l.module, option: l.option, need: l.need, try: run(l)})
 	}
-	return g
+	return []Group{g}
 }
 
 // inFreshNetwork runs a program with a script as its input in a new network namespace.
@@ -203,8 +197,13 @@ func inFreshNetwork(ctx context.Context, script string, program ...string) error
 	return nil
 }
 
-// firstLine returns the first line of a program's output, for an error.
-func firstLine(out []byte) []byte {
-	line, _, _ := bytes.Cut(bytes.TrimSpace(out), []byte("\n"))
+// firstLine returns the first line of a program's output, for an error, and the next one if the first only announces
+// it.
+func firstLine(out []byte) string {
+	line, rest, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	if strings.HasSuffix(strings.TrimSpace(line), ":") {
+		next, _, _ := strings.Cut(rest, "\n")
+		line = strings.TrimSpace(line) + " " + next
+	}
 	return line
 }
