@@ -47,7 +47,7 @@ func upCommand(chosen *chosen) *cobra.Command {
 		Use:   "up",
 		Short: "Start a cluster and wait until it is ready",
 		Long: `Start a cluster and wait until its nodes are Ready and its DNS answers. An existing cluster, running or stopped, keeps every setting
-that you do not pass. Labels, taints, published ports and add-ons (except registry) change while it runs.
+that you do not pass. Labels, taints, published ports and add-ons change while it runs.
 If you do not choose subnets and ports, a new cluster takes the first that are free on this machine.`,
 		Example: `  bonsai up
   bonsai up --name dev --nodes 3

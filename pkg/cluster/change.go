@@ -3,9 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 
-	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
@@ -23,22 +21,6 @@ func changeFrom(ctx context.Context, c plan.Config, home machine.Home, old plan.
 	supervisor := c.Layout().Socket("supervisor")
 	if err := errors.Join(datadir.Save(c), supervise.Reload(ctx, supervisor)); err != nil {
 		return errors.Join(err, datadir.Save(old), supervise.Reload(context.WithoutCancel(ctx), supervisor))
-	}
-	return nil
-}
-
-// loadOnNodes imports local images on nodes that run, once they are Ready. A node's own registry has only the images
-// that the cluster needed at the node's start. The images are loaded one after the other, each on all nodes at the same
-// time.
-func loadOnNodes(ctx context.Context, c plan.Config, images []string) error {
-	if err := client.WaitNodes(ctx, c); err != nil {
-		return err
-	}
-	stores := imageStores(c)
-	for _, name := range images {
-		if _, err := stores.LoadArchive(ctx, c.Image(name), nil); err != nil {
-			return fmt.Errorf("%s: %w", c.Image(name), err)
-		}
 	}
 	return nil
 }

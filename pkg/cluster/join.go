@@ -20,14 +20,24 @@ import (
 
 // Join makes this machine a node of the cluster at o.Server, and returns when the node is Ready. The machine's part of
 // the cluster is in c.DataDir, and has the name c.Name on this machine. Nothing is written before the cluster has
-// proved its identity and the machine has everything that a node needs.
+// proved its identity and the machine has everything that a node needs. A machine that has joined, and whose
+// certificate has expired, joins again in the same way and keeps what it has.
 func Join(ctx context.Context, home machine.Home, c plan.Config, o join.Options, self string,
 	out io.Writer) (plan.Config, error) {
 	if err := plan.CheckName(c.Name); err != nil {
 		return c, fmt.Errorf("--name: %w", err)
 	}
-	if _, err := datadir.Load(c.DataDir); !errors.Is(err, os.ErrNotExist) {
+	was, err := datadir.Load(c.DataDir)
+	again := err == nil && was.Joined != nil // this machine may need another certificate
+	if !again && !errors.Is(err, os.ErrNotExist) {
 		return c, errors.Join(fmt.Errorf("there is a cluster in %s already: choose another --name", c.DataDir), err)
+	}
+	if again && running(ctx, was) {
+		return c, fmt.Errorf("this machine is the node %s of the cluster at %s, and runs (to join again: bonsai stop first)",
+			was.Nodes[0].Name(), was.Joined.Server)
+	}
+	if again && o.NodeName == "" {
+		o.NodeName = was.Nodes[0].Name()
 	}
 	request, err := o.Check()
 	if err != nil {
@@ -44,7 +54,11 @@ func Join(ctx context.Context, home machine.Home, c plan.Config, o join.Options,
 		return c, err
 	}
 	c, err = steps.Value(ctx, s, "Ask what a node must know", func(ctx context.Context) (plan.Config, error) {
-		return found.Complete(ctx, c, request)
+		now, err := found.Complete(ctx, c, request)
+		if err == nil && again {
+			now, err = found.Again(was, now)
+		}
+		return now, err
 	})
 	if err != nil {
 		return c, err

@@ -95,11 +95,7 @@ func Up(ctx context.Context, home machine.Home, c plan.Config, self string, out 
 	if err != nil {
 		return c, true, err
 	}
-	var added []string // images that the nodes of a running cluster do not have yet
-	if alive {
-		added = c.NewImages(old)
-	}
-	if err := awaitReady(ctx, s, c, added, func() { lock.Close() }); err != nil {
+	if err := awaitReady(ctx, s, c, func() { lock.Close() }); err != nil {
 		return c, true, err
 	}
 	if err := addon.PrintLeft(c, old, out); err != nil {
@@ -110,20 +106,14 @@ func Up(ctx context.Context, home machine.Home, c plan.Config, self string, out 
 }
 
 // awaitReady waits until a cluster whose supervisor runs is ready. It calls begun, which releases the machine's lock,
-// when the start has got so far that others can see what the cluster has. It loads the images added on the nodes.
-func awaitReady(ctx context.Context, s steps.Start, c plan.Config, added []string, begun func()) error {
+// when the start has got so far that others can see what the cluster has.
+func awaitReady(ctx context.Context, s steps.Start, c plan.Config, begun func()) error {
 	ctx, done := s.WhileSupervised(ctx)
 	defer done()
-	wait := []steps.Step{steps.New("Wait for the API server", func(ctx context.Context) error {
+	return s.Take(ctx, append([]steps.Step{steps.New("Wait for the API server", func(ctx context.Context) error {
 		begun()
 		return client.WaitReady(ctx, c)
-	})}
-	if len(added) > 0 {
-		wait = append(wait, steps.New("Load the images of add-ons", func(ctx context.Context) error {
-			return loadOnNodes(ctx, c, added)
-		}))
-	}
-	return s.Take(ctx, append(wait, start.After(c)...)...)
+	})}, start.After(c)...)...)
 }
 
 // newStart returns a start of the cluster that begins now.

@@ -98,7 +98,8 @@ func (m machine) kernel() string {
 }
 
 // TestJoin: another machine joins with a token, and is a node as any: pods reach each other both ways by address and by
-// Service, exec and logs come through; it survives stop and start; what it leaves behind is nothing.
+// Service, exec and logs come through; it takes part in add-ons that are switched on later; it survives stop and start;
+// what it leaves behind is nothing.
 func TestJoin(t *testing.T) {
 	isLong(t)
 	dir := t.TempDir()
@@ -163,6 +164,19 @@ func TestJoin(t *testing.T) {
 	if out := far.bonsai("status"); !strings.Contains(out, "far") || strings.Contains(out, "n1") {
 		t.Errorf("status: %s", out)
 	}
+	// An add-on that is switched on after the join runs on the joined machine, whose other pods go on.
+	near.run("kubectl", "cordon", "n1")
+	near.bonsai("up", "--addons", "metrics-server")
+	near.run("kubectl", "-n", "kube-system", "rollout", "status", "deployment", "metrics-server", "--timeout=80s")
+	if out := near.run("kubectl", "-n", "kube-system", "get", "pods", "-l", "k8s-app=metrics-server", "-o",
+		"jsonpath={.items[*].spec.nodeName}"); out != "far" {
+		t.Errorf("the add-on is on %q", out)
+	}
+	if out := near.run("kubectl", "get", "pods", "-l", "app=web", "-o",
+		"jsonpath={.items[*].status.containerStatuses[*].restartCount}"); out != "0 0" {
+		t.Errorf("pods started again: %q", out)
+	}
+	near.run("kubectl", "uncordon", "n1")
 	far.bonsai("stop")
 	if after := far.kernel(); after != before {
 		t.Errorf("stop left behind:\n%s\nbefore:\n%s", after, before)

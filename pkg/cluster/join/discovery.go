@@ -139,15 +139,11 @@ func readClusterInfo(content string, pins []string) (*Cluster, error) {
 // facts asks, with the token, what a node of the cluster must know. This is the first request that sends the token: the
 // client trusts the proven authority alone.
 func (d *Cluster) facts(ctx context.Context, token bootstraptoken.Token) (clusterFacts, error) {
-	var f clusterFacts
 	m, err := readConfigMap(ctx, d.client, d.cluster.Server, "kube-system/configmaps/"+nodeConfigMap, token.String())
 	if err != nil {
-		return f, fmt.Errorf("ask what a node must know: %w", err)
+		return clusterFacts{}, fmt.Errorf("ask what a node must know: %w", err)
 	}
-	if err := json.Unmarshal([]byte(m.Data[nodeConfigKey]), &f); err != nil {
-		return f, fmt.Errorf("read what a node must know: %w", err)
-	}
-	return f, nil
+	return readFacts(m)
 }
 
 // clusterInfo reads the cluster's description, which everybody may read.

@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/cert"
 )
 
 // Complete returns c, which has a name and directories, with the settings of the cluster and with this machine as its
@@ -25,13 +26,8 @@ func (d *Cluster) Complete(ctx context.Context, c plan.Config, r Request) (plan.
 	if err != nil {
 		return c, err
 	}
-	c.NodeSubnet, c.PodSubnet, c.ServiceSubnet, c.FeatureGates, c.Mirrors = facts.NodeSubnet, facts.PodSubnet,
-		facts.ServiceSubnet, facts.FeatureGates, facts.Mirrors
-	// Nodes on other machines need IPv4 and egress (plan.Config.Validate), and have no control plane with ports.
-	c.IPFamily, c.Egress, c.Ports = plan.IPv4, true, plan.Ports{}
-	if err := errors.Join(c.Networks().Check()...); err != nil || !c.NodeSubnet.IsValid() || !c.PodSubnet.IsValid() ||
-		!c.ServiceSubnet.IsValid() {
-		return c, errors.Join(errors.New("the cluster says no good networks of itself"), err)
+	if c, err = facts.givenTo(c); err != nil {
+		return c, err
 	}
 	node := plan.Node{Number: 1, Hostname: r.NodeName, Labels: r.Labels}
 	if node.Hostname == "" {
@@ -93,14 +89,49 @@ func (d *Cluster) WriteCredentials(c plan.Config, r Request) error {
 		host.WriteFile(l.Kubeconfig(plan.BootstrapIdentity(c.Nodes[0].Name())), bootstrap))
 }
 
+// hasExpired reports whether the certificate with which the node's kubelet has last asked the API server is over.
+// Kubelets renew theirs in time as long as they run and reach the API server.
+func hasExpired(c plan.Config, now time.Time) bool {
+	pair := c.Layout().PKI("kubelet-client-current.pem")
+	certificates, err := cert.CertsFromFile(pair)
+	return err == nil && now.After(certificates[0].NotAfter)
+}
+
+// Again returns the configuration of a machine that joins the cluster a second time, after its certificate has
+// expired: what the machine had, with what the cluster says now. The cluster must be the one that it joined.
+func (d *Cluster) Again(was, now plan.Config) (plan.Config, error) {
+	if was.Nodes[0].Name() != now.Nodes[0].Name() || was.Joined.Address != now.Joined.Address {
+		return was, fmt.Errorf("this machine is the node %s with the address %s, and joins again as that alone (bonsai down leaves the cluster)",
+			was.Nodes[0].Name(), was.Joined.Address)
+	}
+	trusted, err := cert.CertsFromFile(was.Layout().PKI("ca.crt"))
+	if err != nil {
+		return was, err
+	}
+	offered, err := cert.ParseCertsPEM(d.cluster.CertificateAuthorityData)
+	if err != nil {
+		return was, err
+	}
+	if was.Networks() != now.Networks() ||
+		publicKeyHash(trusted[0].RawSubjectPublicKeyInfo) != publicKeyHash(offered[0].RawSubjectPublicKeyInfo) {
+		return was, errors.New("this machine belongs to another cluster (bonsai down leaves it)")
+	}
+	return now, nil
+}
+
 // Wait waits until the API says that the node is Ready. This machine asks with the kubelet's certificate, and so cannot
 // ask before the kubelet has one. Only ctx bounds the wait. The last reason is in the error.
 func Wait(ctx context.Context, c plan.Config) error {
 	last := fmt.Errorf("the kubelet has no certificate yet: if the cluster has a node %[1]s already, delete it there (kubectl delete node %[1]s), or join with another --node-name",
 		c.Nodes[0].Name())
+	expired := errors.New("the kubelet's certificate has expired while this machine was away: on the cluster's machine run bonsai token create --print-join-command, here the command that it prints, and there kubectl certificate approve for the request of system:bootstrap that kubectl get csr shows")
 	err := host.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
-		// Requests without the certificate would fail with an error that explains nothing.
+		// Requests without a valid certificate would fail with an error that explains nothing.
 		if _, err := os.Stat(c.Layout().Kubeconfig(c.Identity())); err != nil {
+			return false, nil
+		}
+		if hasExpired(c, time.Now()) {
+			last = expired
 			return false, nil
 		}
 		host.Progressed(ctx, "the kubelet has a certificate")

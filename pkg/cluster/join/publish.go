@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,19 +24,12 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// nodeConfigMap is the ConfigMap of kube-system with the clusterFacts, as JSON under nodeConfigKey. A bootstrap token
-// may read it.
+// nodeConfigMap is the ConfigMap of kube-system with the clusterFacts, as JSON under nodeConfigKey. Bootstrap tokens
+// and nodes may read it.
 const (
 	nodeConfigMap = "bonsai-node-config"
 	nodeConfigKey = "config.json"
 )
-
-// clusterFacts are the settings of a cluster that the nodes on other machines must share.
-type clusterFacts struct {
-	NodeSubnet, PodSubnet, ServiceSubnet netip.Prefix
-	FeatureGates                         map[string]bool `json:",omitempty"`
-	Mirrors                              []plan.Mirror   `json:",omitempty"`
-}
 
 // Publish writes into the cluster, for machines that join: where the API server is, which authority signs its
 // certificate, and what a node must know. It does nothing in a cluster that is not joinable. The bootstrap signer adds
@@ -60,8 +52,7 @@ func Publish(ctx context.Context, c plan.Config) error {
 	if err != nil {
 		return fmt.Errorf("encode the cluster information: %w", err)
 	}
-	facts, err := json.MarshalIndent(
-		clusterFacts{c.NodeSubnet, c.PodSubnet, c.ServiceSubnet, c.FeatureGates, c.Mirrors}, "", "  ")
+	facts, err := json.MarshalIndent(factsOf(c, ca), "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode what a node must know: %w", err)
 	}

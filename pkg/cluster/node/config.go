@@ -84,9 +84,12 @@ func Read(path string) (*Config, error) {
 	return &n, nil
 }
 
+// path is the file of the node's configuration.
+func (n *Config) path() string { return plan.Layout(n.DataDir).Node(n.Name, "etc", "node.json") }
+
 // Write writes the node's configuration into the node's directory, and returns the path of the file.
 func (n *Config) Write() (string, error) {
-	path := plan.Layout(n.DataDir).Node(n.Name, "etc", "node.json")
+	path := n.path()
 	data, err := json.MarshalIndent(n, "", "  ")
 	if err == nil {
 		err = host.WriteFile(path, data)

@@ -76,10 +76,11 @@ func Run(ctx context.Context, n *Config, edge func(context.Context) (wait func()
 		n.linkPlugins(cniBinDir, SystemPlugins)); err != nil {
 		return err
 	}
-	images, err := n.serveImages(log)
+	images, err := listenForImages(log)
 	if err != nil {
 		return err
 	}
+	images.offer(n)
 	// From the first goroutine on, a return must come after cancel: the deferred Wait runs before the deferred cancel,
 	// and would wait forever. A failure above leaves a half-made node behind, which ends with this process.
 	ctx, cancel := context.WithCancel(ctx)
@@ -92,16 +93,28 @@ func Run(ctx context.Context, n *Config, edge func(context.Context) (wait func()
 		return err
 	}
 	running.Go(wait)
-	running.Go(func() { images(ctx) })
+	running.Go(func() { images.serve(ctx) })
 	running.Go(func() { reap(ctx, s.Owns) })
-	for _, p := range n.Processes(log) {
-		running.Go(func() { s.Keep(ctx, p) })
+	own := newComponents(s)
+	own.keep(ctx, n, log)
+	// Keeper has written another configuration. Containers go on: they do not end with the processes that change.
+	reload := func() error {
+		now, err := Read(n.path())
+		if err != nil {
+			return err
+		}
+		if err := now.writeConfigs(); err != nil {
+			return err
+		}
+		images.offer(now)
+		own.keep(ctx, now, log)
+		return nil
 	}
-	// A node's init takes no reload. A changed configuration reaches it when it starts again (Keeper.Keep).
 	err = supervise.Serve(ctx, plan.Layout(n.DataDir).NodeSocket(n.Name), func() supervise.Status {
 		return supervise.Status{PID: os.Getpid(), Processes: s.Statuses()}
-	}, nil)
+	}, reload)
 	cancel()
+	own.wait()
 	return err
 }
 

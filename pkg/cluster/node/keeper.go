@@ -1,12 +1,16 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"syscall"
+	"time"
 
+	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
@@ -51,8 +55,8 @@ func (k *Keeper) Keep(ctx context.Context, c plan.Config) error {
 	for _, n := range c.Nodes {
 		wanted[n.Number] = true
 		if k.running[n.Number] != nil {
-			if _, err := k.write(Of(c, n)); err != nil { // its init reads the file when it starts again
-				return err
+			if err := k.change(ctx, Of(c, n)); err != nil {
+				return fmt.Errorf("change node %s: %w", n.Name(), err)
 			}
 			continue
 		}
@@ -121,6 +125,38 @@ func (k *Keeper) process(ctx context.Context, c plan.Config, of plan.Node) (supe
 		Log:  plan.Layout(n.DataDir).Log("node-" + n.Name),
 		Attr: syscall.SysProcAttr{Cloneflags: flags}, Started: started,
 	}, nil
+}
+
+// changePatience bounds the wait for a node's init that is just beginning, and does not answer yet.
+const changePatience = 5 * time.Second
+
+// change has a running node go on with another configuration. It does nothing if that is the one that the node has.
+//
+// An init that does not run reads the file at its next start. One that begins at this moment may have read the earlier
+// file, so it is asked until it answers.
+func (k *Keeper) change(ctx context.Context, n Config) error {
+	before, err := os.ReadFile(n.path())
+	if err != nil {
+		return err
+	}
+	path, err := k.write(n)
+	if err != nil {
+		return err
+	}
+	after, err := os.ReadFile(path)
+	if err != nil || bytes.Equal(before, after) {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, changePatience, errors.New("its init does not answer"))
+	defer cancel()
+	socket := plan.Layout(n.DataDir).NodeSocket(n.Name)
+	if err := host.Poll(ctx, 50*time.Millisecond, func() (bool, error) {
+		_, err := supervise.Ask(ctx, socket)
+		return err == nil, nil
+	}); err != nil {
+		return err
+	}
+	return supervise.Reload(ctx, socket)
 }
 
 // write writes the file that the node's init reads, and returns its path.

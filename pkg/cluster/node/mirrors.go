@@ -20,7 +20,9 @@ const systemRegistries = "/etc/containerd/certs.d"
 // the cluster has no mirrors, the machine's settings for other registries apply, too.
 func (n *Config) writeMirrors() (string, error) {
 	dir := plan.Layout(n.DataDir).Node(n.Name, "etc", "certs.d")
-	if err := os.RemoveAll(dir); err != nil { // an earlier life's mirrors
+	// What an earlier configuration left goes, links above all: a file that is written below one would be the
+	// machine's. containerd reads these files at each pull, and so may run.
+	if err := os.RemoveAll(dir); err != nil {
 		return "", err
 	}
 	// Each directory is named after its registry, as containerd's documentation of hosts.toml prescribes. The local

@@ -143,14 +143,20 @@ func checkClock(c plan.Config, now time.Time) error {
 	return nil
 }
 
-// makeAuthority makes an authority unless there is one.
+// makeAuthority makes an authority unless there is one. One that expires soon keeps its key, and so everything that it
+// has signed stays good: machines that have joined, and users' kubeconfigs, have time until it expires to learn of its
+// new certificate.
 func makeAuthority(dir, name, commonName string, now time.Time) error {
-	if fresh(filepath.Join(dir, name+".crt"), now) {
+	path := filepath.Join(dir, name+".crt")
+	if fresh(path, now) {
 		return nil
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
+	_, signer, err := readPair(dir, name)
+	key, ok := signer.(*ecdsa.PrivateKey)
+	if err != nil || !ok { // there is none, or not a whole one
+		if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+			return err
+		}
 	}
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: commonName}, NotBefore: now.Add(-backdated), NotAfter: now.Add(caLifetime),
@@ -162,12 +168,12 @@ func makeAuthority(dir, name, commonName string, now time.Time) error {
 
 // make makes the certificate unless there is a good one.
 func (row Certificate) make(dir string, now time.Time) error {
-	if path := filepath.Join(dir, row.Name+".crt"); fresh(path, now) && row.isIn(path) {
-		return nil
-	}
 	caCert, caKey, err := readPair(dir, row.ca)
 	if err != nil {
 		return err
+	}
+	if path := filepath.Join(dir, row.Name+".crt"); fresh(path, now) && row.isIn(path, caCert) {
+		return nil
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -245,12 +251,13 @@ func fresh(path string, now time.Time) bool {
 	return err == nil && now.Add(renewBefore).Before(cert.NotAfter)
 }
 
-// isIn reports whether the certificate at path has the row's identity and addresses. An older one may have other
-// rights, or come from a time when the cluster had other addresses.
-func (row Certificate) isIn(path string) bool {
+// isIn reports whether the certificate at path is of the authority and has the row's identity, names and addresses. An
+// older one may have other rights, or come from a time when the cluster had other addresses, or another authority.
+func (row Certificate) isIn(path string, authority *x509.Certificate) bool {
 	cert, err := ReadCertificate(path)
 	same := func(own netip.Addr, ip net.IP) bool { return ip.Equal(own.AsSlice()) }
-	return err == nil && cert.Subject.CommonName == row.User && slices.Equal(cert.Subject.Organization, row.groups) &&
+	return err == nil && cert.CheckSignatureFrom(authority) == nil && slices.Equal(row.Names, cert.DNSNames) &&
+		cert.Subject.CommonName == row.User && slices.Equal(cert.Subject.Organization, row.groups) &&
 		slices.EqualFunc(row.IPs, cert.IPAddresses, same)
 }
 

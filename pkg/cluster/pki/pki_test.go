@@ -142,3 +142,50 @@ func TestServerNames(t *testing.T) {
 		}
 	}
 }
+
+// TestAuthorityRenewal: an authority that expires soon keeps its key, so that what it has signed stays good under its
+// new certificate; what another authority has signed is made anew.
+func TestAuthorityRenewal(t *testing.T) {
+	t.Parallel()
+	c, now := plantest.Config(t), time.Now()
+	if err := Make(c, now); err != nil {
+		t.Fatal(err)
+	}
+	read := func(name string) *x509.Certificate {
+		t.Helper()
+		cert, err := ReadCertificate(c.Layout().PKI(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cert
+	}
+	before := read("ca.crt")
+	// The certificates of a start eleven months ago are still good when the authority is renewed.
+	if err := Make(c, now.Add(caLifetime-11*30*24*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	admin := read("admin.crt")
+	if err := Make(c, now.Add(caLifetime-renewBefore+time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	after := read("ca.crt")
+	if after.Equal(before) || !bytes.Equal(after.RawSubjectPublicKeyInfo, before.RawSubjectPublicKeyInfo) {
+		t.Error("an authority that expires soon must get a new certificate for the same key")
+	}
+	for _, leaf := range []*x509.Certificate{admin, read("apiserver.crt")} {
+		if err := leaf.CheckSignatureFrom(after); err != nil {
+			t.Errorf("%s: %v", leaf.Subject, err)
+		}
+	}
+	for _, lost := range []string{"ca.crt", "ca.key"} {
+		if err := os.Remove(c.Layout().PKI(lost)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Make(c, now.Add(caLifetime-renewBefore+2*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if err := read("apiserver.crt").CheckSignatureFrom(read("ca.crt")); err != nil {
+		t.Error("a certificate of an authority that is no more was kept:", err)
+	}
+}

@@ -16,9 +16,10 @@ const (
 	RegistryNodePort = 30050
 )
 
-// Mappings returns the node ports that the cluster publishes on the host: the registry's first, then the user's.
+// Mappings returns the node ports that the cluster publishes on the host: the registry's first, then the user's. A
+// machine that has joined publishes none.
 func (c Config) Mappings() []PortMapping {
-	if !c.HasAddon(registryAddon) {
+	if c.Joined != nil || !c.HasAddon(registryAddon) {
 		return c.PortMappings
 	}
 	own := PortMapping{Address: netip.MustParseAddr(Loopback), HostPort: registryHostPort, NodePort: RegistryNodePort}

@@ -158,8 +158,8 @@ func (m PortMapping) String() string {
 }
 
 // CanBecome reports whether a running cluster can become the wanted one without a stop. That is true for settings that
-// the administrator tells the API server, that the supervisor publishes, or that this command writes. The registry is
-// in the settings of the nodes' containerd, which reads them only at its start.
+// the administrator tells the API server, that the supervisor publishes, that running nodes take (node.Keeper), or that
+// this command writes.
 func (c Config) CanBecome(wanted Config) bool {
 	if len(c.Nodes) != len(wanted.Nodes) {
 		return false
@@ -168,15 +168,7 @@ func (c Config) CanBecome(wanted Config) bool {
 	for i, n := range wanted.Nodes {
 		c.Nodes[i].Labels, c.Nodes[i].Taints = n.Labels, n.Taints
 	}
-	if c.HasAddon(registryAddon) == wanted.HasAddon(registryAddon) {
-		c.AddonChoices = wanted.AddonChoices
-	}
+	c.AddonChoices = wanted.AddonChoices
 	c.PortMappings, c.KubeconfigMode = wanted.PortMappings, wanted.KubeconfigMode
 	return reflect.DeepEqual(c, wanted)
-}
-
-// NewImages returns the archives of local images that c needs and old did not.
-func (c Config) NewImages(old Config) []string {
-	had := old.LocalImages()
-	return slices.DeleteFunc(c.LocalImages(), func(image string) bool { return slices.Contains(had, image) })
 }

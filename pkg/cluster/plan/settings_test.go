@@ -17,9 +17,6 @@ func TestCheckChange(t *testing.T) {
 	}{
 		"BinDir": {func(c *Config) { c.BinDir = "/other" }, "programs: /bin now, /other wanted"},
 		"Nodes":  {func(c *Config) { c.Nodes = NodesUpTo(3) }, "nodes: n1 n2 now, n1 n2 n3 wanted"},
-		"AddonChoices": {func(c *Config) {
-			c.AddonChoices = map[string]bool{"registry": true}
-		}, "add-on registry: off now, on wanted"},
 		"Nodes.Mounts": {func(c *Config) {
 			c.Nodes = []Node{{Number: 1, Mounts: []Mount{{"/a", "/b", true}}}, {Number: 2}}
 		}, "mounts of n1: none now, /a:/b:ro wanted"},
@@ -72,8 +69,8 @@ func TestCheckChange(t *testing.T) {
 			*c = publishing(*c, "5353:30053/udp")
 		}, "published ports: none now, 127.0.0.1:5353:30053/udp wanted"},
 		"AddonChoices": {func(c *Config) {
-			c.AddonChoices = map[string]bool{"metrics-server": true}
-		}, "add-on metrics-server: off now, on wanted"},
+			c.AddonChoices = map[string]bool{"metrics-server": true, "registry": true}
+		}, "add-on metrics-server: off now, on wanted; add-on registry: off now, on wanted"},
 		"KubeconfigMode": {func(c *Config) {
 			c.KubeconfigMode = 0o640
 		}, "mode of the kubeconfig: none now, 0640 wanted"},

@@ -95,6 +95,11 @@ func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, lo
 		published.LeadTo(nodeAddresses(now))
 		return errors.Join(published.Keep(ctx, now.Mappings()), nodes.Keep(ctx, now))
 	}
+	if c.Joined != nil {
+		// The node lives as long as ctx, and not as the layer.
+		change := func(now plan.Config) error { return nodes.Keep(ctx, now) }
+		layers.run(func(ctx context.Context) { join.Follow(ctx, c, change, log) })
+	}
 	err = supervise.Serve(ctx, c.Layout().Socket(socket), func() supervise.Status {
 		return supervise.Status{PID: os.Getpid(), Processes: s.Statuses()}
 	}, reload)
