@@ -18,12 +18,15 @@ import (
 func joinCommand(chosen *chosen) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "join ADDRESS:PORT",
-		Short: "Join this machine as a node to a cluster on another machine",
+		Short: "Join this machine as a node, or with a control plane, to a cluster on another machine",
 		Long: `Join this machine as a node to a cluster on another machine, which was started with --advertise-address. The cluster must prove that it
 knows the token and that its authority has the given hash. The kubelet gets its own certificate. On this machine the node has the name
---name: bonsai status, logs, stop, start and down are about it.`,
+--name: bonsai status, logs, stop, start and down are about it.
+With --control-plane the machine also gets an etcd member, an API server, a controller manager and a scheduler. Whoever has the
+certificate key and a token is the cluster's administrator.`,
 		Example: `  bonsai join 192.0.2.1:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:7c2e69131a36ae2a042a339b33381c6d0d43887e2de83720eff5359e26aec866
-  bonsai join 192.0.2.1:6443 --token abcdef.0123456789abcdef --discovery-token-unsafe-skip-ca-verification --node-name desk`,
+  bonsai join 192.0.2.1:6443 --token abcdef.0123456789abcdef --discovery-token-unsafe-skip-ca-verification --node-name desk
+  bonsai join 192.0.2.1:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:7c2e69131a36ae2a042a339b33381c6d0d43887e2de83720eff5359e26aec866 --control-plane --certificate-key f8902e114ef118304e561c3ecd4d0b543adc226b7a07f675f56564185ffe0c07`,
 		Args: cobra.ExactArgs(1),
 	}
 	var o join.Options
@@ -37,6 +40,9 @@ knows the token and that its authority has the given hash. The kubelet gets its 
 	c.Flags().StringVar(&nodeIP, "node-ip", "",
 		"this machine's address for the cluster (default: the one by which it reaches the API server)")
 	c.Flags().StringToStringVar(&o.Labels, "labels", nil, "labels of the node, as key=value,...")
+	c.Flags().BoolVar(&o.ControlPlane, "control-plane", false, "run a control plane on this machine, too")
+	c.Flags().StringVar(&o.CertificateKey, "certificate-key", "",
+		"key of the cluster's authorities, for --control-plane (bonsai token create --upload-certs --print-join-command)")
 	patience := waitFlag(c, new(time.Duration), "the node")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		self, err := os.Executable()
@@ -63,7 +69,11 @@ knows the token and that its authority has the given hash. The kubelet gets its 
 }
 
 func sayJoined(cmd *cobra.Command, config plan.Config) error {
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "This machine is the node %s of the cluster at %s, and Ready.\n",
-		config.Nodes[0].Name(), config.Joined.Server)
+	with := ""
+	if config.HasControlPlane() {
+		with = " with a control plane"
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "This machine is the node %s%s of the cluster at %s, and Ready.\n",
+		config.Nodes[0].Name(), with, config.Joined.Server)
 	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -42,11 +43,19 @@ func startCommand(chosen *chosen) *cobra.Command {
 	}
 	foreground := c.Flags().Bool("foreground", false,
 		"run the cluster in this process until it receives SIGTERM, for systemd and other service managers")
+	forceNew := c.Flags().Bool("force-new-cluster", false,
+		"make etcd's member here the only one first: for when most machines with control planes are gone for good. What they alone had is lost")
 	patience := waitFlag(c, new(time.Duration), "the cluster")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		self, err := os.Executable()
 		if err != nil {
 			return err
+		}
+		if *forceNew && *foreground {
+			return errors.New("--force-new-cluster: is for a start in the background, once; then let the service manager start it")
+		}
+		if *forceNew {
+			return startAlone(cmd, chosen, self, *patience)
 		}
 		config, err := kept(chosen, self)
 		if err != nil {
@@ -64,6 +73,22 @@ func startCommand(chosen *chosen) *cobra.Command {
 		return up(cmd, chosen.home, config, self, *patience)
 	}
 	return c
+}
+
+// startAlone starts a cluster whose other machines with control planes are gone for good.
+func startAlone(cmd *cobra.Command, chosen *chosen, self string, patience time.Duration) error {
+	lost, err := cluster.ForceNewCluster(cmd.Context(), chosen.dataDir, cmd.OutOrStdout())
+	if err != nil {
+		return err
+	}
+	config, err := kept(chosen, self)
+	if err != nil {
+		return err
+	}
+	if err := up(cmd, chosen.home, config, self, patience); err != nil {
+		return err
+	}
+	return cluster.ForgetPeers(cmd.Context(), chosen.dataDir, lost)
 }
 
 // kept is the cluster in the data directory, with the binaries beside self.
@@ -144,13 +169,18 @@ func snapshotCommand(chosen *chosen) *cobra.Command {
 		Example: "  bonsai snapshot restore clean",
 		Args:    cobra.ExactArgs(1),
 	}
+	forceNew := restore.Flags().Bool("force-new-cluster", false,
+		"forget the control planes of other machines, which are gone for good, and start the snapshot as a cluster of this machine")
 	patience := waitFlag(restore, new(time.Duration), "the cluster")
 	restore.RunE = func(cmd *cobra.Command, args []string) error {
 		self, err := os.Executable()
 		if err != nil {
 			return err
 		}
-		wasUp, err := cluster.RestoreSnapshot(cmd.Context(), chosen.dataDir, args[0], cmd.OutOrStdout())
+		wasUp, err := cluster.RestoreSnapshot(cmd.Context(), chosen.dataDir, args[0], *forceNew, cmd.OutOrStdout())
+		if err == nil && *forceNew {
+			return startAlone(cmd, chosen, self, *patience)
+		}
 		if err != nil || !wasUp {
 			return err
 		}

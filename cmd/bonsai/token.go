@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,10 +16,11 @@ func tokenCommand(chosen *chosen) *cobra.Command {
 	token := &cobra.Command{Use: "token",
 		Short: "Create, list and delete bootstrap tokens, with which other machines join"}
 	var o join.TokenOptions
+	var upload bool
 	create := &cobra.Command{
 		Use:     "create [TOKEN]",
 		Short:   "Create a bootstrap token and print it",
-		Example: "  bonsai token create --print-join-command\n  bonsai token create --ttl 1h --description desk",
+		Example: "  bonsai token create --print-join-command\n  bonsai token create --upload-certs --print-join-command\n  bonsai token create --ttl 1h --description desk",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -27,12 +30,23 @@ func tokenCommand(chosen *chosen) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if upload && o.CertificateKey == "" && !o.PrintJoinCommand {
+				return errors.New("--upload-certs: nobody would have the key: add --print-join-command, or give a --certificate-key")
+			}
+			o.CertificateKey, err = certificateKey(cmd.Context(), chosen.dataDir, o.CertificateKey, upload)
+			if err != nil {
+				return err
+			}
 			return join.CreateToken(cmd.Context(), config, o, time.Now(), cmd.OutOrStdout())
 		},
 	}
 	create.Flags().DurationVar(&o.TTL, "ttl", 24*time.Hour, "how long the token is valid; 0: for ever")
 	create.Flags().StringVar(&o.Description, "description", "", "what the token is for")
 	create.Flags().BoolVar(&o.PrintJoinCommand, "print-join-command", false, "print the join command")
+	create.Flags().BoolVar(&upload, "upload-certs", false,
+		"let machines join with control planes: upload the cluster's authorities, encrypted, into the Secret kube-system/kubeadm-certs for two hours")
+	create.Flags().StringVar(&o.CertificateKey, "certificate-key", "",
+		"key of the authorities: with --print-join-command, the command is for a control plane; with --upload-certs, they are encrypted with it (default: a new key)")
 	token.AddCommand(create,
 		&cobra.Command{
 			Use:     "list",
@@ -61,4 +75,23 @@ func tokenCommand(chosen *chosen) *cobra.Command {
 			},
 		})
 	return token
+}
+
+// certificateKey returns the key for the printed command, "" for a node alone. With upload it uploads the authorities
+// first, with a new key if none is given.
+func certificateKey(ctx context.Context, dataDir, given string, upload bool) (string, error) {
+	if given == "" && !upload {
+		return "", nil
+	}
+	var key join.CertificateKey
+	var err error
+	if given == "" {
+		key, err = join.NewCertificateKey()
+	} else {
+		key, err = join.ParseCertificateKey(given)
+	}
+	if err == nil && upload {
+		err = cluster.UploadCertificates(ctx, dataDir, key)
+	}
+	return key.Text(), err
 }

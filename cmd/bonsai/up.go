@@ -31,6 +31,7 @@ type upFlags struct {
 	file, mirror string
 	family       string
 	advertise    string
+	endpoint     string
 	ports        []string
 	addons       []string
 	nodes, port  int
@@ -90,7 +91,9 @@ func (f *upFlags) describe(c *cobra.Command) {
 	c.Flags().BoolVar(&f.egress, "egress", true, "let nodes and pods reach what this machine reaches (masqueraded)")
 	c.Flags().StringVar(&f.family, "ip-family", "ipv4", "addresses of nodes, pods and Services: ipv4, ipv6 or dual")
 	c.Flags().StringVar(&f.advertise, "advertise-address", "",
-		"an address of this machine by which other machines reach the API server, to join as nodes (bonsai join)")
+		"an address of this machine by which other machines reach the API server, to join (bonsai join)")
+	c.Flags().StringVar(&f.endpoint, "control-plane-endpoint", "",
+		"HOST:PORT of a load balancer or DNS name of your own before the API servers of several machines")
 	c.Flags().IntVar(&f.port, "api-port", 0, "port of the API server (default: 6443, or the next that is free)")
 	c.Flags().StringVar(&f.mirror, "registry-mirror", "",
 		"URL of a registry, reachable from the nodes, that stands for every registry")
@@ -200,6 +203,9 @@ func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (plan
 			return config, fmt.Errorf("--advertise-address: %w", err)
 		}
 	}
+	if given("control-plane-endpoint") {
+		config.ControlPlaneEndpoint = f.endpoint
+	}
 	if given("api-port") {
 		config.Ports.API = f.port
 	}
@@ -242,7 +248,7 @@ func refuseForJoined(cmd *cobra.Command, config plan.Config) error {
 	var errs []error
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		if !slices.Contains([]string{"name", "data-dir", "wait"}, flag.Name) {
-			errs = append(errs, fmt.Errorf("--%s: %w", flag.Name, config.CheckControlPlane()))
+			errs = append(errs, fmt.Errorf("--%s: %w", flag.Name, datadir.CheckFirst(config)))
 		}
 	})
 	return errors.Join(errs...)
@@ -293,14 +299,16 @@ func downCommand(chosen *chosen) *cobra.Command {
 	}
 	keep := c.Flags().Bool("keep-data", false, "keep the data directory, so that up continues with the same cluster")
 	all := c.Flags().Bool("all", false, "remove every cluster of this machine")
+	force := c.Flags().Bool("force", false,
+		"remove the cluster here also if control planes on other machines cannot let this machine's etcd member go")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *all && (cmd.Flags().Changed("name") || cmd.Flags().Changed("data-dir")) {
 			return errors.New("--all is every cluster: --name and --data-dir say which one")
 		}
 		if *all {
-			return downAll(cmd, chosen.home, *keep)
+			return downAll(cmd, chosen.home, *keep, *force)
 		}
-		found, err := cluster.Down(cmd.Context(), chosen.dataDir, *keep, cmd.OutOrStdout())
+		found, err := cluster.Down(cmd.Context(), chosen.dataDir, *keep, *force, cmd.OutOrStdout())
 		if err == nil && !found {
 			fmt.Fprintf(cmd.OutOrStdout(), "No cluster in %s: nothing to do.\n", chosen.dataDir)
 		}
@@ -311,7 +319,7 @@ func downCommand(chosen *chosen) *cobra.Command {
 
 // downAll ends every cluster, even if one of them makes trouble. Each cluster takes the machine's lock for itself, so a
 // start may come in between.
-func downAll(cmd *cobra.Command, home machine.Home, keep bool) error {
+func downAll(cmd *cobra.Command, home machine.Home, keep, force bool) error {
 	clusters, err := cluster.Clusters(home)
 	if err != nil {
 		return err
@@ -322,7 +330,7 @@ func downAll(cmd *cobra.Command, home machine.Home, keep bool) error {
 	var errs []error
 	for _, c := range clusters {
 		fmt.Fprintf(cmd.OutOrStdout(), "The cluster in %s:\n", c.DataDir)
-		if _, err := cluster.Down(cmd.Context(), c.DataDir, keep, cmd.OutOrStdout()); err != nil {
+		if _, err := cluster.Down(cmd.Context(), c.DataDir, keep, force, cmd.OutOrStdout()); err != nil {
 			errs = append(errs, fmt.Errorf("the cluster in %s: %w", c.DataDir, err))
 		}
 	}

@@ -42,7 +42,7 @@ func TestUpOfJoined(t *testing.T) {
 		}
 		_, err := f.config(cmd, &chosen{dataDir: c.DataDir, placed: true}, "/bin")
 		name, _, _ := strings.Cut(strings.Join(args, ""), "=")
-		want := name + ": this machine is a node of the cluster at 192.0.2.1:6443"
+		want := name + ": this machine has joined the cluster at 192.0.2.1:6443"
 		if len(args) == 0 || name == "--wait" {
 			if err != nil {
 				t.Errorf("%v: %v", args, err)

@@ -20,7 +20,7 @@ import (
 // addresses of its Services, until ctx ends (dns.Serve). It changes nothing in the cluster and holds no lock. The
 // routes are removed at its end, or go with the cluster's link.
 func ServeDNS(ctx context.Context, dataDir string, listen netip.AddrPort, out io.Writer, log *slog.Logger) error {
-	c, err := datadir.LoadControlPlane(dataDir)
+	c, err := datadir.LoadFirst(dataDir)
 	if err != nil {
 		return err
 	}

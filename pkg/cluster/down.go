@@ -27,7 +27,10 @@ import (
 // It finds these things by the cluster's mark. So it also works after a supervisor or nodes were killed, and with a
 // data directory that cannot be read any more. It takes all steps even if one fails, and keeps the data directory in
 // that case: the user can repeat the command.
-func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (found bool, err error) {
+//
+// A machine with one of several machines' control planes first leaves the others, unless its data stays. If they cannot
+// let it go, Down removes nothing, unless force says otherwise.
+func Down(ctx context.Context, dataDir string, keepData, force bool, out io.Writer) (found bool, err error) {
 	lock, err := machine.Lock(ctx) // a start at the same time would make again what is removed here
 	if err != nil {
 		return false, err
@@ -42,6 +45,11 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 	if !ours && !machine.HasMarked(c.Mark()) {
 		_ = syscall.Rmdir(dataDir) // a start that was killed at its first step leaves an empty directory
 		return false, nil
+	}
+	if !missing && err == nil && !keepData {
+		if err := leaveFirst(ctx, c, force, out); err != nil {
+			return true, err
+		}
 	}
 	// The order matters: processes would make links and mounts again, mounts and loop devices keep files of the data
 	// directory in use, and the kernel removes only cgroups without processes.

@@ -34,7 +34,7 @@ func TestDownOfLeftData(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		found, err := Down(t.Context(), dir, false, io.Discard)
+		found, err := Down(t.Context(), dir, false, false, io.Discard)
 		if err != nil || found != c.found {
 			t.Errorf("%s: %t, %v", name, found, err)
 		}

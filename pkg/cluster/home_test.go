@@ -90,7 +90,7 @@ func TestHome(t *testing.T) {
 		t.Errorf("dev is in %s: %v", got, err)
 	}
 	out.Reset()
-	if found, err := Down(t.Context(), home.DataDir("dev"), false, &out); err != nil || !found ||
+	if found, err := Down(t.Context(), home.DataDir("dev"), false, false, &out); err != nil || !found ||
 		!strings.Contains(out.String(), "a context of the cluster in it stays") {
 		t.Errorf("down: %t, %v\n%s", found, err, &out)
 	}

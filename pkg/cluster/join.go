@@ -6,31 +6,37 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"bonsai/pkg/cluster/datadir"
+	"bonsai/pkg/cluster/etcd"
 	"bonsai/pkg/cluster/join"
+	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
-	"bonsai/pkg/cluster/preflight"
 	"bonsai/pkg/cluster/start"
 	"bonsai/pkg/cluster/status"
 	"bonsai/pkg/cluster/steps"
+	"bonsai/pkg/cluster/supervise"
 	"bonsai/pkg/cluster/supervisor"
 )
 
-// Join makes this machine a node of the cluster at o.Server, and returns when the node is Ready. The machine's part of
-// the cluster is in c.DataDir, and has the name c.Name on this machine. Nothing is written before the cluster has
-// proved its identity and the machine has everything that a node needs. A machine that has joined, and whose
-// certificate has expired, joins again in the same way and keeps what it has.
+// Join makes this machine a node of the cluster at o.Server, with a control plane if o asks for one, and returns when
+// the node is Ready. The machine's part of the cluster is in c.DataDir, and has the name c.Name on this machine.
+// Nothing is written before the cluster has proved its identity and the machine has everything that it needs. A machine
+// that has joined as a node alone, and whose certificate has expired, joins again in the same way and keeps what it
+// has.
 func Join(ctx context.Context, home machine.Home, c plan.Config, o join.Options, self string,
 	out io.Writer) (plan.Config, error) {
 	if err := plan.CheckName(c.Name); err != nil {
 		return c, fmt.Errorf("--name: %w", err)
 	}
 	was, err := datadir.Load(c.DataDir)
-	again := err == nil && was.Joined != nil // this machine may need another certificate
+	again := err == nil && !was.HasControlPlane() && !o.ControlPlane // this machine may need another certificate
 	if !again && !errors.Is(err, os.ErrNotExist) {
-		return c, errors.Join(fmt.Errorf("there is a cluster in %s already: choose another --name", c.DataDir), err)
+		return c, errors.Join(
+			fmt.Errorf("there is a cluster in %s already: choose another --name, or remove it (bonsai down)", c.DataDir),
+			err)
 	}
 	if again && running(ctx, was) {
 		return c, fmt.Errorf("this machine is the node %s of the cluster at %s, and runs (to join again: bonsai stop first)",
@@ -64,23 +70,56 @@ func Join(ctx context.Context, home machine.Home, c plan.Config, o join.Options,
 		return c, err
 	}
 	s = s.Of(c.NodeNames())
-	var checked []preflight.Finding
-	err = s.Take(ctx,
-		steps.New("Check the machine", func(ctx context.Context) (err error) {
-			checked, err = start.CheckJoining(ctx, c, home)
-			return err
-		}),
-		steps.New("Make the configuration", func(context.Context) error {
-			return errors.Join(datadir.Save(c), os.MkdirAll(c.Layout().Run(), 0o700),
-				found.WriteCredentials(c, request))
-		}))
-	if err != nil {
+	var authorities join.Authorities
+	if c.HasControlPlane() {
+		authorities, err = steps.Value(ctx, s, "Fetch the cluster's authorities",
+			func(ctx context.Context) (join.Authorities, error) { return found.Authorities(ctx, request) })
+		if err != nil {
+			return c, err
+		}
+	}
+	if c, err = start.CheckJoined(ctx, s, c, home); err != nil {
 		return c, err
 	}
-	s.Warn(preflight.Warnings(checked)...)
+	if c.HasControlPlane() {
+		if c, err = enter(ctx, s, c, found, authorities); err != nil {
+			return c, err
+		}
+	} else {
+		err = s.Take(ctx, steps.New("Make the configuration", func(context.Context) error {
+			return errors.Join(start.WriteJoined(c), found.WriteCredentials(c, request))
+		}))
+		if err != nil {
+			return c, err
+		}
+	}
 	// From here on the machine has joined: if the node does not become Ready, its files stay, and `bonsai start` tries
 	// again or `bonsai down` removes them.
-	return c, startJoined(ctx, s, c, self)
+	return c, startJoined(ctx, s, c, self, out)
+}
+
+// enter makes the files of a machine that joins with a control plane, and adds its etcd to the cluster's. If it fails,
+// nothing is left of it.
+func enter(ctx context.Context, s steps.Start, c plan.Config, found *join.Cluster,
+	authorities join.Authorities) (plan.Config, error) {
+	err := s.Take(ctx,
+		steps.New("Make certificates and configuration", func(context.Context) error {
+			// The configuration comes first: `down` recognizes the directory by it.
+			return errors.Join(datadir.Save(c), authorities.Write(c), start.WriteJoined(c))
+		}),
+		steps.New("Check the node's name", func(ctx context.Context) error { return found.CheckName(ctx, c) }),
+		steps.New("Add an etcd member", func(ctx context.Context) (err error) {
+			joined := *c.Joined
+			if joined.InitialCluster, err = etcd.Enter(ctx, c); err != nil {
+				return err
+			}
+			c.Joined = &joined
+			return datadir.Save(c)
+		}))
+	if err != nil {
+		return c, errors.Join(err, datadir.Remove(c.DataDir))
+	}
+	return c, nil
 }
 
 // startAgain starts the node of a machine that has joined. started is false if it was Ready already. It holds the
@@ -102,26 +141,36 @@ func startAgain(ctx context.Context, c plan.Config, home machine.Home, self stri
 		if status.AllReady(ctx, c) {
 			return false, nil
 		}
-		ctx, done := s.WhileSupervised(ctx)
-		defer done()
-		return true, s.Run("Wait for the node", func() error { return join.Wait(ctx, c) })
+		return true, awaitJoined(ctx, s, c, out)
 	}
-	if _, err := start.Before(ctx, s, c, home); err != nil {
+	if c, err = start.Before(ctx, s, c, home); err != nil {
 		return true, err
 	}
-	return true, startJoined(ctx, s, c, self)
+	return true, startJoined(ctx, s, c, self, out)
 }
 
-// startJoined starts the supervisor of a joined machine and waits for its node. The supervisor keeps running if the
-// wait fails.
-func startJoined(ctx context.Context, s steps.Start, c plan.Config, self string) error {
-	return s.Take(ctx,
-		steps.New("Start the node", func(ctx context.Context) error { return supervisor.Launch(ctx, c, self) }),
-		steps.New("Wait for the node", func(ctx context.Context) error {
-			ctx, done := s.WhileSupervised(ctx)
-			defer done()
-			return join.Wait(ctx, c)
-		}))
+// startJoined starts the supervisor of a joined machine and waits for its node, and for its control plane if it has
+// one. The supervisor keeps running if the wait fails.
+func startJoined(ctx context.Context, s steps.Start, c plan.Config, self string, out io.Writer) error {
+	name := "Start the node"
+	if c.HasControlPlane() {
+		name = "Start etcd, the control plane and the node"
+	}
+	err := s.Take(ctx, steps.New(name, func(ctx context.Context) error { return supervisor.Launch(ctx, c, self) }))
+	if err != nil {
+		return err
+	}
+	return awaitJoined(ctx, s, c, out)
+}
+
+// awaitJoined waits until a joined machine whose supervisor runs is ready.
+func awaitJoined(ctx context.Context, s steps.Start, c plan.Config, out io.Writer) error {
+	ctx, done := s.WhileSupervised(ctx)
+	defer done()
+	if err := s.Take(ctx, start.After(c)...); err != nil || !c.HasControlPlane() {
+		return err
+	}
+	return kubeconfig.Export(ctx, c, out)
 }
 
 // LoadJoinable returns the cluster in dataDir for commands about its tokens. It must run, and other machines must be
@@ -139,4 +188,38 @@ func LoadJoinable(ctx context.Context, dataDir string) (plan.Config, error) {
 		return c, notRunning(c)
 	}
 	return c, nil
+}
+
+// UploadCertificates prepares the running cluster in dataDir for control planes on other machines: it opens etcd's
+// ports to them, says where this machine's control plane is, and uploads the authorities, encrypted with the key. It
+// can be repeated.
+func UploadCertificates(ctx context.Context, dataDir string, key join.CertificateKey) error {
+	lock, err := machine.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	c, err := LoadJoinable(ctx, dataDir)
+	if err != nil {
+		return err
+	}
+	if c.IsHighlyAvailable() {
+		return fmt.Errorf("the cluster in %s has %d control planes on this machine, and takes none of others", dataDir,
+			c.ControlPlanes)
+	}
+	if !c.Extensible {
+		was := c
+		c.Extensible = true
+		if err := errors.Join(datadir.Save(c), supervise.Reload(ctx, c.Layout().Socket("supervisor"))); err != nil {
+			return errors.Join(err, datadir.Save(was))
+		}
+	}
+	// The order matters: a machine that finds the Secret finds the rest.
+	if err := etcd.Announce(ctx, c); err != nil {
+		return fmt.Errorf("tell etcd where other machines reach it: %w", err)
+	}
+	if err := join.PublishPeer(ctx, c); err != nil {
+		return err
+	}
+	return join.UploadCertificates(ctx, c, key, time.Now())
 }

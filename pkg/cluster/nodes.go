@@ -58,7 +58,12 @@ func AddNode(ctx context.Context, dataDir string, labels map[string]string, out 
 // RemoveNode stops a node of the running cluster in dataDir and removes it with everything it has, also from the API.
 // Its pods end at once: `kubectl drain` moves them in order before that. If it is broken off, the same command can be
 // repeated (mayRemove).
+//
+// The name of the control plane of another machine, which must be gone for good, removes that with its etcd member.
 func RemoveNode(ctx context.Context, dataDir, name string, out io.Writer) error {
+	if isPeer, err := removePeer(ctx, dataDir, name, out); isPeer || err != nil {
+		return err
+	}
 	return changeNodes(ctx, dataDir, func(c plan.Config) error {
 		if err := mayRemove(c, name); err != nil {
 			return err
@@ -103,7 +108,7 @@ func changeNodes(ctx context.Context, dataDir string, change func(plan.Config) e
 		return err
 	}
 	defer lock.Close()
-	c, err := datadir.LoadControlPlane(dataDir)
+	c, err := datadir.LoadFirst(dataDir)
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func follow(ctx context.Context, c plan.Config, s steps.Start, patience time.Dur
 		return ignoreEnd(ctx, fmt.Errorf("start the supervisor: %w", err))
 	}
 	begun()
-	if c.Joined == nil {
+	if c.HasControlPlane() {
 		tell(n, log, systemd.Status("waits for the API server"))
 		if err := s.Take(waiting, steps.New("Wait for the API server", func(ctx context.Context) error {
 			return client.WaitReady(ctx, c)
@@ -113,7 +113,7 @@ func follow(ctx context.Context, c plan.Config, s steps.Start, patience time.Dur
 			c = now
 		}
 		err := s.Of(c.NodeNames()).Take(ctx, start.After(c)...)
-		if err == nil && c.Joined == nil {
+		if err == nil && c.HasControlPlane() {
 			err = kubeconfig.Export(ctx, c, out)
 		}
 		if err != nil && ctx.Err() == nil {

@@ -26,7 +26,7 @@ func TestRestoreServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	restore := func() error {
-		_, err := RestoreSnapshot(t.Context(), c.DataDir, "clean", io.Discard)
+		_, err := RestoreSnapshot(t.Context(), c.DataDir, "clean", false, io.Discard)
 		return err
 	}
 	if err := os.MkdirAll(c.Layout().Run(), 0o700); err != nil {

@@ -23,7 +23,7 @@ import (
 // SaveSnapshot saves the cluster in dataDir. If the cluster runs, it is frozen meanwhile: the snapshot has the state
 // that a power failure would leave, and etcd and containerd can start from that.
 func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err error) {
-	c, err := datadir.LoadControlPlane(dataDir)
+	c, err := datadir.LoadFirst(dataDir)
 	if err != nil {
 		return err
 	}
@@ -61,14 +61,20 @@ func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err
 // wasUp reports whether it ran. Until the last step the cluster keeps its own state. If the last step is broken off,
 // the next command that changes the cluster finishes it first. The cluster stays stopped: the command starts it again
 // if wasUp (snapshot restore).
-func RestoreSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (wasUp bool, err error) {
-	c, err := datadir.LoadControlPlane(dataDir)
+func RestoreSnapshot(ctx context.Context, dataDir, name string, alone bool,
+	out io.Writer) (wasUp bool, err error) {
+	c, err := datadir.LoadFirst(dataDir)
 	if err != nil {
 		return false, err
 	}
 	from, err := snapshot.Find(c.Layout(), name)
 	if err != nil {
 		return false, err
+	}
+	// The snapshot has one member of etcd's, as it was: the others would refuse it, or follow it.
+	if len(c.Peers) > 1 && !alone {
+		return false, fmt.Errorf("the cluster has control planes on %d machines, and a snapshot is one machine's: run bonsai down on the others first, or restore it as a cluster of its own (--force-new-cluster)",
+			len(c.Peers))
 	}
 	lock, err := machine.Lock(ctx) // a start at the same time would run on half of either state
 	if err != nil {

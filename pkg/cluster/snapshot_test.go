@@ -204,7 +204,7 @@ func TestSnapshotNames(t *testing.T) {
 			name); err == nil || !strings.Contains(err.Error(), "no snapshot called") {
 			t.Errorf("remove %q: %v", name, err)
 		}
-		if _, err := RestoreSnapshot(t.Context(), c.DataDir, name, io.Discard); err == nil ||
+		if _, err := RestoreSnapshot(t.Context(), c.DataDir, name, false, io.Discard); err == nil ||
 			!strings.Contains(err.Error(), "no snapshot called") {
 			t.Errorf("restore %q: %v", name, err)
 		}

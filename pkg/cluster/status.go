@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -24,12 +25,13 @@ func PrintStatus(ctx context.Context, dataDir string, out io.Writer) error {
 	if paused(c) || !running(ctx, c) {
 		return notRunning(c)
 	}
-	return status.Print(ctx, c, out, func(context.Context) []error {
+	err = status.Print(ctx, c, out, func(context.Context) []error {
 		if err := machine.CheckRunningSpace(c); err != nil {
 			return []error{err}
 		}
 		return nil
 	}, func(ctx context.Context) []error { return etcd.Full(ctx, c) })
+	return errors.Join(err, printMembers(ctx, c, out))
 }
 
 // PrintList prints the clusters of this machine, one on a line.

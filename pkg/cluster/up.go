@@ -150,6 +150,7 @@ func compareWithRunning(ctx context.Context, c plan.Config) (wanted, old plan.Co
 			c.DataDir)
 	}
 	old.Addons = c.Addons
+	c.Peers = old.Peers // which the supervisor writes at any time
 	c = c.FilledFrom(old)
 	alive = running(ctx, old)
 	return c, old, alive, old.CheckChange(c, alive)

@@ -24,15 +24,18 @@ import (
 // Core returns a client for the kinds that the cluster's command reads and writes, with this machine's identity in the
 // cluster (plan.Config.Identity). Each call reads the kubeconfig and makes a client of its own, so a caller that asks
 // often keeps the client.
-func Core(c plan.Config) (*apiclient.Client, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", c.Layout().Kubeconfig(c.Identity()))
+func Core(c plan.Config) (*apiclient.Client, error) { return CoreAt(c, "") }
+
+// CoreAt is Core with the API server of that URL, or that of the kubeconfig if it is "".
+func CoreAt(c plan.Config, server string) (*apiclient.Client, error) {
+	config, err := clientcmd.BuildConfigFromFlags(server, c.Layout().Kubeconfig(c.Identity()))
 	if err != nil {
 		return nil, err
 	}
 	s, err := apiclient.NewScheme(
 		apiclient.Only(corev1.SchemeGroupVersion, &corev1.Node{}, &corev1.NodeList{}, &corev1.Pod{}, &corev1.PodList{},
 			&corev1.Service{}, &corev1.ServiceList{},
-			&corev1.Secret{}, &corev1.SecretList{}, &corev1.ConfigMap{}),
+			&corev1.Secret{}, &corev1.SecretList{}, &corev1.ConfigMap{}, &corev1.ConfigMapList{}),
 		apiclient.Only(certificatesv1.SchemeGroupVersion, &certificatesv1.CertificateSigningRequest{},
 			&certificatesv1.CertificateSigningRequestList{}))
 	if err != nil {
@@ -67,7 +70,10 @@ const Timeout = 2 * time.Second
 //
 // It sends no credentials: everybody may read /readyz. A new API server answers 403 until it has made the role that
 // permits that, which counts as not ready.
-func AskReady(ctx context.Context, c plan.Config) error {
+func AskReady(ctx context.Context, c plan.Config) error { return askReadyAt(ctx, c, c.LocalServer()) }
+
+// askReadyAt asks the API server with that URL.
+func askReadyAt(ctx context.Context, c plan.Config, server string) error {
 	ca, err := os.ReadFile(c.Layout().PKI("ca.crt"))
 	if err != nil {
 		return err
@@ -78,7 +84,7 @@ func AskReady(ctx context.Context, c plan.Config) error {
 		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
 		// Each call has a transport of its own. WaitReady would leave a connection behind with each of them.
 		DisableKeepAlives: true}, Timeout: Timeout}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.LocalServer()+"/readyz", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/readyz", nil)
 	if err != nil {
 		return err
 	}
@@ -94,10 +100,13 @@ func AskReady(ctx context.Context, c plan.Config) error {
 }
 
 // WaitReady waits until the API server is ready.
-func WaitReady(ctx context.Context, c plan.Config) error {
+func WaitReady(ctx context.Context, c plan.Config) error { return WaitReadyAt(ctx, c, c.LocalServer()) }
+
+// WaitReadyAt waits until the API server with that URL is ready.
+func WaitReadyAt(ctx context.Context, c plan.Config, server string) error {
 	var last error
 	err := host.Poll(ctx, 10*time.Millisecond, func() (bool, error) {
-		last = AskReady(ctx, c)
+		last = askReadyAt(ctx, c, server)
 		return last == nil, nil // not there yet; ctx bounds the wait
 	})
 	if err != nil {

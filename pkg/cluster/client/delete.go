@@ -14,7 +14,12 @@ import (
 // DeleteNode deletes a node that has ended, and its pods, from the API. The pods go at once: no kubelet is left that
 // could stop them in order.
 func DeleteNode(ctx context.Context, c plan.Config, name string) error {
-	api, err := Core(c)
+	return DeleteNodeAt(ctx, c, "", name)
+}
+
+// DeleteNodeAt is DeleteNode by the API server of that URL.
+func DeleteNodeAt(ctx context.Context, c plan.Config, server, name string) error {
+	api, err := CoreAt(c, server)
 	if err != nil {
 		return err
 	}

@@ -24,8 +24,7 @@ func Processes(c plan.Config, self string) (layers [3][]supervise.Process) {
 		return inside(m, self, supervise.Process{Name: m.Of(component), Log: l.Log(m.Of(component)), Argv: argv})
 	}
 	if c.IsHighlyAvailable() {
-		*servers = append(*servers,
-			supervise.Process{Name: BalancerName, Log: l.Log(BalancerName), Argv: balancerArgs(c, self)})
+		*servers = append(*servers, Balancer(c, self))
 	}
 	for _, m := range c.Members() {
 		*stores = append(*stores, row(m, "etcd", etcdArgs(c, m)))
@@ -43,22 +42,35 @@ func Processes(c plan.Config, self string) (layers [3][]supervise.Process) {
 // BalancerName is the name of the process before several API servers.
 const BalancerName = "balancer"
 
-// balancerArgs returns the command line of the balancer, which is this program. It trusts the cluster's authority alone
-// when it asks whether an API server is ready.
-func balancerArgs(c plan.Config, self string) []string {
-	args := []string{self, "balance",
-		"--listen=" + netip.AddrPortFrom(c.Networks().HostIP(), uint16(c.Ports.API)).String(),
+// Balancer returns the process before several API servers, which is this program: those on this machine or, on a
+// machine that has joined, those on all machines. It trusts the cluster's authority alone when it asks whether an API
+// server is ready.
+func Balancer(c plan.Config, self string) supervise.Process {
+	at, backends := c.Networks().HostIP(), c.Members()
+	if c.Joined != nil {
+		at, backends = c.Networks().Loopback(), nil
+	}
+	args := []string{self, "balance", "--listen=" + netip.AddrPortFrom(at, uint16(c.Ports.API)).String(),
 		"--certificate-authority=" + c.Layout().PKI("ca.crt")}
-	for _, m := range c.Members() {
+	for _, m := range backends {
 		args = append(args, "--backend="+netip.AddrPortFrom(m.Address(), uint16(c.Ports.API)).String())
 	}
-	return args
+	if c.Joined != nil {
+		for _, backend := range plan.Backends(c) {
+			args = append(args, "--backend="+backend)
+		}
+	}
+	return supervise.Process{Name: BalancerName, Log: c.Layout().Log(BalancerName), Argv: args}
 }
+
+// mayHaveOthers reports whether there are other control planes, or may be at any time: other machines may bring some
+// into a joinable cluster, whose processes do not start again for that.
+func mayHaveOthers(c plan.Config) bool { return c.IsHighlyAvailable() || c.IsJoinable() }
 
 // election returns the flag for leader election, which only several members need. The supervisor never runs two
 // processes of a single member, so a new one need not wait 15 s for the lease of a killed one to expire.
 func election(c plan.Config) string {
-	return "--leader-elect=" + strconv.FormatBool(c.IsHighlyAvailable())
+	return "--leader-elect=" + strconv.FormatBool(mayHaveOthers(c))
 }
 
 // controllerManagerArgs returns the controller manager's command line. Each controller has the permissions of its own
@@ -109,15 +121,17 @@ func schedulerArgs(c plan.Config, m plan.Member) []string {
 // Clients and peers must show certificates of etcd's own authority, so no identity of the cluster opens etcd.
 func etcdArgs(c plan.Config, m plan.Member) []string {
 	l := c.Layout()
-	nameOf, peerOf := func(plan.Member) string {
-		return "bonsai"
-	}, func(m plan.Member) string { return "https://" + m.Local + ":" + strconv.Itoa(c.Ports.EtcdPeer) }
+	nameOf, peerOf := func(plan.Member) string { return c.Etcd().Name },
+		func(plan.Member) string { return c.Etcd().PeerURL }
 	// A single member is its own majority, and need not wait a second for the others. etcd allows five ticks at least.
 	// Each tick of an idle etcd costs CPU, even without a member to send a heartbeat to; but a start waits for one to
 	// five of them.
 	timing := []string{"--heartbeat-interval=50", "--election-timeout=250"}
+	if mayHaveOthers(c) {
+		timing = []string{"--heartbeat-interval=100", "--election-timeout=1000"}
+	}
 	if c.IsHighlyAvailable() {
-		nameOf, timing = plan.Member.Name, []string{"--heartbeat-interval=100", "--election-timeout=1000"}
+		nameOf = plan.Member.Name
 		peerOf = func(m plan.Member) string {
 			return "https://" + netip.AddrPortFrom(m.Address(), uint16(c.Ports.EtcdPeer)).String()
 		}
@@ -127,16 +141,24 @@ func etcdArgs(c plan.Config, m plan.Member) []string {
 		all = append(all, nameOf(other)+"="+peerOf(other))
 	}
 	client, peer := "https://"+m.Local+":"+strconv.Itoa(c.Ports.EtcdClient), peerOf(m)
-	return append([]string{c.Bin("etcd"),
+	advertised, listens, initial := client, peer, []string{"--initial-cluster=" + strings.Join(all, ",")}
+	// The etcds of other machines come through the doors that the supervisor opens (plan.Config.Etcd).
+	if c.IsJoinable() && !c.IsHighlyAvailable() {
+		advertised, listens = c.Etcd().ClientURL, "https://"+m.Local+":"+strconv.Itoa(c.Ports.EtcdPeer)
+	}
+	if c.Joined != nil {
+		initial = []string{"--initial-cluster=" + c.Joined.InitialCluster, "--initial-cluster-state=existing"}
+	}
+	return slices.Concat([]string{c.Bin("etcd"),
 		"--name=" + nameOf(m), "--data-dir=" + l.Etcd(m), "--log-level=warn",
-		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
-		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
-		"--initial-cluster=" + strings.Join(all, ","),
+		"--listen-client-urls=" + client, "--advertise-client-urls=" + advertised,
+		"--listen-peer-urls=" + listens, "--initial-advertise-peer-urls=" + peer,
+	}, initial, []string{
 		"--client-cert-auth", "--trusted-ca-file=" + l.PKI("etcd-ca.crt"), "--cert-file=" + l.PKI(m.Of("etcd")+".crt"),
 		"--key-file=" + l.PKI(m.Of("etcd")+".key"),
 		"--peer-client-cert-auth", "--peer-trusted-ca-file=" + l.PKI("etcd-ca.crt"),
 		"--peer-cert-file=" + l.PKI(m.Of("etcd")+".crt"), "--peer-key-file=" + l.PKI(m.Of("etcd")+".key"),
-	}, timing...)
+	}, timing)
 }
 
 // apiserverArgs returns the API server's command line. The identities that it presents, to etcd, to kubelets and to

@@ -20,6 +20,13 @@ func Load(dataDir string) (plan.Config, error) {
 	if err := json.Unmarshal(data, &c); err != nil {
 		return c, fmt.Errorf("read the cluster's configuration %s: %w", plan.Layout(dataDir).Config(), err)
 	}
+	if data, err = os.ReadFile(plan.Layout(dataDir).Peers()); err == nil {
+		if err := json.Unmarshal(data, &c.Peers); err != nil {
+			return c, fmt.Errorf("read the cluster's control planes %s: %w", plan.Layout(dataDir).Peers(), err)
+		}
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return c, fmt.Errorf("read the cluster's control planes: %w", err)
+	}
 	c.ControlPlanes = max(1, c.ControlPlanes) // versions that knew no other number did not write it
 	// a copied or moved directory is another cluster: it owns nothing that carries the first one's mark
 	c.DataDir = dataDir
@@ -33,6 +40,31 @@ func Save(c plan.Config) error {
 		return err
 	}
 	return host.WriteFile(c.Layout().Config(), data)
+}
+
+// SavePeers writes the control planes of all machines. The supervisor calls it while it runs, and commands before.
+func SavePeers(c plan.Config) error {
+	data, err := json.MarshalIndent(c.Peers, "", "  ")
+	if err != nil {
+		return err
+	}
+	return host.WriteFile(c.Layout().Peers(), data)
+}
+
+// CheckFirst returns an error on a machine that has joined a cluster, for commands about what the first machine alone
+// has: its nodes, its networks and the cluster's settings.
+func CheckFirst(c plan.Config) error {
+	if c.Joined != nil {
+		return fmt.Errorf("this machine has joined the cluster at %s, and the cluster's settings are on its first machine, %s",
+			c.Joined.Server, c.Joined.Through())
+	}
+	return nil
+}
+
+// LoadFirst is LoadExisting for commands about what a cluster's first machine alone has.
+func LoadFirst(dataDir string) (plan.Config, error) {
+	c, err := LoadExisting(dataDir)
+	return c, errors.Join(err, CheckFirst(c))
 }
 
 // LoadExisting is Load for commands that need a cluster: its error says how to start one.

@@ -88,22 +88,12 @@ func (s Status) isFull() bool {
 
 // Of returns the etcds of the cluster's control planes.
 func Of(c plan.Config) ([]API, error) {
-	l := c.Layout()
-	pem, err := os.ReadFile(l.PKI("etcd-ca.crt"))
-	if err != nil {
-		return nil, err
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(pem)
 	var all []API
 	for _, m := range c.Members() {
-		own := m.Of("apiserver-etcd-client")
-		pair, err := tls.LoadX509KeyPair(l.PKI(own+".crt"), l.PKI(own+".key"))
+		t, err := transport(c, m)
 		if err != nil {
 			return nil, err
 		}
-		t := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair},
-			MinVersion: tls.VersionTLS12}}
 		// One of several etcds listens on the loopback of its control plane's network namespace, which the host does
 		// not reach.
 		if m.Number != 0 {
@@ -115,6 +105,24 @@ func Of(c plan.Config) ([]API, error) {
 			client: &http.Client{Transport: t}})
 	}
 	return all, nil
+}
+
+// transport returns the transport with which a member's API server asks etcd.
+func transport(c plan.Config, m plan.Member) (*http.Transport, error) {
+	l := c.Layout()
+	pem, err := os.ReadFile(l.PKI("etcd-ca.crt"))
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(pem)
+	own := m.Of("apiserver-etcd-client")
+	pair, err := tls.LoadX509KeyPair(l.PKI(own+".crt"), l.PKI(own+".key"))
+	if err != nil {
+		return nil, err
+	}
+	return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair},
+		MinVersion: tls.VersionTLS12}}, nil
 }
 
 // dialIn connects from a network namespace of the host. A socket stays in the namespace in which it was made. The

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"time"
@@ -22,12 +21,12 @@ import (
 	"bonsai/api/bootstraptoken"
 	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 )
 
 // Cluster is a cluster that has proved its identity to a machine that joins it.
 type Cluster struct {
 	cluster *clientcmdapi.Cluster
-	server  netip.AddrPort
 	client  *http.Client // it trusts the cluster's authority alone
 }
 
@@ -85,8 +84,18 @@ func (r Request) Discover(ctx context.Context) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the cluster information from %s: %w", server, err)
 	}
-	// Whoever relays the signed answer lacks the authority's certificate, and fails here.
+	// Whoever relays the signed answer lacks the authority's certificate, and fails here. The machine at the address
+	// that the cluster gives may be dead while others have control planes: then the server that the user named is
+	// asked.
 	again, err := clusterInfo(ctx, d.client, d.cluster.Server)
+	if named := "https://" + server; err != nil && named != d.cluster.Server {
+		var second error
+		if again, second = clusterInfo(ctx, d.client, named); second == nil {
+			d.cluster.Server, err = named, nil
+		} else {
+			err = errors.Join(err, second)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("ask the cluster at the address that it gives, with its authority: %w", err)
 	}
@@ -126,9 +135,8 @@ func readClusterInfo(content string, pins []string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A host name is refused: a route of this machine leads over the address (network.Make).
-	if d.server, err = netip.ParseAddrPort(at.Host); err != nil || at.Scheme != "https" || !d.server.Addr().Is4() {
-		return nil, fmt.Errorf("its server is %q, not an https URL with an IPv4 address and a port", d.cluster.Server)
+	if at.Scheme != "https" || at.Port() == "" {
+		return nil, fmt.Errorf("its server is %q, not an https URL with a port", d.cluster.Server)
 	}
 	d.client = &http.Client{
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
@@ -138,12 +146,13 @@ func readClusterInfo(content string, pins []string) (*Cluster, error) {
 
 // facts asks, with the token, what a node of the cluster must know. This is the first request that sends the token: the
 // client trusts the proven authority alone.
-func (d *Cluster) facts(ctx context.Context, token bootstraptoken.Token) (clusterFacts, error) {
+func (d *Cluster) facts(ctx context.Context, token bootstraptoken.Token) (clusterFacts, []plan.Peer, error) {
 	m, err := readConfigMap(ctx, d.client, d.cluster.Server, "kube-system/configmaps/"+nodeConfigMap, token.String())
 	if err != nil {
-		return clusterFacts{}, fmt.Errorf("ask what a node must know: %w", err)
+		return clusterFacts{}, nil, fmt.Errorf("ask what a node must know: %w", err)
 	}
-	return readFacts(m)
+	f, err := readFacts(m)
+	return f, readPeers(m), err
 }
 
 // clusterInfo reads the cluster's description, which everybody may read.
@@ -153,9 +162,15 @@ func clusterInfo(ctx context.Context, client *http.Client, server string) (*core
 
 // readConfigMap reads a ConfigMap with a token, or anonymously if it is "".
 func readConfigMap(ctx context.Context, client *http.Client, server, path, token string) (*corev1.ConfigMap, error) {
+	m := &corev1.ConfigMap{}
+	return m, readObject(ctx, client, server, path, token, m)
+}
+
+// readObject reads an object with a token, or anonymously if it is "".
+func readObject(ctx context.Context, client *http.Client, server, path, token string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/api/v1/namespaces/"+path, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	req.Header.Set("Accept", "application/json")
 	if token != "" {
@@ -163,20 +178,19 @@ func readConfigMap(ctx context.Context, client *http.Client, server, path, token
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer resp.Body.Close()
 	const most = 2 << 20 // bytes, more than an object may have
 	body, err := io.ReadAll(io.LimitReader(resp.Body, most))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %s", req.URL, resp.Status)
+		return fmt.Errorf("%s: %w", req.URL, statusError(resp.StatusCode))
 	}
-	var m corev1.ConfigMap
-	if err := json.Unmarshal(body, &m); err != nil {
-		return nil, fmt.Errorf("%s: %w", req.URL, err)
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("%s: %w", req.URL, err)
 	}
-	return &m, nil
+	return nil
 }

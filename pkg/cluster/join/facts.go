@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/netip"
 	"os"
 
 	"k8s.io/client-go/util/cert"
 
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/componentflags"
 )
 
 // clusterFacts are the settings of a cluster that the nodes on other machines must share. A machine reads them when it
@@ -21,9 +23,13 @@ type clusterFacts struct {
 	OCIRuntime                           string          `json:",omitempty"`
 	// AddonChoices decide which local images a node offers, and whether it has the registry as a mirror.
 	AddonChoices map[string]bool `json:",omitempty"`
-	// ComponentFlags has those of nodeComponents alone: others name files, and doors, of the machine with the control
-	// plane.
+	// ComponentFlags are for the control planes of other machines. Machines that are nodes alone take those of
+	// nodeComponents.
 	ComponentFlags map[string]map[string]string `json:",omitempty"`
+	// Server is the API server of the first machine, through which the node network is reached, and Endpoint the user's
+	// own name or balancer before all API servers.
+	Server   netip.AddrPort
+	Endpoint string `json:",omitempty"`
 	// Authority is the cluster's, in PEM. It changes when it is renewed (pki.Make).
 	Authority string
 }
@@ -35,15 +41,8 @@ var nodeComponents = [...]string{"kubelet", "kube-proxy"}
 func factsOf(c plan.Config, ca []byte) clusterFacts {
 	f := clusterFacts{NodeSubnet: c.NodeSubnet, PodSubnet: c.PodSubnet, ServiceSubnet: c.ServiceSubnet,
 		FeatureGates: c.FeatureGates, Mirrors: c.Mirrors, OCIRuntime: c.OCIRuntime, AddonChoices: c.AddonChoices,
+		ComponentFlags: c.ComponentFlags, Server: c.Advertised().Listens(), Endpoint: c.ControlPlaneEndpoint,
 		Authority: string(ca)}
-	for _, component := range nodeComponents {
-		if flags := c.ComponentFlags[component]; len(flags) > 0 {
-			if f.ComponentFlags == nil {
-				f.ComponentFlags = map[string]map[string]string{}
-			}
-			f.ComponentFlags[component] = flags
-		}
-	}
 	return f
 }
 
@@ -61,7 +60,11 @@ func (f clusterFacts) givenTo(c plan.Config) (plan.Config, error) {
 			c = with
 		}
 	}
-	for _, component := range nodeComponents {
+	taken := nodeComponents[:]
+	if c.HasControlPlane() {
+		taken = componentflags.Components[:]
+	}
+	for _, component := range taken {
 		if flags := f.ComponentFlags[component]; len(flags) > 0 {
 			if c.ComponentFlags == nil {
 				c.ComponentFlags = map[string]map[string]string{}
@@ -72,6 +75,16 @@ func (f clusterFacts) givenTo(c plan.Config) (plan.Config, error) {
 	if err := errors.Join(c.Networks().Check()...); err != nil || !c.NodeSubnet.IsValid() || !c.PodSubnet.IsValid() ||
 		!c.ServiceSubnet.IsValid() {
 		return c, errors.Join(errors.New("the cluster says no good networks of itself"), err)
+	}
+	if f.Server.IsValid() { // older versions do not say it
+		joined := *c.Joined
+		joined.Gateway = f.Server.Addr()
+		c.Joined = &joined
+	}
+	if c.ControlPlaneEndpoint = f.Endpoint; c.ControlPlaneEndpoint != "" {
+		if _, _, err := net.SplitHostPort(c.ControlPlaneEndpoint); err != nil {
+			return c, fmt.Errorf("the cluster's control-plane endpoint: %w", err)
+		}
 	}
 	for _, m := range c.Mirrors {
 		if err := m.Check(); err != nil {
@@ -89,7 +102,7 @@ func (f clusterFacts) givenTo(c plan.Config) (plan.Config, error) {
 // writeAuthority writes the authority of the facts for this machine's kubelet, if it is another than the one that is
 // there. An older version of the cluster does not say its authority.
 func (f clusterFacts) writeAuthority(c plan.Config) error {
-	if f.Authority == "" {
+	if f.Authority == "" || c.HasControlPlane() { // which has the authority's key, and renews it itself
 		return nil
 	}
 	if _, err := cert.ParseCertsPEM([]byte(f.Authority)); err != nil {

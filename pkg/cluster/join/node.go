@@ -8,8 +8,12 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
@@ -22,13 +26,21 @@ import (
 // Complete returns c, which has a name and directories, with the settings of the cluster and with this machine as its
 // only node. It writes nothing. What the cluster says is checked before it becomes routes and rules of this machine.
 func (d *Cluster) Complete(ctx context.Context, c plan.Config, r Request) (plan.Config, error) {
-	facts, err := d.facts(ctx, r.token)
+	facts, peers, err := d.facts(ctx, r.token)
 	if err != nil {
 		return c, err
 	}
+	server := facts.Server
+	if !server.IsValid() { // an older version's, which advertises an address alone
+		if server, err = netip.ParseAddrPort(strings.TrimPrefix(d.cluster.Server, "https://")); err != nil {
+			return c, fmt.Errorf("its server is %q, not an https URL with an IPv4 address and a port: %w", d.cluster.Server, err)
+		}
+	}
+	c.Joined = &plan.Joined{Server: server, ControlPlane: r.ControlPlane}
 	if c, err = facts.givenTo(c); err != nil {
 		return c, err
 	}
+	c.Peers = peers
 	node := plan.Node{Number: 1, Hostname: r.NodeName, Labels: r.Labels}
 	if node.Hostname == "" {
 		if node.Hostname, err = os.Hostname(); err != nil {
@@ -38,11 +50,23 @@ func (d *Cluster) Complete(ctx context.Context, c plan.Config, r Request) (plan.
 	if err := plan.CheckNodeName(node.Hostname); err != nil {
 		return c, fmt.Errorf("--node-name: %w", err)
 	}
-	address, err := nodeAddress(r.NodeIP, d.server)
+	address, err := nodeAddress(r.NodeIP, server)
 	if err != nil {
 		return c, err
 	}
-	c.Nodes, c.Joined = []plan.Node{node}, &plan.Joined{Server: d.server, Address: address}
+	c.Nodes, c.Joined.Address = []plan.Node{node}, address
+	if !r.ControlPlane {
+		return c, nil
+	}
+	// The Service kubernetes has one port for all API servers, so it is the first machine's.
+	c.AdvertiseAddress, c.Extensible, c.Ports = address, true, plan.Ports{API: int(server.Port())}
+	own := c.InSlot(0).Ports
+	if c.Ports = own; node.Hostname == plan.FirstMember {
+		return c, fmt.Errorf("--node-name: %s is the control plane of the first machine, and its etcd member: choose another", plan.FirstMember)
+	}
+	if len(peers) == 0 {
+		return c, errors.New("the cluster takes no control planes of other machines yet (on its machine: bonsai token create --upload-certs --print-join-command)")
+	}
 	return c, nil
 }
 
@@ -76,7 +100,9 @@ func addressTowards(to netip.AddrPort) (netip.Addr, error) {
 func (d *Cluster) WriteCredentials(c plan.Config, r Request) error {
 	const own = "bootstrap"
 	k := clientcmdapi.NewConfig()
-	k.Clusters[own] = d.cluster
+	// The kubelet asks for its certificate, and uses it, by way of the balancer on this machine.
+	k.Clusters[own] = &clientcmdapi.Cluster{Server: c.Server(),
+		CertificateAuthorityData: d.cluster.CertificateAuthorityData}
 	k.AuthInfos[own] = &clientcmdapi.AuthInfo{Token: r.token.String()}
 	k.Contexts[own] = &clientcmdapi.Context{Cluster: own, AuthInfo: own}
 	k.CurrentContext = own
@@ -87,6 +113,27 @@ func (d *Cluster) WriteCredentials(c plan.Config, r Request) error {
 	l := c.Layout()
 	return errors.Join(host.WriteFile(l.PKI("ca.crt"), d.cluster.CertificateAuthorityData),
 		host.WriteFile(l.Kubeconfig(plan.BootstrapIdentity(c.Nodes[0].Name())), bootstrap))
+}
+
+// CheckName returns an error if the cluster has a node of this machine's name elsewhere. A machine with a control plane
+// could take its place, since it has the authority's key. One that comes back after it has lost its data has the same
+// address.
+func (d *Cluster) CheckName(ctx context.Context, c plan.Config) error {
+	api, err := client.CoreAt(c, d.cluster.Server)
+	if err != nil {
+		return err
+	}
+	name := c.Nodes[0].Name()
+	switch node, err := core.Nodes(api).Get(ctx, "", name); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("ask for the node %s: %w", name, err)
+	case !slices.Contains(client.InternalIPs(node), c.Joined.Address):
+		return fmt.Errorf("--node-name: the cluster has a node %s with the address %s: choose another, or delete it first (kubectl delete node %[1]s)",
+			name, plan.CommaList(client.InternalIPs(node)))
+	}
+	return nil
 }
 
 // hasExpired reports whether the certificate with which the node's kubelet has last asked the API server is over.

@@ -23,6 +23,9 @@ type Options struct {
 	NodeName                 string     // "": the machine's
 	NodeIP                   netip.Addr // not set: the one by which the machine reaches the API server
 	Labels                   map[string]string
+	// ControlPlane asks for a control plane on this machine, too. CertificateKey opens the cluster's authorities.
+	ControlPlane   bool
+	CertificateKey string
 }
 
 // Request is what a machine asks of a cluster: Options that have been checked.
@@ -32,6 +35,7 @@ type Request struct {
 	// pins are the hashes that the cluster's authority must be among; any authority will do if there are none, which
 	// the user must have asked for.
 	pins []string
+	key  CertificateKey // of a request for a control plane
 }
 
 // Check returns the request, or an error that names the first flag that is wrong. It sends no request.
@@ -46,6 +50,14 @@ func (o Options) Check() (Request, error) {
 	var err error
 	if r.token, err = bootstraptoken.Parse(o.Token); err != nil {
 		return r, fmt.Errorf("--token: %w", err)
+	}
+	switch {
+	case o.ControlPlane:
+		if r.key, err = ParseCertificateKey(o.CertificateKey); err != nil {
+			return r, err
+		}
+	case o.CertificateKey != "":
+		return r, errors.New("--certificate-key: is for --control-plane")
 	}
 	r.pins, err = parsePins(o)
 	return r, err

@@ -57,21 +57,24 @@ func Publish(ctx context.Context, c plan.Config) error {
 		return fmt.Errorf("encode what a node must know: %w", err)
 	}
 	return errors.Join(
-		setConfigMap(ctx, c, metav1.NamespacePublic, bootstraptoken.ClusterInfo,
+		setConfigMap(ctx, c, "", metav1.NamespacePublic, bootstraptoken.ClusterInfo,
 			map[string]string{bootstraptoken.ClusterInfoContent: string(info)}),
-		setConfigMap(ctx, c, metav1.NamespaceSystem, nodeConfigMap, map[string]string{nodeConfigKey: string(facts)}))
+		setConfigMap(ctx, c, "", metav1.NamespaceSystem, nodeConfigMap,
+			map[string]string{nodeConfigKey: string(facts)}))
 }
 
-// setConfigMap gives a ConfigMap the entries of data, and keeps the others: some are the bootstrap signer's.
-func setConfigMap(ctx context.Context, c plan.Config, namespace, name string, data map[string]string) error {
-	api, err := client.Core(c)
+// setConfigMap gives a ConfigMap the entries of data, and keeps the others: some are the bootstrap signer's. An empty
+// entry is removed. The API server of that URL is asked, or this machine's if it is "".
+func setConfigMap(ctx context.Context, c plan.Config, server, namespace, name string,
+	data map[string]string) error {
+	api, err := client.CoreAt(c, server)
 	if err != nil {
 		return err
 	}
 	all := core.ConfigMaps(api)
 	// Another start may write at the same moment. retry.DefaultRetry makes 5 attempts, and only for these two errors.
 	changed := func(err error) bool { return apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) }
-	err = retry.OnError(retry.DefaultRetry, changed, func() error {
+	write := func() error {
 		there, err := all.Get(ctx, namespace, name)
 		if apierrors.IsNotFound(err) {
 			_, err = all.Create(ctx,
@@ -85,13 +88,16 @@ func setConfigMap(ctx context.Context, c plan.Config, namespace, name string, da
 		whole := map[string]string{}
 		maps.Copy(whole, there.Data)
 		maps.Copy(whole, data)
+		maps.DeleteFunc(whole, func(_, value string) bool { return value == "" })
 		if maps.Equal(whole, there.Data) {
 			return nil
 		}
 		there.Data = whole
 		_, err = all.Update(ctx, there)
 		return err
-	})
+	}
+	// The control planes of other machines change the balancer by which this one asks: it starts again meanwhile.
+	err = client.ThroughRestarts(ctx, func() error { return retry.OnError(retry.DefaultRetry, changed, write) })
 	if err != nil {
 		return fmt.Errorf("write the ConfigMap %s: %w", name, err)
 	}

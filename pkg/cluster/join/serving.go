@@ -21,6 +21,7 @@ import (
 	certificatesclient "bonsai/pkg/apiclient/certificates"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/cluster/client"
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
 )
@@ -54,6 +55,9 @@ func ApproveServing(ctx context.Context, c plan.Config, servers []string, log *s
 			own, err = host.Addresses()
 		}
 		if err == nil {
+			for _, p := range currentPeers(c) {
+				own = append(own, p.API.Addr())
+			}
 			err = mayServe(c, servers, &r.Spec, asked, nodes, own)
 		}
 		if err != nil {
@@ -79,9 +83,18 @@ func ApproveServing(ctx context.Context, c plan.Config, servers []string, log *s
 	informer.RunWithContext(ctx)
 }
 
+// currentPeers returns the control planes of all machines, as the supervisor has noted them last.
+func currentPeers(c plan.Config) []plan.Peer {
+	if now, err := datadir.Load(c.DataDir); err == nil {
+		return now.Peers
+	}
+	return c.Peers
+}
+
 // mayServe returns the reason why a node may not have a serving certificate. The node must ask for itself, for no name
 // except its own, and for no address except those that it has, that no other node has, and that are neither in the
-// cluster's networks nor this machine's, where the control plane is. host are this machine's addresses.
+// cluster's networks nor of a machine with a control plane. host are these addresses. Nodes of such machines do not
+// ask: their certificates are made with the authority's key.
 //
 // The owner of a machine chooses its node's name when it joins. So the name must not be that of one of the cluster's
 // own servers, such as kubernetes.default, nor that of a Service or pod: with such a certificate a node could pass

@@ -30,6 +30,8 @@ type TokenOptions struct {
 	Description string
 	// PrintJoinCommand prints the command that joins with it, and not the token alone.
 	PrintJoinCommand bool
+	// CertificateKey makes that the command for a control plane; "": for a node alone.
+	CertificateKey string
 }
 
 // CreateToken makes a bootstrap token with which machines join the cluster, which runs, and prints it.
@@ -71,8 +73,12 @@ func CreateToken(ctx context.Context, c plan.Config, o TokenOptions, now time.Ti
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "bonsai join %s --token %s --discovery-token-ca-cert-hash %s\n", c.Advertised().Listens(),
-		t, hash)
+	controlPlane := ""
+	if o.CertificateKey != "" {
+		controlPlane = " --control-plane --certificate-key " + o.CertificateKey
+	}
+	_, err = fmt.Fprintf(out, "bonsai join %s --token %s --discovery-token-ca-cert-hash %s%s\n", plan.Endpoint(c), t, hash,
+		controlPlane)
 	return err
 }
 

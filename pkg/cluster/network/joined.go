@@ -25,10 +25,10 @@ import (
 func reachCluster(ctx context.Context, c plan.Config) error {
 	// The kernel refuses a gateway that is not on one of the machine's own networks. The metric marks the route as the
 	// cluster's, and removeRoutes finds it by that.
-	route := &netlink.Route{Dst: host.IPNet(c.NodeSubnet), Gw: c.Joined.Server.Addr().AsSlice(), Priority: int(c.ID())}
+	route := &netlink.Route{Dst: host.IPNet(c.NodeSubnet), Gw: c.Joined.Through().AsSlice(), Priority: int(c.ID())}
 	if err := netlink.RouteAdd(route); errors.Is(err, unix.ENETUNREACH) {
 		return fmt.Errorf("%s is behind a router: nodes join from a network that they share with it",
-			c.Joined.Server.Addr())
+			c.Joined.Through())
 	} else if err != nil {
 		return fmt.Errorf("lead to the nodes' network %s: %w", c.NodeSubnet, err)
 	}

@@ -40,8 +40,10 @@ type Config struct {
 	// Containerized is set in a container: the node has its address and a default route, and whatever forwards its
 	// packets knows no pods.
 	Containerized bool `json:"Contained"`
-	// Joined is set if the node has the machine's network and asks for certificates of its own.
-	Joined bool `json:",omitempty"`
+	// Joined is set if the node has the machine's network, and Bootstraps if it asks for certificates of its own: on a
+	// machine that has no control plane, and so no authority's key.
+	Joined     bool `json:",omitempty"`
+	Bootstraps bool `json:",omitempty"`
 }
 
 // Of returns the configuration of a node of the cluster, without its cgroups. The Keeper adds them before it writes the
@@ -58,7 +60,7 @@ func Of(c plan.Config, n plan.Node) Config {
 		Podnets: c.Networks().Pods(), Server: c.Server(),
 		Mirrors: c.RegistryMirrors(), OCIRuntime: c.OCIRuntime, Images: c.LocalImages(), FeatureGates: c.FeatureGates,
 		ComponentFlags: c.ComponentFlags, Labels: n.RegisteredLabels(), Taints: n.Taints, Mounts: n.Mounts,
-		Joined: c.Joined != nil,
+		Joined: c.Joined != nil, Bootstraps: !c.HasControlPlane(),
 	}
 }
 

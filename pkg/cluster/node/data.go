@@ -17,9 +17,9 @@ import (
 // authorities, other nodes and the control plane, so a pod that mounts the node's files cannot read them either.
 
 // ownDirs returns the directories of the data directory that belong to the node, below which it writes. The data
-// directory of a machine that has joined a cluster, or of a container, has nothing else in it.
+// directory of a machine that has joined a cluster as a node alone, or of a container, has nothing else in it.
 func (n *Config) ownDirs() []string {
-	if n.Joined || n.Containerized {
+	if n.Bootstraps || n.Containerized {
 		return []string{n.DataDir}
 	}
 	l := plan.Layout(n.DataDir)
@@ -61,7 +61,7 @@ func (n *Config) holdData() (held heldData, err error) {
 		// relative to the data directory, with a leading slash
 		held.dirs[strings.TrimPrefix(dir, n.DataDir)] = fd
 	}
-	if n.Joined || n.Containerized {
+	if n.Bootstraps || n.Containerized {
 		return held, nil
 	}
 	for _, file := range n.credentials() {

@@ -95,9 +95,10 @@ func Run(ctx context.Context, n *Config, edge func(context.Context) (wait func()
 	running.Go(wait)
 	running.Go(func() { images.serve(ctx) })
 	running.Go(func() { reap(ctx, s.Owns) })
-	own := newComponents(s)
-	own.keep(ctx, n, log)
-	// Keeper has written another configuration. Containers go on: they do not end with the processes that change.
+	own := supervise.NewChanging(s)
+	own.Keep(ctx, n.Processes(log), n.basisOf)
+	// Keeper has written another configuration. Containers go on: they are children of their shims, which need neither
+	// containerd nor the kubelet.
 	reload := func() error {
 		now, err := Read(n.path())
 		if err != nil {
@@ -107,14 +108,14 @@ func Run(ctx context.Context, n *Config, edge func(context.Context) (wait func()
 			return err
 		}
 		images.offer(now)
-		own.keep(ctx, now, log)
+		own.Keep(ctx, now.Processes(log), now.basisOf)
 		return nil
 	}
 	err = supervise.Serve(ctx, plan.Layout(n.DataDir).NodeSocket(n.Name), func() supervise.Status {
 		return supervise.Status{PID: os.Getpid(), Processes: s.Statuses()}
 	}, reload)
 	cancel()
-	own.wait()
+	own.Wait()
 	return err
 }
 

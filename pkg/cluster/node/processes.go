@@ -41,7 +41,7 @@ func (n *Config) Processes(log *slog.Logger) []supervise.Process {
 	kubelet := l.Kubeconfig("kubelet-" + n.Name)
 	kubeletFlags, proxy, network, identified := []string(nil), l.Kubeconfig("proxy-"+n.Name),
 		l.Kubeconfig("network-"+n.Name), func(context.Context) {}
-	if n.Joined {
+	if n.Bootstraps {
 		kubeletFlags = []string{"--bootstrap-kubeconfig=" + l.Kubeconfig(plan.BootstrapIdentity(n.Name)),
 			"--cert-dir=" + l.At("pki")}
 		// The node's only identity is the kubelet's, once it has one.
@@ -163,7 +163,7 @@ imageGCLowThresholdPercent: 99
 // kubeletCertificates returns the fields that say where the kubelet has its certificates from: the cluster's PKI, or
 // requests of its own.
 func (n *Config) kubeletCertificates() string {
-	if n.Joined {
+	if n.Bootstraps {
 		return "rotateCertificates: true\nserverTLSBootstrap: true"
 	}
 	l := plan.Layout(n.DataDir)

@@ -60,21 +60,32 @@ func ServerNames(c plan.Config) []string {
 // Certificates lists every identity of the cluster.
 func Certificates(c plan.Config) []Certificate {
 	local := netip.MustParseAddr(plan.Loopback)
-	server := append([]netip.Addr{local, netip.IPv6Loopback(), c.Networks().ServiceIP()}, c.Networks().HostIPs()...)
+	server, etcd := []netip.Addr{local, netip.IPv6Loopback(), c.Networks().ServiceIP()}, []netip.Addr{local}
+	names := []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+		"kubernetes.default.svc.cluster.local"}
+	if c.Joined == nil {
+		server = append(server, c.Networks().HostIPs()...)
+	}
 	if c.IsJoinable() {
-		server = append(server, c.AdvertiseAddress)
+		server, etcd = append(server, c.AdvertiseAddress), append(etcd, c.AdvertiseAddress)
+	}
+	// The user's own name or balancer is where clients look for the API server.
+	if host, _, err := net.SplitHostPort(c.ControlPlaneEndpoint); err == nil {
+		if ip, err := netip.ParseAddr(host); err == nil {
+			server = append(server, ip)
+		} else {
+			names = append(names, host)
+		}
 	}
 	rows := []Certificate{{Name: plan.Administrator, ca: "ca", User: "kubernetes-admin",
 		groups: []string{"system:masters"}, client: true}}
 	for _, m := range c.Members() {
 		rows = append(rows,
 			Certificate{Name: m.Of("etcd"), ca: "etcd-ca", User: "etcd", Server: true, client: true,
-				Names: []string{"localhost", m.Of("etcd")}, IPs: m.IPs(local)},
+				Names: []string{"localhost", m.Of("etcd")}, IPs: m.IPs(etcd...)},
 			Certificate{Name: m.Of("apiserver-etcd-client"), ca: "etcd-ca", User: "kube-apiserver", client: true},
 			Certificate{Name: m.Of("apiserver"), ca: "ca", User: "kube-apiserver", Server: true,
-				Names: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
-					"kubernetes.default.svc.cluster.local"},
-				IPs: m.IPs(server...)},
+				Names: names, IPs: m.IPs(server...)},
 			// The add-on kubelet-api.yaml gives it its permissions on kubelets.
 			Certificate{Name: m.Of("apiserver-kubelet-client"), ca: "ca", User: "kube-apiserver-kubelet-client",
 				client: true},

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // joinAddon holds the permissions of bootstrap tokens and joined nodes. Only a joinable cluster has it.
@@ -30,12 +33,37 @@ func checkAdvertised(c Config) error {
 	return nil
 }
 
+// checkEndpoint returns what is wrong with the user's own name or balancer before the API servers.
+func checkEndpoint(c Config) error {
+	if c.ControlPlaneEndpoint == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(c.ControlPlaneEndpoint)
+	number, portErr := strconv.ParseUint(port, 10, 16)
+	_, ipErr := netip.ParseAddr(host)
+	switch {
+	case err != nil || portErr != nil || number == 0:
+		return fmt.Errorf("must be HOST:PORT, not %q", c.ControlPlaneEndpoint)
+	case ipErr != nil && len(validation.IsDNS1123Subdomain(host)) > 0:
+		return fmt.Errorf("%q is neither an IP address nor a DNS name", host)
+	case !c.IsJoinable():
+		return errors.New("other machines need --advertise-address, too")
+	}
+	return nil
+}
+
+// Endpoint returns the host and port by which other machines find the cluster: the user's own, if there is one.
+func Endpoint(c Config) string {
+	if c.ControlPlaneEndpoint != "" {
+		return c.ControlPlaneEndpoint
+	}
+	return c.Advertised().Listens().String()
+}
+
 // Advertised returns the mapping from the API server's port for other machines to that on the node network.
 func (c Config) Advertised() PortMapping {
 	return PortMapping{Address: c.AdvertiseAddress, HostPort: c.Ports.API, NodePort: c.Ports.API}
 }
 
 // AdvertisedServer returns the API server's URL for other machines.
-func (c Config) AdvertisedServer() string {
-	return "https://" + net.JoinHostPort(c.AdvertiseAddress.String(), strconv.Itoa(c.Ports.API))
-}
+func (c Config) AdvertisedServer() string { return "https://" + Endpoint(c) }

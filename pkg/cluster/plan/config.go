@@ -38,8 +38,14 @@ type Config struct {
 	// AdvertiseAddress is the address of this machine at which other machines reach the API server, to join as nodes.
 	// They cannot if it is not set.
 	AdvertiseAddress netip.Addr `json:",omitzero"`
-	// Joined is set on a machine that has joined a cluster: the control plane is on another machine, and Nodes has this
-	// one alone.
+	// ControlPlaneEndpoint is the host and port of a load balancer or name of the user's own before the API servers.
+	ControlPlaneEndpoint string `json:",omitempty"`
+	// Extensible is set once other machines may have control planes: etcd's ports are open to them.
+	Extensible bool `json:",omitempty"`
+	// Peers are the control planes of all machines, if other machines may have some. They are in a file of their own,
+	// which the supervisor writes while commands may write the configuration (datadir.SavePeers).
+	Peers []Peer `json:"-"`
+	// Joined is set on a machine that has joined a cluster: Nodes has its node alone.
 	Joined *Joined `json:",omitempty"`
 	// Ports are the control plane's ports on the host.
 	Ports Ports
@@ -115,6 +121,9 @@ func (c Config) Validate() error {
 	if err := checkAdvertised(c); err != nil {
 		errs = append(errs, fmt.Errorf("--advertise-address: %w", err))
 	}
+	if err := checkEndpoint(c); err != nil {
+		errs = append(errs, fmt.Errorf("--control-plane-endpoint: %w", err))
+	}
 	listening := c.Listening()
 	taken := map[bool][]netip.AddrPort{false: listening[:len(listening)-len(c.published(false))]} // by "is UDP"
 	named := map[bool][]netip.AddrPort{}
@@ -157,18 +166,22 @@ func (c Config) Context() string {
 
 // LocalServer returns the API server's URL for clients on the host. It is a loopback address: a client that still has
 // it when the cluster is gone finds a closed port, and not whatever has the cluster's address by then. A containerized
-// cluster, whose programs are not on the host, and a joined node have no such port, so it is Server for them.
+// cluster, whose programs are not on the host, has no such port, so it is Server for that.
 func (c Config) LocalServer() string {
-	if c.Containerized || c.Joined != nil {
+	if c.Containerized || c.Joined != nil && c.Ports.API == 0 {
 		return c.Server()
 	}
 	return "https://" + net.JoinHostPort(c.Networks().Loopback().String(), strconv.Itoa(c.Ports.API))
 }
 
-// Server returns the API server's URL for nodes.
+// Server returns the API server's URL for nodes. On a machine that has joined it is that of the balancer on loopback,
+// which leads to any control plane that lives.
 func (c Config) Server() string {
-	if c.Joined != nil {
+	switch {
+	case c.Joined != nil && c.Ports.API == 0: // nobody has chosen the balancer's port yet (Machine.PlanJoined)
 		return "https://" + c.Joined.Server.String()
+	case c.Joined != nil:
+		return c.LocalServer()
 	}
 	return "https://" + netip.AddrPortFrom(c.Networks().HostIP(), uint16(c.Ports.API)).String()
 }

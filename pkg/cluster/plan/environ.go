@@ -51,6 +51,9 @@ func (c Config) Environ(environ []string) []string {
 	if c.Joined != nil {
 		direct = append(direct, c.Joined.Server.Addr().String())
 	}
+	for _, p := range c.Peers {
+		direct = append(direct, p.API.Addr().String())
+	}
 	// The supervisor inherits the variable, and its children inherit it from the supervisor. Without this check the
 	// list would grow with each generation.
 	var all []string

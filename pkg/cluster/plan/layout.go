@@ -17,6 +17,9 @@ func (l Layout) At(parts ...string) string {
 // cluster's.
 func (l Layout) Config() string { return l.At("cluster.json") }
 
+// Peers is the file with the control planes of all machines.
+func (l Layout) Peers() string { return l.At("peers.json") }
+
 // CloudConfig is the file with the networks of load balancers, for the controller manager.
 func (l Layout) CloudConfig() string { return l.At("cloud.yaml") }
 

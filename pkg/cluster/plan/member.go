@@ -28,10 +28,13 @@ const MaxControlPlanes = 3
 // IsHighlyAvailable reports whether there are several control planes.
 func (c Config) IsHighlyAvailable() bool { return c.ControlPlanes > 1 }
 
-// Members returns the cluster's control planes, none on a machine that has joined.
+// Members returns the control planes on this machine, none on a machine that has joined as a node alone.
 func (c Config) Members() []Member {
-	if c.Joined != nil {
+	switch {
+	case !c.HasControlPlane():
 		return nil // they are on another machine
+	case c.Joined != nil:
+		return []Member{{Mark: c.Mark(), Addresses: []netip.Addr{c.Joined.Address}, Local: Loopback}}
 	}
 	if !c.IsHighlyAvailable() {
 		return []Member{{Mark: c.Mark(), Addresses: c.Networks().HostIPs(), Local: Loopback}}

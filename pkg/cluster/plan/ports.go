@@ -14,7 +14,7 @@ func (p Ports) onLoopback() []int {
 }
 
 // Listening lists where on the host the cluster listens for TCP, as far as that is decided: the control plane, also for
-// other machines; on a machine that has joined, the node; then the published ports, which come last.
+// other machines; on a machine that has joined, the node and the balancer; then the published ports, which come last.
 func (c Config) Listening() []netip.AddrPort {
 	var all []netip.AddrPort
 	if c.Joined != nil {
@@ -33,6 +33,9 @@ func (c Config) Listening() []netip.AddrPort {
 	}
 	if c.IsJoinable() && c.Ports.API != 0 {
 		all = append(all, c.Advertised().Listens())
+	}
+	for _, door := range c.Etcd().Doors {
+		all = append(all, door.Listens())
 	}
 	return append(all, c.published(false)...)
 }

@@ -52,6 +52,7 @@ func settings(c Config) []setting {
 		setting{"registry mirrors", words(c.Mirrors)},
 		setting{"OCI runtime", c.OCIRuntime},
 		setting{"advertise address", advertised},
+		setting{"control-plane endpoint", c.ControlPlaneEndpoint},
 		setting{"API port", fmt.Sprint(c.Ports.API)},
 		setting{"ports of the control plane", fmt.Sprint(c.Ports.onLoopback()[1:])},
 		setting{"published ports", words(c.PortMappings)},
@@ -88,6 +89,9 @@ func (c Config) CheckChange(wanted Config, running bool) error {
 		return fixed("number of control planes", strconv.Itoa(c.ControlPlanes), strconv.Itoa(wanted.ControlPlanes))
 	case !slices.Equal(c.Networks().list(), wanted.Networks().list()) || c.IPFamily != wanted.IPFamily:
 		return fixed("networks", networking(c), networking(wanted))
+	case c.Extensible && c.AdvertiseAddress != wanted.AdvertiseAddress:
+		return fmt.Errorf("the cluster in %s has, or had, control planes on other machines, which find this one at %s: the advertise address cannot change",
+			c.DataDir, c.AdvertiseAddress)
 	case len(lost) > 0: // what is on them would stay on the disk, and their Nodes in the API
 		first := ""
 		if !running {

@@ -17,6 +17,9 @@ func TestCheckChange(t *testing.T) {
 	}{
 		"BinDir": {func(c *Config) { c.BinDir = "/other" }, "programs: /bin now, /other wanted"},
 		"Nodes":  {func(c *Config) { c.Nodes = NodesUpTo(3) }, "nodes: n1 n2 now, n1 n2 n3 wanted"},
+		"ControlPlaneEndpoint": {func(c *Config) {
+			c.ControlPlaneEndpoint = "api.example.com:6443"
+		}, "control-plane endpoint: none now, api.example.com:6443 wanted"},
 		"Nodes.Mounts": {func(c *Config) {
 			c.Nodes = []Node{{Number: 1, Mounts: []Mount{{"/a", "/b", true}}}, {Number: 2}}
 		}, "mounts of n1: none now, /a:/b:ro wanted"},
@@ -37,7 +40,8 @@ func TestCheckChange(t *testing.T) {
 		}, "component flags: none now, etcd --v=4 wanted"},
 	}
 	// What a user does not choose of a cluster.
-	covered := map[string]bool{"DataDir": true, "Joined": true, "Containerized": true, "Addons": true}
+	covered := map[string]bool{"DataDir": true, "Joined": true, "Containerized": true, "Addons": true,
+		"Extensible": true, "Peers": true}
 	for name, tc := range changes {
 		field, _, _ := strings.Cut(name, ".")
 		covered[field] = true

@@ -94,6 +94,25 @@ func (m Machine) Plan(c Config) (Config, error) {
 		errors.Join(first.Validate(), DescribeClaims(m.Collisions(first))))
 }
 
+// PlanJoined returns c, which is a machine's that joins, with the first port of loopback for its balancer that is free.
+// A control plane has its ports already.
+func (m Machine) PlanJoined(c Config) (Config, error) {
+	if c.Ports.API == 0 {
+		for i := range slotCount {
+			at := netip.AddrPortFrom(netip.MustParseAddr(Loopback), uint16(Default("/", "").InSlot(0).Ports.API+100*i))
+			others := func(other Config) bool { return slices.Contains(other.Listening(), at) }
+			if !slices.ContainsFunc(m.Clusters, others) && m.PortOwner(at) == "" {
+				c.Ports.API = int(at.Port())
+				break
+			}
+		}
+	}
+	if claims := m.Collisions(c); len(claims) > 0 {
+		return c, DescribeClaims(claims)
+	}
+	return c, nil
+}
+
 // Collisions returns everything that c names and others have.
 func (m Machine) Collisions(c Config) []Claim { return append(m.Claimed(c), m.held(c)...) }
 

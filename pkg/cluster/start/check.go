@@ -35,21 +35,22 @@ func Plan(ctx context.Context, c plan.Config, home machine.Home) (plan.Config, [
 	return c, found, err
 }
 
-// CheckJoining checks everything that a node needs of this machine before anything is made, and returns what it found.
-func CheckJoining(ctx context.Context, c plan.Config, home machine.Home) ([]preflight.Finding, error) {
+// PlanJoined checks everything that a machine that joins needs before anything is made. It returns c with the port of
+// its balancer, and what the check found.
+func PlanJoined(ctx context.Context, c plan.Config, home machine.Home) (plan.Config, []preflight.Finding, error) {
 	found, err := Check(ctx, c)
 	if err != nil {
-		return nil, err
+		return c, nil, err
 	}
 	m, err := Survey(c, home)
 	if err != nil {
-		return nil, err
+		return c, nil, err
 	}
-	m.Contexts = nil // a machine that joins writes no context into the user's kubeconfig
-	if claims := m.Collisions(c); len(claims) > 0 {
-		return nil, plan.DescribeClaims(claims)
+	if !c.HasControlPlane() {
+		m.Contexts = nil // a machine that joins as a node alone writes no context into the user's kubeconfig
 	}
-	return found, nil
+	c, err = m.PlanJoined(c)
+	return c, found, err
 }
 
 // CheckChange checks what a running cluster needs to become c. It does not ask whether ports are free, because the

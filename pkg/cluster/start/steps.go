@@ -8,7 +8,6 @@ import (
 
 	"bonsai/pkg/cluster/addon"
 	"bonsai/pkg/cluster/client"
-	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/dns"
 	"bonsai/pkg/cluster/join"
 	"bonsai/pkg/cluster/machine"
@@ -19,19 +18,10 @@ import (
 
 // Before takes the steps before a supervisor starts. It returns the cluster with everything that c leaves open.
 func Before(ctx context.Context, s steps.Start, c plan.Config, home machine.Home) (plan.Config, error) {
-	var found []preflight.Finding
 	if c.Joined != nil {
-		err := s.Take(ctx, cleanUp(c),
-			steps.New("Check the machine", func(ctx context.Context) (err error) {
-				found, err = CheckJoining(ctx, c, home)
-				return err
-			}),
-			steps.New("Make the configuration", func(context.Context) error {
-				return errors.Join(datadir.Save(c), os.MkdirAll(c.Layout().Run(), 0o700))
-			}))
-		s.Warn(preflight.Warnings(found)...)
-		return c, err
+		return beforeJoined(ctx, s, c, home)
 	}
+	var found []preflight.Finding
 	full, err := steps.Value(ctx, s, "Check the machine", func(ctx context.Context) (full plan.Config, err error) {
 		full, found, err = Plan(ctx, c, home)
 		return full, err
@@ -44,6 +34,33 @@ func Before(ctx context.Context, s steps.Start, c plan.Config, home machine.Home
 		steps.New("Make certificates and configuration", func(context.Context) error {
 			return Write(full)
 		}))
+}
+
+// beforeJoined takes the steps before a supervisor of a machine that has joined starts.
+func beforeJoined(ctx context.Context, s steps.Start, c plan.Config, home machine.Home) (plan.Config, error) {
+	if err := s.Take(ctx, cleanUp(c)); err != nil {
+		return c, err
+	}
+	full, err := CheckJoined(ctx, s, c, home)
+	if err != nil {
+		return c, err
+	}
+	return full, s.Take(ctx, steps.New("Make the configuration", func(context.Context) error {
+		return WriteJoined(full)
+	}))
+}
+
+// CheckJoined takes the step that checks a machine that joins (PlanJoined), and prints its warnings.
+func CheckJoined(ctx context.Context, s steps.Start, c plan.Config, home machine.Home) (plan.Config, error) {
+	var found []preflight.Finding
+	full, err := steps.Value(ctx, s, "Check the machine", func(ctx context.Context) (full plan.Config, err error) {
+		full, found, err = PlanJoined(ctx, c, home)
+		return full, err
+	})
+	if err == nil {
+		s.Warn(preflight.Warnings(found)...)
+	}
+	return full, err
 }
 
 // cleanUp returns the step that ends and removes everything that an earlier life of the cluster left on the host. A
@@ -60,10 +77,19 @@ func cleanUp(c plan.Config) steps.Step {
 // After returns the steps of a cluster whose API server is ready. The add-ons come first: some of them give the nodes'
 // components the permissions that they need to become Ready.
 func After(c plan.Config) []steps.Step {
-	if c.Joined != nil {
+	switch {
+	case !c.HasControlPlane():
 		return []steps.Step{steps.New("Wait for the node", func(ctx context.Context) error {
 			return join.Wait(ctx, c)
 		})}
+	case c.Joined != nil:
+		return []steps.Step{
+			steps.New("Wait for the control plane", func(ctx context.Context) error {
+				return client.WaitReadyAt(ctx, c, "https://"+c.Advertised().Listens().String())
+			}),
+			steps.New("Wait for the node", func(ctx context.Context) error { return WaitNodes(ctx, c) }),
+			steps.New("Tell the other machines", func(ctx context.Context) error { return join.PublishPeer(ctx, c) }),
+		}
 	}
 	all := []steps.Step{
 		steps.New("Install the add-ons", func(ctx context.Context) error {

@@ -7,6 +7,7 @@ import (
 
 	"bonsai/pkg/cluster/controlplane"
 	"bonsai/pkg/cluster/datadir"
+	"bonsai/pkg/cluster/join"
 	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
@@ -26,4 +27,13 @@ func Write(c plan.Config) error {
 		return err
 	}
 	return kubeconfig.WriteAll(c)
+}
+
+// WriteJoined makes the files that the processes of a machine that has joined read. A machine that is a node alone has
+// no kubeconfigs of ours; those that it has lead to the balancer from now on.
+func WriteJoined(c plan.Config) error {
+	if c.HasControlPlane() {
+		return errors.Join(datadir.SavePeers(c), Write(c))
+	}
+	return errors.Join(datadir.Save(c), datadir.SavePeers(c), os.MkdirAll(c.Layout().Run(), 0o700), join.Redirect(c))
 }

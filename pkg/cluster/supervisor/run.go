@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"strings"
 
 	"bonsai/pkg/cluster/controlplane"
 	"bonsai/pkg/cluster/datadir"
+	"bonsai/pkg/cluster/etcd"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/join"
 	"bonsai/pkg/cluster/network"
@@ -55,6 +57,19 @@ func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, lo
 	if err := controlplane.RemoveUnborn(c); err != nil {
 		return err
 	}
+	balancer := supervise.NewChanging(s)
+	balanced, stopBalancer := context.WithCancel(life)
+	layers.atEnd(func() { stopBalancer(); balancer.Wait() })
+	balance := func(c plan.Config) { keepBalancer(balanced, balancer, c, self) }
+	balance(c)
+	// The doors of etcd shut after etcd has ended: until then it needs the others to store anything.
+	doors := publish.NewPortKeeper(log)
+	doors.LeadTo([]netip.Addr{netip.MustParseAddr(plan.Loopback)})
+	open, shut := context.WithCancel(life)
+	layers.atEnd(func() { shut(); doors.Wait() })
+	if err := doors.Keep(open, c.Etcd().Doors); err != nil {
+		return fmt.Errorf("let the etcds of other machines reach this one's: %w", err)
+	}
 	// Every process retries until what it needs is there, so a layer need not wait for the one before.
 	for _, layer := range controlplane.Processes(c, self) {
 		var all []func(context.Context)
@@ -65,6 +80,13 @@ func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, lo
 	}
 	if err := openToOthers(ctx, c, &layers, log); err != nil {
 		return err
+	}
+	if c.Joined != nil && c.HasControlPlane() {
+		layers.run(func(ctx context.Context) {
+			if err := etcd.Promote(ctx, c); err != nil && ctx.Err() == nil {
+				log.Error("etcd here does not become a member that votes", "err", err)
+			}
+		})
 	}
 	published := publish.NewPortKeeper(log)
 	published.LeadTo(nodeAddresses(c))
@@ -93,11 +115,18 @@ func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, lo
 			return err
 		}
 		published.LeadTo(nodeAddresses(now))
-		return errors.Join(published.Keep(ctx, now.Mappings()), nodes.Keep(ctx, now))
+		return errors.Join(doors.Keep(open, now.Etcd().Doors), published.Keep(ctx, now.Mappings()),
+			nodes.Keep(ctx, now))
 	}
-	if c.Joined != nil {
+	if c.Joined != nil || c.IsJoinable() {
 		// The node lives as long as ctx, and not as the layer.
-		change := func(now plan.Config) error { return nodes.Keep(ctx, now) }
+		change := func(now plan.Config) error {
+			balance(now)
+			if now.Joined == nil {
+				return nil
+			}
+			return nodes.Keep(ctx, now)
+		}
 		layers.run(func(ctx context.Context) { join.Follow(ctx, c, change, log) })
 	}
 	err = supervise.Serve(ctx, c.Layout().Socket(socket), func() supervise.Status {
@@ -108,10 +137,25 @@ func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, lo
 	return err
 }
 
+// keepBalancer keeps the balancer of a machine that has joined, as the control planes are now. Those of several control
+// planes on one machine have theirs in a layer (controlplane.Processes).
+func keepBalancer(ctx context.Context, keeper *supervise.Changing, c plan.Config, self string) {
+	if c.Joined == nil || c.Ports.API == 0 {
+		return
+	}
+	keeper.Keep(ctx, []supervise.Process{controlplane.Balancer(c, self)}, func(p supervise.Process) string {
+		authority, err := os.ReadFile(c.Layout().PKI("ca.crt"))
+		if err != nil {
+			authority = []byte(err.Error()) // the process will say what it lacks
+		}
+		return strings.Join(p.Argv, "\x00") + string(authority)
+	})
+}
+
 // openToOthers opens the doors through which others reach the cluster: other machines its API server, and its pods the
 // DNS servers of this machine.
 func openToOthers(ctx context.Context, c plan.Config, layers *layers, log *slog.Logger) error {
-	if c.IsJoinable() {
+	if c.IsJoinable() && c.Joined == nil { // elsewhere the API server itself listens at the machine's address
 		shut, err := advertise(ctx, c, log)
 		if err != nil {
 			return err

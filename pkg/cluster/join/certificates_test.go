@@ -1,0 +1,173 @@
+package join
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"bonsai/pkg/cluster/pki"
+	"bonsai/pkg/cluster/plan"
+)
+
+// TestCertificateKey: what a key has encrypted only that key opens, twice the same differs, and an error never tells a
+// key.
+func TestCertificateKey(t *testing.T) {
+	t.Parallel()
+	key, err := NewCertificateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := ParseCertificateKey(key.Text())
+	if err != nil || string(read) != string(key) {
+		t.Fatal(err)
+	}
+	other, err := NewCertificateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := key.encrypt([]byte("secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := key.encrypt([]byte("secret"))
+	if err != nil || string(first) == string(second) {
+		t.Errorf("the same twice: %v", err)
+	}
+	if plain, err := read.decrypt(first); err != nil || string(plain) != "secret" {
+		t.Errorf("%q, %v", plain, err)
+	}
+	changed := append([]byte{}, first...)
+	changed[len(changed)-1] ^= 1
+	for _, bad := range [][]byte{nil, first[:5], changed} {
+		if _, err := key.decrypt(bad); err == nil {
+			t.Errorf("%x was opened", bad)
+		}
+	}
+	if _, err := other.decrypt(first); err == nil {
+		t.Error("another key opened it")
+	}
+	for _, bad := range []string{"", "ab", key.Text() + "00", strings.Repeat("x", 64)} {
+		if _, err := ParseCertificateKey(bad); err == nil || bad != "" && strings.Contains(err.Error(), bad) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// TestCheckControlPlane: a control plane needs the key, and a node alone takes none.
+func TestCheckControlPlane(t *testing.T) {
+	t.Parallel()
+	good := Options{Server: "192.0.2.1:6443", Token: joiner.String(), UnsafeSkipCAVerification: true}
+	for name, c := range map[string]struct {
+		plane bool
+		key   string
+		ok    bool
+	}{
+		"a node": {false, "", true}, "a control plane": {true, strings.Repeat("0a", 32), true},
+		"no key": {true, "", false}, "a key for a node": {false, strings.Repeat("0a", 32), false},
+	} {
+		o := good
+		o.ControlPlane, o.CertificateKey = c.plane, c.key
+		if _, err := o.Check(); (err == nil) != c.ok ||
+			err != nil && !strings.Contains(err.Error(), "--certificate-key") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestAuthorities: a machine takes the authorities only if the key opens them, each is whole, and the cluster's is the
+// one that has been proved.
+func TestAuthorities(t *testing.T) {
+	t.Parallel()
+	c := plan.Default(t.TempDir(), "")
+	if err := pki.Make(c, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	key, err := NewCertificateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := map[string][]byte{}
+	for _, name := range shared {
+		plain, err := os.ReadFile(c.Layout().PKI(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if secret[name], err = key.encrypt(plain); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ca, err := os.ReadFile(c.Layout().PKI("ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		change func(map[string][]byte)
+		proved []byte
+		status int
+		want   string
+	}{
+		"good":        {nil, ca, 200, ""},
+		"no Secret":   {nil, ca, 404, "two hours"},
+		"not allowed": {nil, ca, 403, "403"},
+		"one is missing": {func(s map[string][]byte) {
+			delete(s, "sa.key")
+		}, ca, 200, "--certificate-key"},
+		"another key's": {func(s map[string][]byte) {
+			s["ca.key"] = append([]byte("x"), s["ca.key"]...)
+		}, ca, 200, "--certificate-key"},
+		"keys are swapped": {func(s map[string][]byte) {
+			s["ca.key"] = s["etcd-ca.key"]
+		}, ca, 200, "the authority ca"},
+		"another authority": {nil, authority(t), 200, "is not the cluster's"},
+	} {
+		data := map[string][]byte{}
+		for k, v := range secret {
+			data[k] = v
+		}
+		if tc.change != nil {
+			tc.change(data)
+		}
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "Bearer "+joiner.String() {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			w.WriteHeader(tc.status)
+			json.NewEncoder(w).Encode(corev1.Secret{Data: data}) // whoever does not read it fails
+		}))
+		d := &Cluster{client: s.Client(),
+			cluster: &clientcmdapi.Cluster{Server: s.URL, CertificateAuthorityData: tc.proved}}
+		all, err := d.Authorities(t.Context(), Request{token: joiner, key: key})
+		s.Close()
+		switch {
+		case tc.want == "" && (err != nil || string(all["ca.crt"]) != string(ca)):
+			t.Errorf("%s: %v", name, err)
+		case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want) ||
+			strings.Contains(err.Error(), key.Text())):
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestReadPeers: control planes are read in the order of their names, and what cannot be read is none.
+func TestReadPeers(t *testing.T) {
+	t.Parallel()
+	got := readPeers(&corev1.ConfigMap{Data: map[string]string{
+		nodeConfigKey:          "{}",
+		peersPrefix + "m2":     `{"Name":"m2","API":"192.0.2.2:6443","Etcd":"192.0.2.2:2379"}`,
+		peersPrefix + "bonsai": `{"Name":"bonsai","API":"192.0.2.1:6443","Etcd":"192.0.2.1:2379"}`,
+		peersPrefix + "m3":     `{"Name":"m4","API":"192.0.2.3:6443","Etcd":"192.0.2.3:2379"}`,
+		peersPrefix + "m5":     `{"Name":"m5","API":"","Etcd":""}`,
+		peersPrefix + "m6":     `what`,
+	}})
+	if len(got) != 2 || got[0].Name != "bonsai" || got[1].Etcd.String() != "192.0.2.2:2379" {
+		t.Errorf("%v", got)
+	}
+}
