@@ -167,11 +167,11 @@ func TestJoin(t *testing.T) {
 	// An add-on that is switched on after the join runs on the joined machine, whose other pods go on.
 	near.run("kubectl", "cordon", "n1")
 	near.bonsai("up", "--addons", "metrics-server")
-	near.run("kubectl", "-n", "kube-system", "rollout", "status", "deployment", "metrics-server", "--timeout=80s")
-	if out := near.run("kubectl", "-n", "kube-system", "get", "pods", "-l", "k8s-app=metrics-server", "-o",
-		"jsonpath={.items[*].spec.nodeName}"); out != "far" {
-		t.Errorf("the add-on is on %q", out)
-	}
+	waitFor(t, "the add-on's image on the joined machine", func() bool {
+		out, err := near.try("kubectl", "-n", "kube-system", "get", "pods", "-l", "k8s-app=metrics-server", "-o",
+			"jsonpath={.items[*].spec.nodeName} {.items[*].status.containerStatuses[*].imageID}")
+		return err == nil && strings.HasPrefix(out, "far ") && strings.Contains(out, "sha256:")
+	})
 	if out := near.run("kubectl", "get", "pods", "-l", "app=web", "-o",
 		"jsonpath={.items[*].status.containerStatuses[*].restartCount}"); out != "0 0" {
 		t.Errorf("pods started again: %q", out)

@@ -93,7 +93,8 @@ func After(c plan.Config) []steps.Step {
 	}
 	all := []steps.Step{
 		steps.New("Install the add-ons", func(ctx context.Context) error {
-			return errors.Join(addon.Install(ctx, c), join.Publish(ctx, c))
+			// Joined machines learn of the images of add-ons before a pod wants them.
+			return errors.Join(join.Publish(ctx, c), addon.Install(ctx, c))
 		}),
 		steps.New("Wait for the nodes", func(ctx context.Context) error { return WaitNodes(ctx, c) }),
 	}
