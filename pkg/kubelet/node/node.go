@@ -115,6 +115,8 @@ type Node struct {
 	registered chan struct{}
 	object     atomic.Pointer[corev1.Node]
 	checked    atomic.Pointer[checked]
+	// reported is set once this kubelet has reported the status. Only the goroutine of keepStatus uses it.
+	reported bool
 
 	mu sync.Mutex
 	// news is closed when object is replaced; nil while no goroutine waits for that.

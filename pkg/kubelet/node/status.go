@@ -74,8 +74,9 @@ func (n *Node) NetworkReady(ctx context.Context) error {
 	return nil
 }
 
-// syncStatus computes the status and PATCHes it if it changed, or if the last report is too old. ready reports whether
-// the node is. If the PATCH fails, n.object stays as it is, and the next try sends the whole difference again.
+// syncStatus computes the status and PATCHes it if it changed, if the last report is too old, or if this kubelet has
+// reported none: until then nobody knows whether the Node speaks of its present life. ready reports whether the node
+// is. If the PATCH fails, n.object stays as it is, and the next try sends the whole difference again.
 func (n *Node) syncStatus(ctx context.Context) (ready bool, err error) {
 	look, stop := context.WithTimeout(ctx, runtimeTimeout)
 	defer stop()
@@ -83,7 +84,7 @@ func (n *Node) syncStatus(ctx context.Context) (ready bool, err error) {
 	old := n.object.Load()
 	status := n.status(look, *old.Status.DeepCopy(), health, healthErr)
 	ready = conditionTrue(status.Conditions, corev1.NodeReady)
-	if !changed(&old.Status, &status) && n.cfg.Now().Sub(heartbeat(old)) < n.cfg.Report {
+	if n.reported && !changed(&old.Status, &status) && n.cfg.Now().Sub(heartbeat(old)) < n.cfg.Report {
 		return ready, nil
 	}
 	patch, err := statusPatch(&old.Status, &status)
@@ -101,6 +102,7 @@ func (n *Node) syncStatus(ctx context.Context) (ready bool, err error) {
 		n.cfg.Log.Info("node readiness changed", "node", n.cfg.Name, "ready", ready)
 	}
 	n.seen(got)
+	n.reported = true
 	return ready, nil
 }
 
