@@ -40,7 +40,7 @@ var files = map[string]string{
 	"etc/hostname": "machine\n",
 	"etc/hosts":    "127.0.0.1 localhost machine\n",
 	"etc/fstab": "/dev/vda / ext4 defaults 0 1\n" +
-		"LABEL=" + programsLabel + " " + programsMount + " ext4 ro,nofail,x-systemd.device-timeout=30s 0 0\n",
+		"LABEL=" + programsLabel + " " + programsMount + " ext4 ro,x-systemd.device-timeout=10min 0 0\n",
 	"etc/systemd/network/eth0.network": "[Match]\nName=eth0\n[Network]\nAddress=10.0.2.15/24\nGateway=10.0.2.2\n",
 	// A machine keeps its journal, as users' machines with rsyslog keep their logs.
 	"var/log/journal/.keep": "",
