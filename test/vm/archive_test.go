@@ -1,0 +1,62 @@
+package vm
+
+import (
+	"flag"
+	"path/filepath"
+	"testing"
+)
+
+var archive = flag.String("archive", "", "the release's archive that TestArchive installs (make release)")
+
+// unpackArchive returns a directory with the content of the archive.
+func unpackArchive(t *testing.T) string {
+	t.Helper()
+	if *archive == "" {
+		t.Skip("SKIPPED: runs with -archive (make e2e-vm)")
+	}
+	dir := t.TempDir()
+	if err := run(t.Context(), "tar", "-C", dir, "-xf", *archive); err != nil {
+		t.Fatal(err)
+	}
+	inner, err := filepath.Glob(filepath.Join(dir, "*", "install.sh"))
+	if err != nil || len(inner) != 1 {
+		t.Fatalf("%s has not one install.sh: %q, %v", *archive, inner, err)
+	}
+	return filepath.Dir(inner[0])
+}
+
+// TestArchive: a machine that has nothing of what a cluster runs gets all of it from the archive, without a network. A
+// second installation is an upgrade that keeps the cluster, and the uninstallation leaves nothing.
+func TestArchive(t *testing.T) {
+	dir := unpackArchive(t)
+	m := unstarted(t, func(c *Config) {
+		programs, err := MakePrograms(t.Context(), dir, c.Programs.disk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Programs = programs
+	})
+	start(t, m)
+	must(t, m, "dpkg --purge containerd runc containernetworking-plugins nftables iptables conntrack socat busybox-static")
+	must(t, m, programsMount+"/install.sh")
+	t.Log(must(t, m, "bonsai check; true"))
+	cluster(t, m)
+	before := must(t, m, objects)
+	if out, err := m.Run(t.Context(), programsMount+"/install.sh"); err == nil {
+		t.Errorf("an upgrade below a running cluster: %s", out)
+	}
+	reboot(t, m)
+	back(t, m)
+	must(t, m, "systemctl stop "+unit+" && "+programsMount+"/install.sh && systemctl start "+unit)
+	back(t, m)
+	if after := must(t, m, objects); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+	if out, err := m.Run(t.Context(), "/usr/local/lib/bonsai/uninstall.sh"); err == nil {
+		t.Errorf("an uninstallation below a running cluster: %s", out)
+	}
+	must(t, m, "systemctl disable --now "+unit+" && bonsai down --name try && /usr/local/lib/bonsai/uninstall.sh")
+	if left := must(t, m, "find /usr/local /etc/systemd/system /var/lib/bonsai-clusters /opt -name '*bonsai*' 2>/dev/null; true"); left != "" {
+		t.Errorf("left: %s", left)
+	}
+}
