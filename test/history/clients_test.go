@@ -197,10 +197,13 @@ func (a *api) get(ctx context.Context, name string) (object, bool, error) {
 	return o, true, err
 }
 
+// ours leaves out the ConfigMap that a controller manager makes in every namespace.
+const ours = "fieldSelector=metadata.name!=kube-root-ca.crt"
+
 // list asks for a consistent list.
 func (a *api) list(ctx context.Context) (list, error) {
 	l := list{items: map[string]object{}, begun: a.clock.Add(1)}
-	code, answer, err := call(ctx, a.client, http.MethodGet, a.url, "", nil)
+	code, answer, err := call(ctx, a.client, http.MethodGet, a.url+"?"+ours, "", nil)
 	l.ended = a.clock.Add(1)
 	if err != nil || code != http.StatusOK {
 		return l, fmt.Errorf("answer %d: %w", code, err)
@@ -277,8 +280,8 @@ func (a *api) follow(ctx context.Context, end *atomic.Uint64, name string, secon
 func (a *api) watch(ctx context.Context, s *segment, seconds int) (tooOld bool) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+requestTime)
 	defer cancel()
-	url := fmt.Sprintf("%s?watch=true&allowWatchBookmarks=true&resourceVersion=%d&timeoutSeconds=%d", a.url, s.last,
-		seconds)
+	url := fmt.Sprintf("%s?%s&watch=true&allowWatchBookmarks=true&resourceVersion=%d&timeoutSeconds=%d", a.url,
+		ours, s.last, seconds)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return false

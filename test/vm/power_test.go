@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -137,7 +138,12 @@ func startClients(t *testing.T, m *Machine) (finish func()) {
 	must(t, m, "kubectl create serviceaccount outside && kubectl create clusterrolebinding outside --clusterrole=cluster-admin --serviceaccount=default:outside")
 	token := must(t, m, "kubectl create token outside --duration=12h")
 	server := must(t, m, `kubectl config view --minify -o 'jsonpath={.clusters[0].cluster.server}'`)
-	client := exec.Command("go", "test", "-count=1", "-timeout=12h", "-v", "../history", "-run", "TestOutside", "-writers=6",
+	// go test gives a test no standard input.
+	program := filepath.Join(t.TempDir(), "history.test")
+	if err := run(t.Context(), "go", "test", "-c", "-o", program, "../history"); err != nil {
+		t.Fatal(err)
+	}
+	client := exec.Command(program, "-test.v", "-test.timeout=12h", "-test.run=TestOutside", "-writers=6",
 		"-server=https://"+forward(t, m, strings.TrimPrefix(server, "https://")), "-token="+token)
 	input, err := client.StdinPipe()
 	if err != nil {
@@ -148,13 +154,21 @@ func startClients(t *testing.T, m *Machine) (finish func()) {
 	if err := client.Start(); err != nil {
 		t.Fatal(err)
 	}
+	ended := make(chan error, 1)
+	go func() { ended <- client.Wait() }()
 	finish = sync.OnceFunc(func() {
-		if err := errors.Join(input.Close(), client.Wait()); err != nil {
+		if err := errors.Join(input.Close(), <-ended); err != nil {
 			t.Errorf("the clients: %v", err)
 		}
 		t.Log(out.String())
 	})
 	t.Cleanup(finish)
+	select {
+	case err := <-ended:
+		ended <- err
+		t.Fatal("the clients ended at once")
+	case <-time.After(10 * time.Second):
+	}
 	eventually(t, m, "kubectl get configmaps -n history -o name", "configmap/cm-")
 	return finish
 }
