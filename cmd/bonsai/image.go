@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -8,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/cluster"
@@ -66,18 +69,25 @@ input. An argument that is no file is an image name, which Docker is asked for, 
 		Annotations: map[string]string{anyone: ""},
 		Args:        cobra.MinimumNArgs(1),
 	}
+	from := build.Flags().String("from", "",
+		"directory of the binaries, which may be for another architecture (default: that of this program)")
 	busybox := build.Flags().String("busybox", "",
-		"busybox binary; its shared libraries come along (default: the one beside this program)")
+		"busybox binary; its shared libraries come along (default: the one in the directory of the binaries)")
+	sysroot := build.Flags().String("sysroot", "/",
+		"directory below which the shared libraries are, as a cross compiler has them for another architecture")
 	build.RunE = func(cmd *cobra.Command, args []string) error {
 		self, err := os.Executable()
 		if err != nil {
 			return err
 		}
-		if *busybox == "" {
-			*busybox = filepath.Join(filepath.Dir(self), "busybox")
-		}
-		// busybox itself lists its applets, so that the image's links fit the binary that is at hand.
+		dir := cmp.Or(*from, filepath.Dir(self))
+		*busybox = cmp.Or(*busybox, filepath.Join(dir, "busybox"))
+		// busybox itself lists its applets, so that the image's links fit the binary that is at hand. One for another
+		// architecture does not run: its build has written the list beside it.
 		applets, err := exec.CommandContext(cmd.Context(), *busybox, "--list").Output()
+		if errors.Is(err, unix.ENOEXEC) {
+			applets, err = os.ReadFile(*busybox + ".links")
+		}
 		if err != nil {
 			return fmt.Errorf("ask %s for its applets: %w", *busybox, err)
 		}
@@ -85,7 +95,7 @@ input. An argument that is no file is an image name, which Docker is asked for, 
 		if len(names) == 0 {
 			names = plan.DefaultImages()
 		}
-		recipes, err := image.LocalRecipes(filepath.Dir(self), *busybox, strings.Fields(string(applets)))
+		recipes, err := image.LocalRecipes(dir, *busybox, *sysroot, strings.Fields(string(applets)))
 		if err != nil {
 			return err
 		}

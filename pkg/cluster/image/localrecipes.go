@@ -8,10 +8,10 @@ import (
 )
 
 // LocalRecipes returns the recipes of the local images by their names. They consist of the programs in binDir and of
-// busybox, which brings the shared libraries that it needs and gets a link for each applet. All except busybox run as
-// users without rights.
-func LocalRecipes(binDir, busybox string, applets []string) (map[string]Recipe, error) {
-	shell, err := withLibraries("bin/busybox", busybox)
+// busybox, which brings the shared libraries that it needs from sysroot and gets a link for each applet. All except
+// busybox run as users without rights.
+func LocalRecipes(binDir, busybox, sysroot string, applets []string) (map[string]Recipe, error) {
+	shell, err := withLibraries("bin/busybox", busybox, sysroot)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,9 @@ package image
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
+	"debug/elf"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -50,7 +53,11 @@ func WriteRecipe(path string, r Recipe) error {
 	if err != nil {
 		return err
 	}
-	image, err = mutate.ConfigFile(image, r.config(image))
+	architecture, err := r.architecture()
+	if err != nil {
+		return fmt.Errorf("build %s: %w", r.Ref, err)
+	}
+	image, err = mutate.ConfigFile(image, r.config(image, architecture))
 	if err != nil {
 		return err
 	}
@@ -64,14 +71,39 @@ func WriteRecipe(path string, r Recipe) error {
 	return os.Rename(path+".new", path)
 }
 
+// architectures are Go's names, which those of images are too, for those of ELF files.
+var architectures = map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}
+
+// architecture returns the architecture of the programs in the image, which must be one, or this machine's if there are
+// only scripts.
+func (r Recipe) architecture() (string, error) {
+	found := ""
+	for _, path := range sorted(r.Files) {
+		f, err := elf.Open(r.Files[path])
+		if _, other := errors.AsType[*elf.FormatError](err); other || errors.Is(err, io.EOF) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		of := architectures[f.Machine]
+		f.Close()
+		if of == "" || found != "" && of != found {
+			return "", fmt.Errorf("%s is for %s, and others are not", r.Files[path], cmp.Or(of, f.Machine.String()))
+		}
+		found = of
+	}
+	return cmp.Or(found, runtime.GOARCH), nil
+}
+
 // config returns the configuration of the image.
-func (r Recipe) config(image v1.Image) *v1.ConfigFile {
+func (r Recipe) config(image v1.Image, architecture string) *v1.ConfigFile {
 	config, err := image.ConfigFile()
 	if err != nil {
 		config = &v1.ConfigFile{}
 	}
 	config = config.DeepCopy()
-	config.Architecture, config.OS = runtime.GOARCH, "linux"
+	config.Architecture, config.OS = architecture, "linux"
 	config.Config = v1.Config{Entrypoint: r.Entrypoint, Cmd: r.Cmd, User: r.User, WorkingDir: "/",
 		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}}
 	return config

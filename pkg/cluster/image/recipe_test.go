@@ -3,10 +3,13 @@ package image
 import (
 	"archive/tar"
 	"bytes"
+	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -91,4 +94,45 @@ func mustRead(t *testing.T, path string) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+// TestArchitecture: an image says for which architecture its programs are, and programs for two make none.
+func TestArchitecture(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	program := func(name string, machine elf.Machine) string {
+		header := elf.Header64{Ident: [elf.EI_NIDENT]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64),
+			byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)}, Type: uint16(elf.ET_EXEC), Machine: uint16(machine),
+			Version: uint32(elf.EV_CURRENT), Ehsize: 64}
+		var out bytes.Buffer
+		if err := binary.Write(&out, binary.LittleEndian, header); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, out.Bytes(), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	script := filepath.Join(dir, "script")
+	if err := os.WriteFile(script, []byte("#!"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	amd64, arm64, other := program("amd64", elf.EM_X86_64), program("arm64", elf.EM_AARCH64),
+		program("other", elf.EM_RISCV)
+	for _, test := range []struct {
+		files map[string]string
+		want  string
+	}{
+		{map[string]string{"a": script, "b": arm64}, "arm64"},
+		{map[string]string{"a": amd64}, "amd64"},
+		{map[string]string{"a": script}, runtime.GOARCH},
+		{map[string]string{"a": amd64, "b": arm64}, ""},
+		{map[string]string{"a": other}, ""},
+	} {
+		got, err := Recipe{Files: test.files}.architecture()
+		if got != test.want || (err != nil) != (test.want == "") {
+			t.Errorf("%v: %q, %v", test.files, got, err)
+		}
+	}
 }

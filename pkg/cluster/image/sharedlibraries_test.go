@@ -13,7 +13,7 @@ func TestWithLibraries(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: needs root for chroot")
 	}
-	files, err := withLibraries("usr/bin/sh", "/bin/sh")
+	files, err := withLibraries("usr/bin/sh", "/bin/sh", "/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,14 +33,14 @@ func TestWithLibraries(t *testing.T) {
 	if err != nil || string(out) != "it runs\n" {
 		t.Errorf("%v: %s", err, out)
 	}
-	if _, err := withLibraries("bin/x", filepath.Join(root, "nosuch")); err == nil {
+	if _, err := withLibraries("bin/x", filepath.Join(root, "nosuch"), "/"); err == nil {
 		t.Error("a program that is not there has libraries")
 	}
 	script := filepath.Join(root, "script")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := withLibraries("bin/x", script); err == nil {
+	if _, err := withLibraries("bin/x", script, "/"); err == nil {
 		t.Error("a script has libraries")
 	}
 }
