@@ -41,6 +41,9 @@ exit code is 1 if something is missing, otherwise 0.`,
 		if err != nil {
 			return err
 		}
+		if err := usePrograms(config.Programs); err != nil {
+			return err
+		}
 		ready, err := cluster.PrintCheck(cmd.Context(), config, cmd.OutOrStdout())
 		if err == nil && !ready {
 			err = errors.New("this machine lacks what a cluster needs: see the lines with \"missing\"")

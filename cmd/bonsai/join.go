@@ -30,7 +30,7 @@ certificate key and a token is the cluster's administrator.`,
 		Args: cobra.ExactArgs(1),
 	}
 	var o join.Options
-	var nodeIP string
+	var nodeIP, programs string
 	c.Flags().StringVar(&o.Token, "token", "", "bootstrap token (bonsai token create)")
 	c.Flags().StringSliceVar(&o.CAHashes, "discovery-token-ca-cert-hash", nil,
 		"what the cluster's authority must be, as sha256:<hex>; can be given several times")
@@ -43,6 +43,7 @@ certificate key and a token is the cluster's administrator.`,
 	c.Flags().BoolVar(&o.ControlPlane, "control-plane", false, "run a control plane on this machine, too")
 	c.Flags().StringVar(&o.CertificateKey, "certificate-key", "",
 		"key of the cluster's authorities, for --control-plane (bonsai token create --upload-certs --print-join-command)")
+	c.Flags().StringVar(&programs, "programs", plan.BundledPrograms, programsUsage)
 	patience := waitFlag(c, new(time.Duration), "the node")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		self, err := os.Executable()
@@ -55,10 +56,16 @@ certificate key and a token is the cluster's administrator.`,
 				return fmt.Errorf("--node-ip: %w", err)
 			}
 		}
+		config := plan.Config{Name: chosen.name, DataDir: chosen.dataDir, BinDir: filepath.Dir(self)}
+		if config.Programs, err = parsePrograms(programs); err != nil {
+			return err
+		}
+		if err := usePrograms(config.Programs); err != nil {
+			return err
+		}
 		ctx, cancel := host.WithPatience(cmd.Context(), *patience)
 		defer cancel()
 		// Everything else about the cluster comes from the cluster itself (join.Cluster.Complete).
-		config := plan.Config{Name: chosen.name, DataDir: chosen.dataDir, BinDir: filepath.Dir(self)}
 		config, err = cluster.Join(ctx, chosen.home, config, o, self, cmd.OutOrStdout())
 		if err != nil {
 			return err

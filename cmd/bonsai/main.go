@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -20,8 +21,7 @@ import (
 )
 
 func main() {
-	// nft, ip, iptables and modprobe are there; root's PATH has no such directories after su, or in a job of cron.
-	if err := os.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin"); err != nil {
+	if err := usePrograms(""); err != nil { // a command that knows its cluster chooses again
 		fmt.Fprintln(os.Stderr, "bonsai:", err)
 		os.Exit(1)
 	}
@@ -29,6 +29,16 @@ func main() {
 	// cluster. A file that others must not read is made with its own mode.
 	syscall.Umask(0o022)
 	os.Exit(daemon.Main(command()))
+}
+
+// usePrograms has this process and its children find the programs that a cluster executes: the bundled ones before the
+// machine's, or the machine's alone.
+func usePrograms(programs string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return os.Setenv("PATH", plan.SearchPath(os.Getenv("PATH"), filepath.Dir(self), programs))
 }
 
 // chosen is the cluster that a command is about.
@@ -138,9 +148,15 @@ func (c *chosen) resolve(cmd *cobra.Command) error {
 	if c.dataDir, err = datadir.Resolve(c.dataDir); err != nil {
 		return err
 	}
-	if c.placed || cmd.Name() == "up" || cmd.Name() == "join" || cmd.Name() == "check" {
-		return nil // they are about a cluster where it belongs, and find out who has its name
+	// These are about a cluster where it belongs, and find out who has its name.
+	if !c.placed && cmd.Name() != "up" && cmd.Name() != "join" && cmd.Name() != "check" {
+		if c.dataDir, err = cluster.Find(c.home, c.name); err != nil {
+			return err
+		}
 	}
-	c.dataDir, err = cluster.Find(c.home, c.name)
-	return err
+	config, err := datadir.Load(c.dataDir)
+	if err != nil {
+		return nil // the command says so, if it needs the cluster
+	}
+	return usePrograms(config.Programs)
 }

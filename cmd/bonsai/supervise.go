@@ -74,6 +74,9 @@ func nodeInitCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := usePrograms(node.Programs); err != nil {
+				return err
+			}
 			return cluster.RunNode(cmd.Context(), node,
 				slog.New(slog.NewTextHandler(os.Stderr, nil)).With("component", "node", "node", node.Name))
 		},

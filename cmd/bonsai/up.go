@@ -30,6 +30,7 @@ import (
 type upFlags struct {
 	file, mirror string
 	family       string
+	programs     string
 	advertise    string
 	endpoint     string
 	ports        []string
@@ -75,6 +76,19 @@ If you do not choose subnets and ports, a new cluster takes the first that are f
 	return c
 }
 
+const programsUsage = "which containerd, runc, nft and so on run: bundled, those of an installed release, or machine"
+
+// parsePrograms returns the value of --programs as a configuration has it.
+func parsePrograms(value string) (string, error) {
+	if err := plan.CheckPrograms(value); err != nil {
+		return "", fmt.Errorf("--programs: %w", err)
+	}
+	if value == plan.BundledPrograms {
+		return "", nil
+	}
+	return value, nil
+}
+
 // add adds the flags of up to a command.
 func (f *upFlags) add(c *cobra.Command) {
 	f.describe(c)
@@ -90,6 +104,7 @@ func (f *upFlags) describe(c *cobra.Command) {
 		"number of control planes: 1, or 3 behind a balancer, one may fail")
 	c.Flags().BoolVar(&f.egress, "egress", true, "let nodes and pods reach what this machine reaches (masqueraded)")
 	c.Flags().StringVar(&f.family, "ip-family", "ipv4", "addresses of nodes, pods and Services: ipv4, ipv6 or dual")
+	c.Flags().StringVar(&f.programs, "programs", plan.BundledPrograms, programsUsage)
 	c.Flags().StringVar(&f.advertise, "advertise-address", "",
 		"an address of this machine by which other machines reach the API server, to join (bonsai join)")
 	c.Flags().StringVar(&f.endpoint, "control-plane-endpoint", "",
@@ -107,6 +122,9 @@ func (f *upFlags) describe(c *cobra.Command) {
 
 // up starts the cluster and says how to use it. `up`, `start` and `snapshot restore` share it.
 func up(cmd *cobra.Command, home machine.Home, config plan.Config, self string, patience time.Duration) error {
+	if err := usePrograms(config.Programs); err != nil {
+		return err
+	}
 	ctx, cancel := host.WithPatience(cmd.Context(), patience)
 	defer cancel()
 	began := time.Now()
@@ -198,6 +216,11 @@ func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (plan
 			return config, fmt.Errorf("--ip-family: %w", err)
 		}
 	}
+	if given("programs") {
+		if config.Programs, err = parsePrograms(f.programs); err != nil {
+			return config, err
+		}
+	}
 	if given("advertise-address") {
 		if config.AdvertiseAddress, err = netip.ParseAddr(f.advertise); err != nil && f.advertise != "" {
 			return config, fmt.Errorf("--advertise-address: %w", err)
@@ -247,7 +270,7 @@ func (c *chosen) follow(data []byte) error {
 func refuseForJoined(cmd *cobra.Command, config plan.Config) error {
 	var errs []error
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		if !slices.Contains([]string{"name", "data-dir", "wait"}, flag.Name) {
+		if !slices.Contains([]string{"name", "data-dir", "programs", "wait"}, flag.Name) {
 			errs = append(errs, fmt.Errorf("--%s: %w", flag.Name, datadir.CheckFirst(config)))
 		}
 	})

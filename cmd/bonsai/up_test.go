@@ -30,7 +30,7 @@ func TestUpOfJoined(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{}, {"--wait=1m"}, {"--nodes=2"}, {"--control-planes=3"}, {"--port=8080:30080"}, {"--egress=false"},
+		{}, {"--wait=1m"}, {"--programs=machine"}, {"--nodes=2"}, {"--control-planes=3"}, {"--port=8080:30080"}, {"--egress=false"},
 		{"--addons=coredns=false"}, {"--config=" + file}, {"--registry-mirror=http://192.0.2.3"}, {"--api-port=7000"},
 		{"--kubeconfig-mode=0640"}, {"--ip-family=dual"}, {"--advertise-address=192.0.2.2"},
 	} {
@@ -43,12 +43,37 @@ func TestUpOfJoined(t *testing.T) {
 		_, err := f.config(cmd, &chosen{dataDir: c.DataDir, placed: true}, "/bin")
 		name, _, _ := strings.Cut(strings.Join(args, ""), "=")
 		want := name + ": this machine has joined the cluster at 192.0.2.1:6443"
-		if len(args) == 0 || name == "--wait" {
+		if len(args) == 0 || name == "--wait" || name == "--programs" {
 			if err != nil {
 				t.Errorf("%v: %v", args, err)
 			}
 		} else if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+// TestPrograms: --programs is kept in the cluster's configuration, its default is not, and another value is refused.
+func TestPrograms(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ flag, want, err string }{
+		{"--programs=machine", plan.MachinePrograms, ""},
+		{"--programs=bundled", "", ""},
+		{"--programs=", "", `--programs: must be bundled or machine, not ""`},
+	} {
+		var f upFlags
+		cmd := &cobra.Command{}
+		f.add(cmd)
+		if err := cmd.ParseFlags([]string{test.flag}); err != nil {
+			t.Fatal(err)
+		}
+		config, err := f.config(cmd, &chosen{dataDir: t.TempDir(), placed: true}, "/bin")
+		if test.err != "" {
+			if err == nil || err.Error() != test.err {
+				t.Errorf("%s: %v", test.flag, err)
+			}
+		} else if err != nil || config.Programs != test.want {
+			t.Errorf("%s: %q, %v", test.flag, config.Programs, err)
 		}
 	}
 }

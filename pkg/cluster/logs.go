@@ -24,6 +24,6 @@ func ExportLogs(ctx context.Context, dataDir, to string) error {
 // PrintVersions prints the versions of the programs on which a cluster with its binaries in binDir runs, and of the
 // kernel.
 func PrintVersions(ctx context.Context, binDir string, out io.Writer) error {
-	own, c := node.Config{BinDir: binDir}, plan.Config{BinDir: binDir}
-	return logs.PrintVersions(ctx, c.Bin("etcd"), own.Containerd(), out)
+	c := plan.Config{BinDir: binDir}
+	return logs.PrintVersions(ctx, c.Bin("etcd"), node.Containerd, out)
 }

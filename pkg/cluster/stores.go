@@ -21,9 +21,8 @@ func Images(dataDir string) (image.Stores, error) {
 // imageStores returns the image stores of the cluster's nodes. Their Spool is the run
 // directory, which goes with the cluster: an archive that a killed command left there is removed then.
 func imageStores(c plan.Config) image.Stores {
-	config := node.Config{BinDir: c.BinDir}
 	return image.Stores{
-		Nodes: c.NodeNames(), CTR: config.CTR(), Socket: node.ContainerdSocket, Spool: c.Layout().Run(),
+		Nodes: c.NodeNames(), CTR: node.CTR, Socket: node.ContainerdSocket, Spool: c.Layout().Run(),
 		PID: func(ctx context.Context, node string) (int, error) { return NodePID(ctx, c.DataDir, node) },
 	}
 }

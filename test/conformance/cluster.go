@@ -66,12 +66,17 @@ func (s settings) copyProduct(dir string) error {
 	if err := os.CopyFS(dir, os.DirFS(s.product)); err != nil {
 		return fmt.Errorf("copy the binaries under test: %w", err)
 	}
+	// bonsai prefers the programs of this directory to the machine's.
+	runtime := filepath.Join(dir, "runtime")
+	if err := os.MkdirAll(runtime, 0o755); err != nil {
+		return err
+	}
 	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {
 		data, err := os.ReadFile(s.bin(name))
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o755); err != nil {
+		if err := os.WriteFile(filepath.Join(runtime, name), data, 0o755); err != nil {
 			return err
 		}
 	}

@@ -6,14 +6,16 @@ import (
 	"io"
 	"os/exec"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // PrintVersions prints the versions of the programs on which a cluster runs, one a line: etcd and containerd at these
 // paths, runc and the kernel. For a program that cannot be asked it prints the error.
 func PrintVersions(ctx context.Context, etcd, containerd string, out io.Writer) error {
-	for _, program := range []struct{ name, path, arg string }{{"etcd", etcd, "--version"},
-		{"containerd", containerd, "--version"}, {"runc", "runc", "--version"}, {"kernel", "uname", "-r"}} {
-		version, err := exec.CommandContext(ctx, program.path, program.arg).Output()
+	for _, program := range []struct{ name, path string }{{"etcd", etcd}, {"containerd", containerd},
+		{"runc", "runc"}} {
+		version, err := exec.CommandContext(ctx, program.path, "--version").Output()
 		line, _, _ := strings.Cut(strings.TrimSpace(string(version)), "\n")
 		if err != nil {
 			line = err.Error()
@@ -22,5 +24,10 @@ func PrintVersions(ctx context.Context, etcd, containerd string, out io.Writer) 
 			return err
 		}
 	}
-	return nil
+	var kernel unix.Utsname
+	if err := unix.Uname(&kernel); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "%-12s %s\n", "kernel", unix.ByteSliceToString(kernel.Release[:]))
+	return err
 }

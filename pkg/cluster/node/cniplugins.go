@@ -8,17 +8,34 @@ import (
 	"path/filepath"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 )
 
 const (
 	// cniBinDir is where a node's container runtime looks for CNI plug-ins: the default of all runtimes, where add-ons
 	// that bring a network of their own install theirs.
 	cniBinDir = "/opt/cni/bin"
-	// SystemPlugins is where Debian's package containernetworking-plugins has them.
-	SystemPlugins = "/usr/lib/cni"
 	// IPAMPlugin is our own plug-in, which gives out addresses.
 	IPAMPlugin = "bonsai-ipam"
 )
+
+// machinePlugins are where distributions have the plug-ins: Debian and Arch, then Fedora and Alpine.
+var machinePlugins = [...]string{"/usr/lib/cni", "/usr/libexec/cni"}
+
+// PluginDir returns the first directory with CNI plug-ins: the bundled ones, unless the machine's are wanted, or the
+// machine's. If there is none, it is where most distributions have them.
+func PluginDir(binDir, programs string) string {
+	var dirs []string
+	if programs != plan.MachinePrograms {
+		dirs = append(dirs, filepath.Join(plan.RuntimeDir(binDir), "cni"))
+	}
+	for _, dir := range append(dirs, machinePlugins[:]...) {
+		if host.IsExecutable(filepath.Join(dir, "bridge")) { // it stands for all of them
+			return dir
+		}
+	}
+	return machinePlugins[0]
+}
 
 // linkPlugins makes links in dir to the system's CNI plug-ins and to ours. It leaves files that are not links: an
 // add-on has put them there. It runs at each start of the node. A link to a plug-in that the system has lost stays, and

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 )
 
 // TestLinkPlugins: a node has the system's plug-ins and ours, also after either has moved; a plug-in that somebody
@@ -36,5 +37,29 @@ func TestLinkPlugins(t *testing.T) {
 	}
 	if err := (&Config{}).linkPlugins(dir, filepath.Join(system, "none")); err == nil {
 		t.Error("a system without plug-ins was taken")
+	}
+}
+
+// TestPluginDir: the bundled plug-ins come before the machine's, unless the cluster wants the machine's.
+func TestPluginDir(t *testing.T) {
+	t.Parallel()
+	bin := t.TempDir()
+	bundled := filepath.Join(plan.RuntimeDir(bin), "cni")
+	for _, programs := range []string{"", plan.MachinePrograms} {
+		if got := PluginDir(bin, programs); got == bundled {
+			t.Errorf("%q: found %s, which does not exist", programs, got)
+		}
+	}
+	if err := os.MkdirAll(bundled, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(bundled, "bridge"), nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if got := PluginDir(bin, ""); got != bundled {
+		t.Errorf("found %q, want %s", got, bundled)
+	}
+	if got := PluginDir(bin, plan.MachinePrograms); got == bundled {
+		t.Error("the machine's are wanted, and the bundled ones found")
 	}
 }

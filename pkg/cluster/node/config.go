@@ -31,6 +31,7 @@ type Config struct {
 	// Mirrors, FeatureGates and ComponentFlags are the cluster's; Labels, Taints and Mounts are the node's.
 	Mirrors        []plan.Mirror
 	OCIRuntime     string   `json:",omitempty"` // the cluster's
+	Programs       string   `json:",omitempty"` // the cluster's
 	Images         []string // the archives in bin/images that the node may take
 	FeatureGates   map[string]bool
 	ComponentFlags map[string]map[string]string
@@ -58,7 +59,8 @@ func Of(c plan.Config, n plan.Node) Config {
 		Containerized: c.Containerized,
 		DataDir:       c.DataDir, BinDir: c.BinDir, Mark: c.Mark(), Egress: c.Egress, DNSIP: c.Networks().DNSIP(),
 		Podnets: c.Networks().Pods(), Server: c.Server(),
-		Mirrors: c.RegistryMirrors(), OCIRuntime: c.OCIRuntime, Images: c.LocalImages(), FeatureGates: c.FeatureGates,
+		Mirrors: c.RegistryMirrors(), OCIRuntime: c.OCIRuntime, Programs: c.Programs, Images: c.LocalImages(),
+		FeatureGates:   c.FeatureGates,
 		ComponentFlags: c.ComponentFlags, Labels: n.RegisteredLabels(), Taints: n.Taints, Mounts: n.Mounts,
 		Joined: c.Joined != nil, Bootstraps: !c.HasControlPlane(),
 	}

@@ -73,7 +73,7 @@ func Run(ctx context.Context, n *Config, edge func(context.Context) (wait func()
 		return err
 	}
 	if err := errors.Join(os.MkdirAll(filepath.Dir(plan.Layout(n.DataDir).NodeSocket(n.Name)), 0o700), n.writeConfigs(),
-		n.linkPlugins(cniBinDir, SystemPlugins)); err != nil {
+		n.linkPlugins(cniBinDir, PluginDir(n.BinDir, n.Programs))); err != nil {
 		return err
 	}
 	images, err := listenForImages(log)

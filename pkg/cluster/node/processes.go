@@ -21,6 +21,13 @@ import (
 	"bonsai/pkg/cluster/supervise"
 )
 
+// Containerd and CTR, its client, are found along the PATH, which says whose they are (plan.SearchPath). containerd
+// finds its shim, the OCI runtimes and what the CNI plug-ins execute in the same way.
+const (
+	Containerd = "containerd"
+	CTR        = "ctr"
+)
+
 // ContainerdSocket is in the node's own /run.
 const ContainerdSocket = "/run/containerd/containerd.sock"
 
@@ -48,9 +55,7 @@ func (n *Config) Processes(log *slog.Logger) []supervise.Process {
 		proxy, network, identified = kubelet, kubelet, func(ctx context.Context) { waitFile(ctx, kubelet) }
 	}
 	rows := []supervise.Process{
-		// A containerd beside our binaries must find the shim beside it, not the system's.
-		{Name: "containerd", Argv: []string{n.Containerd(), "--config", l.Node(n.Name, "etc", "containerd.toml")},
-			Env: []string{"PATH=" + n.BinDir + ":" + os.Getenv("PATH")},
+		{Name: "containerd", Argv: []string{Containerd, "--config", l.Node(n.Name, "etc", "containerd.toml")},
 			Before: func(ctx context.Context) {
 				// Both run before each start of containerd, so never beside it. The order matters: the directory of a
 				// task keeps the network of its sandbox in use, so the unfinished tasks go first.
@@ -94,19 +99,11 @@ func (n *Config) Processes(log *slog.Logger) []supervise.Process {
 	return rows
 }
 
-// Containerd returns the program to run: one beside our binaries is preferred over the system's.
-func (n *Config) Containerd() string {
-	if own := filepath.Join(n.BinDir, "containerd"); host.IsExecutable(own) {
-		return own
-	}
-	return "containerd"
-}
-
 // writeConfigs writes the files that the node's processes read. containerd's depends on its version and on what this
 // machine permits.
 func (n *Config) writeConfigs() error {
 	l := plan.Layout(n.DataDir)
-	version, err := exec.Command(n.Containerd(), "--version").Output()
+	version, err := exec.Command(Containerd, "--version").Output()
 	if err != nil {
 		return fmt.Errorf("ask containerd for its version: %w", err)
 	}
@@ -261,14 +258,6 @@ func oomScore() int {
 		return host.NodeOOMScore
 	}
 	return 0
-}
-
-// CTR returns containerd's client, chosen as Containerd is.
-func (n *Config) CTR() string {
-	if own := filepath.Join(n.BinDir, "ctr"); host.IsExecutable(own) {
-		return own
-	}
-	return "ctr"
 }
 
 // waitFile waits until there is a file at path, or ctx ends. It runs as Process.Before on the goroutine of that

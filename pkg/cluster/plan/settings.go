@@ -51,6 +51,7 @@ func settings(c Config) []setting {
 		setting{"egress", fmt.Sprint(c.Egress)},
 		setting{"registry mirrors", words(c.Mirrors)},
 		setting{"OCI runtime", c.OCIRuntime},
+		setting{"programs", cmp.Or(c.Programs, BundledPrograms)},
 		setting{"advertise address", advertised},
 		setting{"control-plane endpoint", c.ControlPlaneEndpoint},
 		setting{"API port", fmt.Sprint(c.Ports.API)},

@@ -117,20 +117,16 @@ func Findings(ctx context.Context, c plan.Config) ([]preflight.Finding, error) {
 	return append(preflight.Inspect(m, needs), preflight.Refused("cluster", errs...)...), nil
 }
 
-// programs returns the machine's programs that a cluster executes. A node sees them at the same places. bridge stands
-// for all CNI plug-ins of the package.
+// programs returns the programs of others that a cluster executes. A node sees them at the same places. bridge stands
+// for all CNI plug-ins.
 func programs(c plan.Config) []preflight.Program {
 	var all []preflight.Program
-	installed := node.Config{BinDir: c.BinDir}
-	for _, path := range []string{"ip", "nft", "mount", cmp.Or(c.OCIRuntime, plan.DefaultOCIRuntime),
-		installed.Containerd(), installed.CTR()} {
-		p := preflight.Program{Name: filepath.Base(path)}
-		if filepath.IsAbs(path) {
-			p.Path = path
-		}
-		all = append(all, p)
+	for _, name := range []string{"ip", "nft", "mount", cmp.Or(c.OCIRuntime, plan.DefaultOCIRuntime), node.Containerd,
+		node.CTR} {
+		all = append(all, preflight.Program{Name: name})
 	}
-	return append(all, preflight.Program{Name: preflight.CNIPlugins, Path: filepath.Join(node.SystemPlugins, "bridge")})
+	return append(all,
+		preflight.Program{Name: preflight.CNIPlugins, Path: filepath.Join(node.PluginDir(c.BinDir, c.Programs), "bridge")})
 }
 
 // Survey finds everything on this machine that the cluster could collide with. It changes nothing.

@@ -60,6 +60,11 @@ func (f file) config(c plan.Config, p *problems) plan.Config {
 		p.check(plan.CheckOCIRuntime(f.OCIRuntime), "ociRuntime")
 		c.OCIRuntime = f.OCIRuntime
 	}
+	c.Programs = ""
+	if f.Programs != "" && f.Programs != plan.BundledPrograms {
+		p.check(plan.CheckPrograms(f.Programs), "programs")
+		c.Programs = f.Programs
+	}
 	c.FeatureGates, c.ComponentFlags = f.FeatureGates, f.ComponentFlags
 	checkGates(f.FeatureGates, p)
 	for component, flags := range f.ComponentFlags {

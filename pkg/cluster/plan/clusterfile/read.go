@@ -34,6 +34,7 @@ type file struct {
 	PortMappings    []filePortMapping            `yaml:"portMappings"`
 	RegistryMirrors []fileMirror                 `yaml:"registryMirrors"`
 	OCIRuntime      string                       `yaml:"ociRuntime"`
+	Programs        string                       `yaml:"programs"`
 	FeatureGates    map[string]bool              `yaml:"featureGates"`
 	ComponentFlags  map[string]map[string]string `yaml:"componentFlags"`
 	Addons          map[string]bool              `yaml:"addons"`

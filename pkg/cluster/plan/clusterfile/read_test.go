@@ -49,6 +49,7 @@ nodes:
 networking: {nodeSubnet: 10.90.0.0/24, podSubnet: 10.91.0.0/16, serviceSubnet: 10.92.0.0/16, apiPort: 7443, egress: false, advertiseAddress: 192.0.2.1}
 registryMirrors: [{registry: docker.io, url: "http://10.90.0.1:5000"}]
 ociRuntime: crun
+programs: machine
 featureGates: {MemoryQoS: true, PodDeletionCost: false}
 componentFlags: {kube-apiserver: {v: "4", profiling: "false"}}
 addons: {coredns: false, local-path: true, metrics-server: true}
@@ -62,6 +63,7 @@ portMappings: [{hostPort: 8080, nodePort: 30080}]
 		{Number: 2, Taints: []string{"dedicated=db:NoSchedule"},
 			Mounts: []plan.Mount{{HostPath: "/srv", NodePath: "/var/lib/srv", ReadOnly: true}}}},
 		Mirrors: []plan.Mirror{{Registry: "docker.io", URL: "http://10.90.0.1:5000"}}, OCIRuntime: "crun",
+		Programs:         plan.MachinePrograms,
 		Ports:            plan.Ports{API: 7443},
 		AdvertiseAddress: netip.MustParseAddr("192.0.2.1"),
 		PortMappings: []plan.PortMapping{
@@ -121,6 +123,7 @@ func TestFileProblems(t *testing.T) {
 			"line 4: portMappings[0]: a port must be between 1 and 65535, not 0"},
 		head + "portMappings: [{hostPort: 8080, nodePort: 30080, listenAddress: here}]\n": {
 			"line 3: portMappings[0]: ParseAddr"},
+		head + "programs: ours\n": {`line 3: programs: must be bundled or machine, not "ours"`},
 		head + "ociRuntime: crunc\n": {
 			`line 3: ociRuntime: must be runc or crun, not "crunc"`},
 		head + "addons: {dashboard: true}\n": {
