@@ -1,28 +1,46 @@
-#!/bin/bash
-# Installs Bonsai from an unpacked release archive, as root: the Debian packages that it needs, the local images, which are made here of
-# busybox, built from Debian's sources, and links to bonsai and kubectl, and for systemd a unit
-# for clusters (bonsai@.service). Needs no Go. For example
+#!/bin/sh
+# Installs Bonsai from an unpacked release archive, as root: the programs and images into PREFIX/lib/bonsai, links to bonsai and kubectl into
+# PREFIX/bin, and for systemd a unit for clusters (bonsai@.service). It needs a kernel, sh and the usual small tools, which busybox has: no
+# network, no package manager, no C library. The same command upgrades: clusters that are stopped continue with the new programs.
 #   ./install.sh
 #   PREFIX=/opt ./install.sh
-set -euo pipefail
+set -eu
 cd "$(dirname "$0")"
-[ "$(id -u)" = 0 ] || { echo "run as root" >&2; exit 1; }
+here=$(pwd)
+fail() { echo "install.sh: $*" >&2; exit 1; }
+[ "$(id -u)" = 0 ] || fail "run as root"
 prefix=${PREFIX:-/usr/local}
-./packages.sh
-gcc -static -Os -s -o bin/pause pause.c
-./busybox.sh bin/busybox
-bin/bonsai image build bin/images
-for addon in metrics-server registry traefik; do
-  [ ! -e "bin/$addon" ] || bin/bonsai image build bin/images "$addon" # an archive has those that it was made with
-done
-mkdir -p "$prefix/lib/bonsai" "$prefix/bin"
-# A new file takes the place of an old one, which may be running.
-cp -a --remove-destination bin/. "$prefix/lib/bonsai/"
-cp -a LICENSE NOTICE THIRD_PARTY_NOTICES "$prefix/lib/bonsai/"
-ln -sfn "$prefix/lib/bonsai/bonsai" "$prefix/bin/bonsai"
-[ -e "$prefix/bin/kubectl" ] || ln -s "$prefix/lib/bonsai/kubectl" "$prefix/bin/kubectl"
+case $prefix in
+  /*) ;;
+  *) fail "PREFIX: must be an absolute path, not $prefix" ;;
+esac
+arch=$(cat ARCH)
+case $arch,$(uname -m) in
+  amd64,x86_64 | arm64,aarch64) ;;
+  *) fail "this archive is for $arch, and this machine is $(uname -m)" ;;
+esac
+if command -v sha256sum >/dev/null; then
+  sha256sum -c SHA256SUMS >/dev/null || fail "$here is damaged, or something in it has been changed: unpack the archive again"
+fi
+lib=$prefix/lib/bonsai
+if [ -d "$lib" ]; then
+  [ -x "$lib/bonsai" ] || fail "$lib is no installation of Bonsai: move it away, or choose another PREFIX"
+  ./running.sh "$lib" || fail "$lib is in use. Stop these clusters first; they keep everything, and continue with: bonsai start"
+fi
+# What is half copied is never at its place.
+mkdir -p "$prefix/lib" "$prefix/bin"
+rm -rf "$lib.new" "$lib.old"
+cp -a bin "$lib.new"
+cp LICENSE NOTICE THIRD_PARTY_NOTICES running.sh uninstall.sh "$lib.new/"
+chown -R 0:0 "$lib.new"
+[ ! -d "$lib" ] || mv "$lib" "$lib.old"
+mv "$lib.new" "$lib"
+rm -rf "$lib.old"
+ln -sfn "$lib/bonsai" "$prefix/bin/bonsai"
+[ -e "$prefix/bin/kubectl" ] || ln -sfn "$lib/kubectl" "$prefix/bin/kubectl"
 if command -v systemctl >/dev/null; then
   mkdir -p /etc/systemd/system
   sed "s|/usr/local/bin/|$prefix/bin/|" systemd/bonsai@.service >/etc/systemd/system/bonsai@.service
+  systemctl daemon-reload 2>/dev/null || true # in a chroot, no systemd runs
 fi
-echo "installed: $prefix/bin/bonsai up"
+echo "installed: $prefix/bin/bonsai up (to remove it: $lib/uninstall.sh)"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Unpacks each archive of dist/ into a directory of its own and looks whether a user has all: the checksums, a binary of the right architecture
-# for each program, which says its version where this machine can run it, and what the cluster of containers and systemd need.
+# for each program, which says its version where this machine can run it, and what the cluster of containers and systemd need. As root it
+# then installs the archive for this machine's architecture on roots that lack what it brings, and runs a cluster there (release-root-test.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 (cd dist && sha256sum --check --quiet SHA256SUMS)
@@ -8,29 +9,53 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 fail() { echo "$*" >&2; exit 1; }
 mapfile -t compose < <(git ls-files deploy/compose docs/guides/compose.md)
+declare -A machines=([amd64]="Advanced Micro Devices X86-64" [arm64]=AArch64)
+own=
 for archive in dist/*.tar.gz; do
   name=$(basename "$archive" .tar.gz)
   arch=${name##*-}
   tar -C "$dir" -xf "$archive"
   out=$dir/$name
-  for program in kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl bonsai bonsai-network bonsai-ipam etcd coredns ${ADDONS:-}; do
+  runtime=$out/bin/runtime
+  (cd "$out" && sha256sum --check --quiet SHA256SUMS) || fail "$name: SHA256SUMS is wrong"
+  for program in kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl bonsai bonsai-network bonsai-ipam etcd coredns ${ADDONS:-} \
+    runtime/{containerd,containerd-shim-runc-v2,ctr,runc} runtime/cni/{bridge,loopback,portmap,host-local}; do
     go version -m "$out/bin/$program" | grep -qx "	build	GOARCH=$arch" || fail "$name: bin/$program is not for $arch"
+    ! readelf -l "$out/bin/$program" | grep -q interpreter: || fail "$name: bin/$program is not static"
   done
-  for file in LICENSE NOTICE THIRD_PARTY_NOTICES README.md CHANGELOG.md pause.c systemd/bonsai@.service "${compose[@]}"; do
+  for program in ip nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore iptables-legacy mount umount nsenter modprobe cp; do
+    [ -x "$runtime/$program" ] && sh -n "$runtime/$program" || fail "$name: no bin/runtime/$program"
+  done
+  for file in "$runtime"/debian/* "$runtime"/debian/{lib,xtables}/*; do
+    [ -d "$file" ] || readelf -h "$file" | grep -q "Machine: *${machines[$arch]}$" || fail "$name: ${file#"$out/"} is not for $arch"
+  done
+  for image in pause busybox coredns ${ADDONS:-}; do
+    tar -xOf "$out/bin/images/$image.tar" --wildcards 'sha256:*' | grep -qa "\"architecture\":\"$arch\"" || fail "$name: the image $image is not for $arch"
+  done
+  for file in LICENSE NOTICE THIRD_PARTY_NOTICES README.md CHANGELOG.md ARCH bin/runtime/CONTENTS systemd/bonsai@.service "${compose[@]}"; do
     [ -s "$out/$file" ] || fail "$name: no $file"
   done
-  for script in install.sh packages.sh deploy/compose/build.sh; do
-    [ -x "$out/$script" ] && bash -n "$out/$script" || fail "$name: $script does not run"
+  for script in install.sh running.sh uninstall.sh; do
+    [ -x "$out/$script" ] && sh -n "$out/$script" || fail "$name: $script does not run"
   done
-  # What the images are built of is what the archive has, but for the images that install.sh makes here.
+  bash -n "$out/deploy/compose/build.sh" || fail "$name: deploy/compose/build.sh does not run"
+  # What the images of the cluster of containers are built of is what the archive has.
   for program in $(sed -n 's/^lay [a-z-]* \(.*\)/\1/p' "$out/deploy/compose/build.sh" | sed 's/"[^"]*"//g'); do
     [ -x "$out/bin/$program" ] || fail "$name: the cluster of containers has no bin/$program"
   done
   if [ "$arch" = "$(go env GOHOSTARCH)" ]; then
-    for program in kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy etcd; do "$out/bin/$program" --version >/dev/null; done
+    own=$out
+    for program in kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy etcd runtime/{containerd,runc,nft,iptables,mount,modprobe,cp}; do
+      "$out/bin/$program" --version >/dev/null || fail "$name: bin/$program does not say its version"
+    done
     "$out/bin/coredns" -version >/dev/null
     "$out/bin/kubectl" version --client | grep -q 'Client Version: v1\.' || fail "$name: kubectl does not say its version"
     "$out/bin/bonsai" config print-default | grep -q '^kind: ' || fail "$name: bonsai prints no configuration"
+    echo "$name: complete"
+  else
+    echo "$name: complete; this machine cannot run it"
   fi
-  echo "$name: complete"
 done
+[ -n "$own" ] || { echo "no archive for $(go env GOHOSTARCH): nothing was installed"; exit 0; }
+[ "$(id -u)" = 0 ] || { echo "not root: nothing was installed"; exit 0; }
+for kind in busybox minbase; do deploy/release-root-test.sh $kind "$own"; done
