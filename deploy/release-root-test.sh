@@ -25,12 +25,12 @@ case $kind in
   minbase)
     if [ ! -e "$kept/minbase.tar" ]; then
       command -v debootstrap >/dev/null || { apt-get update -qq; apt-get install -qq -y --no-install-recommends debootstrap; }
-      debootstrap --variant=minbase bookworm "$kept/minbase" >/dev/null
-      tar -C "$kept/minbase" -cf "$kept/minbase.tar.new" .
-      rm -rf "$kept/minbase"
+      debootstrap --variant=minbase bookworm "$root" >/dev/null
+      tar -C "$root" -cf "$kept/minbase.tar.new" .
       mv "$kept/minbase.tar.new" "$kept/minbase.tar"
+    else
+      tar -C "$root" -xf "$kept/minbase.tar"
     fi
-    tar -C "$root" -xf "$kept/minbase.tar"
     ;;
   *) echo "there is no root $kind (busybox, minbase)" >&2; exit 2 ;;
 esac

@@ -17,7 +17,7 @@ before=$(find /usr /etc /var -xdev | sort)
 step "install"
 /archive/install.sh
 bonsai version
-refused "the program containerd is missing (install its package, or use Bonsai's own" bonsai up --programs machine
+refused "the program containerd is missing" bonsai up --programs machine
 refused "must be bundled or machine" bonsai up --programs other
 
 step "up"

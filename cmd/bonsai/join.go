@@ -13,6 +13,7 @@ import (
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/join"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/programs"
 )
 
 func joinCommand(chosen *chosen) *cobra.Command {
@@ -30,7 +31,7 @@ certificate key and a token is the cluster's administrator.`,
 		Args: cobra.ExactArgs(1),
 	}
 	var o join.Options
-	var nodeIP, programs string
+	var nodeIP, choice string
 	c.Flags().StringVar(&o.Token, "token", "", "bootstrap token (bonsai token create)")
 	c.Flags().StringSliceVar(&o.CAHashes, "discovery-token-ca-cert-hash", nil,
 		"what the cluster's authority must be, as sha256:<hex>; can be given several times")
@@ -43,7 +44,7 @@ certificate key and a token is the cluster's administrator.`,
 	c.Flags().BoolVar(&o.ControlPlane, "control-plane", false, "run a control plane on this machine, too")
 	c.Flags().StringVar(&o.CertificateKey, "certificate-key", "",
 		"key of the cluster's authorities, for --control-plane (bonsai token create --upload-certs --print-join-command)")
-	c.Flags().StringVar(&programs, "programs", plan.BundledPrograms, programsUsage)
+	c.Flags().StringVar(&choice, "programs", programs.Bundled, programsUsage)
 	patience := waitFlag(c, new(time.Duration), "the node")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		self, err := os.Executable()
@@ -57,7 +58,7 @@ certificate key and a token is the cluster's administrator.`,
 			}
 		}
 		config := plan.Config{Name: chosen.name, DataDir: chosen.dataDir, BinDir: filepath.Dir(self)}
-		if config.Programs, err = parsePrograms(programs); err != nil {
+		if config.Programs, err = parsePrograms(choice); err != nil {
 			return err
 		}
 		if err := usePrograms(config.Programs); err != nil {

@@ -18,6 +18,7 @@ import (
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/programs"
 )
 
 func main() {
@@ -33,12 +34,12 @@ func main() {
 
 // usePrograms has this process and its children find the programs that a cluster executes: the bundled ones before the
 // machine's, or the machine's alone.
-func usePrograms(programs string) error {
+func usePrograms(choice string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	return os.Setenv("PATH", plan.SearchPath(os.Getenv("PATH"), filepath.Dir(self), programs))
+	return os.Setenv("PATH", programs.SearchPath(os.Getenv("PATH"), filepath.Dir(self), choice))
 }
 
 // chosen is the cluster that a command is about.

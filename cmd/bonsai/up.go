@@ -24,6 +24,7 @@ import (
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/clusterfile"
 	"bonsai/pkg/cluster/plan/localimage"
+	"bonsai/pkg/cluster/plan/programs"
 )
 
 // upFlags are the flags that describe a cluster. Only those on the command line count: the others keep what is.
@@ -80,10 +81,10 @@ const programsUsage = "which containerd, runc, nft and so on run: bundled, those
 
 // parsePrograms returns the value of --programs as a configuration has it.
 func parsePrograms(value string) (string, error) {
-	if err := plan.CheckPrograms(value); err != nil {
+	if err := programs.Check(value); err != nil {
 		return "", fmt.Errorf("--programs: %w", err)
 	}
-	if value == plan.BundledPrograms {
+	if value == programs.Bundled {
 		return "", nil
 	}
 	return value, nil
@@ -104,7 +105,7 @@ func (f *upFlags) describe(c *cobra.Command) {
 		"number of control planes: 1, or 3 behind a balancer, one may fail")
 	c.Flags().BoolVar(&f.egress, "egress", true, "let nodes and pods reach what this machine reaches (masqueraded)")
 	c.Flags().StringVar(&f.family, "ip-family", "ipv4", "addresses of nodes, pods and Services: ipv4, ipv6 or dual")
-	c.Flags().StringVar(&f.programs, "programs", plan.BundledPrograms, programsUsage)
+	c.Flags().StringVar(&f.programs, "programs", programs.Bundled, programsUsage)
 	c.Flags().StringVar(&f.advertise, "advertise-address", "",
 		"an address of this machine by which other machines reach the API server, to join (bonsai join)")
 	c.Flags().StringVar(&f.endpoint, "control-plane-endpoint", "",

@@ -11,6 +11,7 @@ import (
 
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/programs"
 )
 
 // TestUpOfJoined: on a machine that has joined, up starts the node again as it is. It refuses what only the machine
@@ -57,7 +58,7 @@ func TestUpOfJoined(t *testing.T) {
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ flag, want, err string }{
-		{"--programs=machine", plan.MachinePrograms, ""},
+		{"--programs=machine", programs.Machine, ""},
 		{"--programs=bundled", "", ""},
 		{"--programs=", "", `--programs: must be bundled or machine, not ""`},
 	} {

@@ -169,6 +169,7 @@ var shared = map[string]string{
 	"bonsai/pkg/cluster/plan":                "what the cluster is to be",
 	"bonsai/pkg/cluster/plan/localimage":     "the names of the local images",
 	"bonsai/pkg/cluster/plan/componentflags": "the flags that users give components",
+	"bonsai/pkg/cluster/plan/programs":       "whose programs run beside ours",
 	"bonsai/pkg/cluster/host":                "what is done with the machine, whoever does it",
 	"bonsai/pkg/controller/owned":            "how a workload holds its children",
 	"bonsai/pkg/controller/podcontrol":       "how a workload makes and deletes its pods",

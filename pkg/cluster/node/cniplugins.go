@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"bonsai/pkg/cluster/host"
-	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/programs"
 )
 
 const (
@@ -24,10 +24,10 @@ var machinePlugins = [...]string{"/usr/lib/cni", "/usr/libexec/cni"}
 
 // PluginDir returns the first directory with CNI plug-ins: the bundled ones, unless the machine's are wanted, or the
 // machine's. If there is none, it is where most distributions have them.
-func PluginDir(binDir, programs string) string {
+func PluginDir(binDir, choice string) string {
 	var dirs []string
-	if programs != plan.MachinePrograms {
-		dirs = append(dirs, filepath.Join(plan.RuntimeDir(binDir), "cni"))
+	if choice != programs.Machine {
+		dirs = append(dirs, filepath.Join(programs.Dir(binDir), "cni"))
 	}
 	for _, dir := range append(dirs, machinePlugins[:]...) {
 		if host.IsExecutable(filepath.Join(dir, "bridge")) { // it stands for all of them

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"bonsai/pkg/cluster/host"
-	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/programs"
 )
 
 // TestLinkPlugins: a node has the system's plug-ins and ours, also after either has moved; a plug-in that somebody
@@ -44,10 +44,10 @@ func TestLinkPlugins(t *testing.T) {
 func TestPluginDir(t *testing.T) {
 	t.Parallel()
 	bin := t.TempDir()
-	bundled := filepath.Join(plan.RuntimeDir(bin), "cni")
-	for _, programs := range []string{"", plan.MachinePrograms} {
-		if got := PluginDir(bin, programs); got == bundled {
-			t.Errorf("%q: found %s, which does not exist", programs, got)
+	bundled := filepath.Join(programs.Dir(bin), "cni")
+	for _, choice := range []string{"", programs.Machine} {
+		if got := PluginDir(bin, choice); got == bundled {
+			t.Errorf("%q: found %s, which does not exist", choice, got)
 		}
 	}
 	if err := os.MkdirAll(bundled, 0o755); err != nil {
@@ -59,7 +59,7 @@ func TestPluginDir(t *testing.T) {
 	if got := PluginDir(bin, ""); got != bundled {
 		t.Errorf("found %q, want %s", got, bundled)
 	}
-	if got := PluginDir(bin, plan.MachinePrograms); got == bundled {
+	if got := PluginDir(bin, programs.Machine); got == bundled {
 		t.Error("the machine's are wanted, and the bundled ones found")
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"bonsai/pkg/cluster/supervise"
 )
 
-// Containerd and CTR, its client, are found along the PATH, which says whose they are (plan.SearchPath). containerd
+// Containerd and CTR, its client, are found along the PATH, which says whose they are (programs.SearchPath). containerd
 // finds its shim, the OCI runtimes and what the CNI plug-ins execute in the same way.
 const (
 	Containerd = "containerd"

@@ -35,7 +35,7 @@ type Config struct {
 	// OCIRuntime is the program that makes the containers of pods without a RuntimeClass (OCIRuntimes); "" is
 	// DefaultOCIRuntime.
 	OCIRuntime string `json:",omitempty"`
-	// Programs is MachinePrograms, or "" for BundledPrograms.
+	// Programs says whose containerd, runc, nft and so on run: programs.Machine, or "" for programs.Bundled.
 	Programs string `json:",omitempty"`
 	// AdvertiseAddress is the address of this machine at which other machines reach the API server, to join as nodes.
 	// They cannot if it is not set.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"bonsai/pkg/cluster/plan/programs"
 )
 
 // setting is one choice of a user, with the name that messages have for it, in the notation of its flag or field of the
@@ -51,7 +53,7 @@ func settings(c Config) []setting {
 		setting{"egress", fmt.Sprint(c.Egress)},
 		setting{"registry mirrors", words(c.Mirrors)},
 		setting{"OCI runtime", c.OCIRuntime},
-		setting{"programs", cmp.Or(c.Programs, BundledPrograms)},
+		setting{"programs", cmp.Or(c.Programs, programs.Bundled)},
 		setting{"advertise address", advertised},
 		setting{"control-plane endpoint", c.ControlPlaneEndpoint},
 		setting{"API port", fmt.Sprint(c.Ports.API)},

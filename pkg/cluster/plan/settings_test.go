@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"bonsai/pkg/cluster/plan/programs"
 )
 
 // TestCheckChange: what a running cluster cannot become is refused in the user's own notation, with the way that
@@ -28,7 +30,7 @@ func TestCheckChange(t *testing.T) {
 			c.Mirrors = []Mirror{{"docker.io", "http://m"}}
 		}, "registry mirrors: none now, docker.io=http://m wanted"},
 		"OCIRuntime": {func(c *Config) { c.OCIRuntime = "crun" }, "OCI runtime: none now, crun wanted"},
-		"Programs":   {func(c *Config) { c.Programs = MachinePrograms }, "programs: bundled now, machine wanted"},
+		"Programs":   {func(c *Config) { c.Programs = programs.Machine }, "programs: bundled now, machine wanted"},
 		"AdvertiseAddress": {func(c *Config) {
 			c.AdvertiseAddress = netip.MustParseAddr("192.0.2.1")
 		}, "advertise address: none now, 192.0.2.1 wanted"},

@@ -125,8 +125,8 @@ func programs(c plan.Config) []preflight.Program {
 		node.CTR} {
 		all = append(all, preflight.Program{Name: name})
 	}
-	return append(all,
-		preflight.Program{Name: preflight.CNIPlugins, Path: filepath.Join(node.PluginDir(c.BinDir, c.Programs), "bridge")})
+	plugin := filepath.Join(node.PluginDir(c.BinDir, c.Programs), "bridge")
+	return append(all, preflight.Program{Name: preflight.CNIPlugins, Path: plugin})
 }
 
 // Survey finds everything on this machine that the cluster could collide with. It changes nothing.

@@ -13,6 +13,7 @@ import (
 
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/componentflags"
+	"bonsai/pkg/cluster/plan/programs"
 	"bonsai/pkg/featuregates"
 )
 
@@ -61,8 +62,8 @@ func (f file) config(c plan.Config, p *problems) plan.Config {
 		c.OCIRuntime = f.OCIRuntime
 	}
 	c.Programs = ""
-	if f.Programs != "" && f.Programs != plan.BundledPrograms {
-		p.check(plan.CheckPrograms(f.Programs), "programs")
+	if f.Programs != "" && f.Programs != programs.Bundled {
+		p.check(programs.Check(f.Programs), "programs")
 		c.Programs = f.Programs
 	}
 	c.FeatureGates, c.ComponentFlags = f.FeatureGates, f.ComponentFlags

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/programs"
 )
 
 // undecided is a configuration with all addresses and ports open, as `bonsai up` begins with.
@@ -63,7 +64,7 @@ portMappings: [{hostPort: 8080, nodePort: 30080}]
 		{Number: 2, Taints: []string{"dedicated=db:NoSchedule"},
 			Mounts: []plan.Mount{{HostPath: "/srv", NodePath: "/var/lib/srv", ReadOnly: true}}}},
 		Mirrors: []plan.Mirror{{Registry: "docker.io", URL: "http://10.90.0.1:5000"}}, OCIRuntime: "crun",
-		Programs:         plan.MachinePrograms,
+		Programs:         programs.Machine,
 		Ports:            plan.Ports{API: 7443},
 		AdvertiseAddress: netip.MustParseAddr("192.0.2.1"),
 		PortMappings: []plan.PortMapping{
