@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -22,9 +25,21 @@ func (c *Client) CreateContainer(ctx context.Context, q runtime.ContainerRequest
 	r, err := c.runtime.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: q.SandboxID,
 		Config: containerConfig(q, c.containers), SandboxConfig: sandboxConfig(q.Pod, q.Sandbox)})
 	if err != nil {
-		return "", fmt.Errorf("create container: %w", err)
+		return "", fmt.Errorf("create container: %w", withoutImageVolumes(q, err))
 	}
 	return r.ContainerId, nil
+}
+
+// withoutImageVolumes says in err, of a runtime that knows no image volumes, what is missing. Such a runtime overlooks
+// the image of a mount, and says only that it cannot make a directory without a name.
+func withoutImageVolumes(q runtime.ContainerRequest, err error) error {
+	s := status.Convert(err)
+	if !strings.Contains(s.Message(), "mkdir : ") ||
+		!slices.ContainsFunc(q.Options.Mounts, func(m runtime.Mount) bool { return m.Image != "" }) {
+		return err
+	}
+	return status.Error(s.Code(), "the container runtime does not support image volumes (containerd does since 2.1): "+
+		s.Message())
 }
 
 // UpdateContainer gives a container the resources that q's container has now. The memory of the container's status is

@@ -2,10 +2,15 @@ package cri
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // upgraded is a runtime that is another one after a restart.
@@ -89,5 +94,24 @@ func TestCgroupDriver(t *testing.T) {
 				t.Error(err)
 			}
 		}
+	}
+}
+
+// TestWithoutImageVolumes: the words of containerd 1.7 about a mount of an image, and about another one.
+func TestWithoutImageVolumes(t *testing.T) {
+	t.Parallel()
+	old := status.Error(codes.Unknown,
+		`failed to generate container "6" spec: failed to generate spec: failed to mkdir "": mkdir : no such file or directory`)
+	image := runtime.ContainerRequest{Options: runtime.ContainerOptions{Mounts: []runtime.Mount{{Image: "sha256:1"}}}}
+	if got := Message(withoutImageVolumes(image, old)); !strings.HasPrefix(got,
+		"the container runtime does not support image volumes (containerd does since 2.1): failed to generate") {
+		t.Error(got)
+	}
+	other := status.Error(codes.Unknown, "no space left on device")
+	if got := withoutImageVolumes(image, other); got != other {
+		t.Error(got)
+	}
+	if got := withoutImageVolumes(runtime.ContainerRequest{}, old); got != old {
+		t.Error(got)
 	}
 }
