@@ -23,7 +23,7 @@ for archive in dist/*.tar.gz; do
     go version -m "$out/bin/$program" | grep -qx "	build	GOARCH=$arch" || fail "$name: bin/$program is not for $arch"
     ! readelf -l "$out/bin/$program" | grep -q interpreter: || fail "$name: bin/$program is not static"
   done
-  for program in ip nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore iptables-legacy mount umount nsenter modprobe cp; do
+  for program in ip nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore iptables-legacy ip6tables-legacy mount umount nsenter modprobe cp; do
     [ -x "$runtime/$program" ] && sh -n "$runtime/$program" || fail "$name: no bin/runtime/$program"
   done
   for file in "$runtime"/debian/* "$runtime"/debian/{lib,xtables}/*; do

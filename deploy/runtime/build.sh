@@ -29,6 +29,7 @@ programs=(
   "ip6tables-save usr/sbin/xtables-nft-multi"
   "ip6tables-restore usr/sbin/xtables-nft-multi"
   "iptables-legacy usr/sbin/xtables-legacy-multi"
+  "ip6tables-legacy usr/sbin/xtables-legacy-multi"
   "mount usr/bin/mount"
   "umount usr/bin/umount"
   "nsenter usr/bin/nsenter"

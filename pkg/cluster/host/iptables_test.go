@@ -12,11 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestForwardIsOpenedWhereTheHostDrops runs in a network namespace of its own, so that it meets the rules of no
-// machine.
+// TestForwardIsOpenedWhereTheHostDrops: the rules go to the filter that drops, whichever program has written its
+// policy.
 func TestForwardIsOpenedWhereTheHostDrops(t *testing.T) {
-	if _, err := exec.LookPath("iptables"); err != nil || os.Geteuid() != 0 {
-		t.Skip("SKIPPED: needs root and iptables")
+	for _, program := range []string{"iptables", "iptables-legacy"} {
+		t.Run(program, func(t *testing.T) { testForward(t, program) })
+	}
+}
+
+// testForward runs in a network namespace of its own, so that it meets the rules of no machine.
+func testForward(t *testing.T, program string) {
+	if _, err := exec.LookPath(program); err != nil || os.Geteuid() != 0 {
+		t.Skipf("SKIPPED: needs root and %s", program)
 	}
 	// The thread is not unlocked: it ends with this goroutine, and its namespace with it.
 	runtime.LockOSThread()
@@ -27,8 +34,8 @@ func TestForwardIsOpenedWhereTheHostDrops(t *testing.T) {
 	if err := OpenForward(ctx, link, false); err != nil || strings.Contains(ForwardChain(ctx), link) {
 		t.Fatalf("without a policy of DROP: %v, %s", err, ForwardChain(ctx))
 	}
-	if err := Run(ctx, "", "iptables", "-P", "FORWARD", "DROP"); err != nil {
-		t.Skipf("SKIPPED: iptables does not work here: %v", err)
+	if err := Run(ctx, "", program, "-P", "FORWARD", "DROP"); err != nil {
+		t.Skipf("SKIPPED: %s does not work here: %v", program, err)
 	}
 	before := ForwardChain(ctx)
 	if err := OpenForward(ctx, link, false); err != nil {
