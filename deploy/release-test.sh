@@ -8,6 +8,8 @@ cd "$(dirname "$0")/.."
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 fail() { echo "$*" >&2; exit 1; }
+# Unlike grep -q, it reads to the end: what writes to it must not fail for that, or the whole line would say the opposite.
+has() { grep "$@" >/dev/null; }
 mapfile -t compose < <(git ls-files deploy/compose docs/guides/compose.md)
 declare -A machines=([amd64]="Advanced Micro Devices X86-64" [arm64]=AArch64)
 own=
@@ -20,17 +22,17 @@ for archive in dist/*.tar.gz; do
   (cd "$out" && sha256sum --check --quiet SHA256SUMS) || fail "$name: SHA256SUMS is wrong"
   for program in kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl bonsai bonsai-network bonsai-ipam etcd coredns ${ADDONS:-} \
     runtime/{containerd,containerd-shim-runc-v2,ctr,runc} runtime/cni/{bridge,loopback,portmap,host-local}; do
-    go version -m "$out/bin/$program" | grep -qx "	build	GOARCH=$arch" || fail "$name: bin/$program is not for $arch"
-    ! readelf -l "$out/bin/$program" | grep -q interpreter: || fail "$name: bin/$program is not static"
+    go version -m "$out/bin/$program" | has -x "	build	GOARCH=$arch" || fail "$name: bin/$program is not for $arch"
+    ! readelf -l "$out/bin/$program" | has interpreter: || fail "$name: bin/$program is not static"
   done
   for program in ip nft iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore iptables-legacy ip6tables-legacy mount umount nsenter modprobe cp; do
     [ -x "$runtime/$program" ] && sh -n "$runtime/$program" || fail "$name: no bin/runtime/$program"
   done
   for file in "$runtime"/debian/* "$runtime"/debian/{lib,xtables}/*; do
-    [ -d "$file" ] || readelf -h "$file" | grep -q "Machine: *${machines[$arch]}$" || fail "$name: ${file#"$out/"} is not for $arch"
+    [ -d "$file" ] || readelf -h "$file" | has "Machine: *${machines[$arch]}$" || fail "$name: ${file#"$out/"} is not for $arch"
   done
   for image in pause busybox coredns ${ADDONS:-}; do
-    tar -xOf "$out/bin/images/$image.tar" --wildcards 'sha256:*' | grep -qa "\"architecture\":\"$arch\"" || fail "$name: the image $image is not for $arch"
+    tar -xOf "$out/bin/images/$image.tar" --wildcards 'sha256:*' | has -a "\"architecture\":\"$arch\"" || fail "$name: the image $image is not for $arch"
   done
   for file in LICENSE NOTICE THIRD_PARTY_NOTICES README.md CHANGELOG.md ARCH bin/runtime/CONTENTS systemd/bonsai@.service "${compose[@]}"; do
     [ -s "$out/$file" ] || fail "$name: no $file"
@@ -49,8 +51,8 @@ for archive in dist/*.tar.gz; do
       "$out/bin/$program" --version >/dev/null || fail "$name: bin/$program does not say its version"
     done
     "$out/bin/coredns" -version >/dev/null
-    "$out/bin/kubectl" version --client | grep -q 'Client Version: v1\.' || fail "$name: kubectl does not say its version"
-    "$out/bin/bonsai" config print-default | grep -q '^kind: ' || fail "$name: bonsai prints no configuration"
+    "$out/bin/kubectl" version --client | has 'Client Version: v1\.' || fail "$name: kubectl does not say its version"
+    "$out/bin/bonsai" config print-default | has '^kind: ' || fail "$name: bonsai prints no configuration"
     echo "$name: complete"
   else
     echo "$name: complete; this machine cannot run it"

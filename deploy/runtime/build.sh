@@ -139,7 +139,7 @@ chmod +x "$out.seccomp/pkg-config"
   -ldflags "-s -w -buildid= -linkmode external -extldflags -static -X main.gitCommit=$runc" -o "$out/runc" github.com/opencontainers/runc)
 
 for file in "$out"/debian/loader "$out"/{containerd,containerd-shim-runc-v2,ctr,runc} "$out"/cni/*; do
-  ! readelf -l "$file" | grep -q 'interpreter:' || { echo "$file is not static" >&2; exit 1; }
+  ! readelf -l "$file" | grep 'interpreter:' >/dev/null || { echo "$file is not static" >&2; exit 1; }
 done
 {
   echo "The programs that a node of Bonsai executes, for $arch."
