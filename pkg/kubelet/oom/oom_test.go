@@ -20,7 +20,7 @@ var (
 		"3,1091,309816200,-;Out of memory: Killed process 1234 (tail (a) b) total-vm:2106244kB, anon-rss:1500kB, file-rss:4kB, shmem-rss:0kB, UID:0 pgtables:4kB oom_score_adj:1000\n"}
 	container = []string{
 		"6,1110,409816100,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=c1,mems_allowed=0,oom_memcg=/kubepods/podu/c1,task_memcg=/kubepods/podu/c1,task=sh,pid=99,uid=0\n",
-		"3,1111,409816200,-;Memory cgroup out of memory: Killed process 99 (sh) total-vm:2106244kB, anon-rss:1500kB\n",
+		"3,1111,409816200,-;Memory cgroup out of memory: Killed process 99 (sh) total-vm:27964kB, anon-rss:23680kB, file-rss:1684kB, shmem-rss:0kB, UID:0 pgtables:96kB oom_score_adj:994\n",
 		"6,1112,409816300,-;Tasks in /kubepods/podu/c1 are going to be killed due to memory.oom.group set\n",
 		"3,1113,409816400,-;Memory cgroup out of memory: Killed process 100 (sh) total-vm:2106244kB\n"}
 )
