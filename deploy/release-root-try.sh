@@ -70,9 +70,14 @@ bonsai stop
 bonsai start --wait 10m
 kubectl rollout status deployment/web --timeout=5m
 
-step "down, remove"
+step "down, and up again"
 bonsai down
-/usr/local/lib/bonsai/uninstall.sh
+bonsai up --wait 10m
+bonsai stop
+
+step "remove, with the cluster"
+refused "there is no --all" /usr/local/lib/bonsai/uninstall.sh --all
+/usr/local/lib/bonsai/uninstall.sh --data
 after=$(find /usr /etc /var -xdev | sort)
 [ "$before" = "$after" ] || {
   echo "$before" >/tmp/before
