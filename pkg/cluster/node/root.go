@@ -30,7 +30,8 @@ var hostConfig = [...]string{"alternatives", "ssl", "ca-certificates", "pki", "m
 	"ld.so.cache", "ld.so.conf", "nsswitch.conf", "protocols", "services", "rpc", "netconfig", "localtime",
 	"mke2fs.conf", "os-release"}
 
-// nodePrograms are the host's programs that a node starts. They may be outside of systemDirs, as below /opt.
+// nodePrograms are the programs of others that a node starts, bundled or the host's. They may be outside of systemDirs,
+// as below /opt.
 var nodePrograms = [...]string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "crun", "nft", "iptables", "ip",
 	"mount", "umount", "apparmor_parser"}
 
