@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"time"
@@ -66,24 +67,37 @@ func ThroughRestarts(ctx context.Context, do func() error) error {
 // problem.
 const Timeout = 2 * time.Second
 
+// waitTimeout bounds one of many requests of a wait. Nobody waits for a single one, and on a slow machine that starts
+// everything at once, a server that is ready may take longer than Timeout.
+const waitTimeout = 15 * time.Second
+
 // AskReady asks the API server, by the address that users have, whether it is ready. The error says what is wrong.
 //
 // It sends no credentials: everybody may read /readyz. A new API server answers 403 until it has made the role that
 // permits that, which counts as not ready.
-func AskReady(ctx context.Context, c plan.Config) error { return askReadyAt(ctx, c, c.LocalServer()) }
-
-// askReadyAt asks the API server with that URL.
-func askReadyAt(ctx context.Context, c plan.Config, server string) error {
-	ca, err := os.ReadFile(c.Layout().PKI("ca.crt"))
+func AskReady(ctx context.Context, c plan.Config) error {
+	client, err := readyClient(c, Timeout)
 	if err != nil {
 		return err
 	}
+	defer client.CloseIdleConnections()
+	return askReadyAt(ctx, client, c.LocalServer())
+}
+
+// readyClient returns a client that trusts the cluster's authority alone. timeout bounds one question.
+func readyClient(c plan.Config, timeout time.Duration) (*http.Client, error) {
+	ca, err := os.ReadFile(c.Layout().PKI("ca.crt"))
+	if err != nil {
+		return nil, err
+	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(ca)
-	client := http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
-		// Each call has a transport of its own. WaitReady would leave a connection behind with each of them.
-		DisableKeepAlives: true}, Timeout: Timeout}
+	return &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}, Timeout: timeout}, nil
+}
+
+// askReadyAt asks the API server with that URL.
+func askReadyAt(ctx context.Context, client *http.Client, server string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/readyz", nil)
 	if err != nil {
 		return err
@@ -92,6 +106,7 @@ func askReadyAt(ctx context.Context, c plan.Config, server string) error {
 	if err != nil {
 		return fmt.Errorf("the API server does not answer: %w", err)
 	}
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // read to its end, the connection serves again
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("the API server is not ready: %s says %s", req.URL, resp.Status)
@@ -104,9 +119,14 @@ func WaitReady(ctx context.Context, c plan.Config) error { return WaitReadyAt(ct
 
 // WaitReadyAt waits until the API server with that URL is ready.
 func WaitReadyAt(ctx context.Context, c plan.Config, server string) error {
+	client, err := readyClient(c, waitTimeout)
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
 	var last error
-	err := host.Poll(ctx, 10*time.Millisecond, func() (bool, error) {
-		last = askReadyAt(ctx, c, server)
+	err = host.Poll(ctx, 10*time.Millisecond, func() (bool, error) {
+		last = askReadyAt(ctx, client, server)
 		return last == nil, nil // not there yet; ctx bounds the wait
 	})
 	if err != nil {
