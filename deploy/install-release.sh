@@ -1,7 +1,8 @@
 #!/bin/sh
-# Installs Bonsai from an unpacked release archive, as root: the programs and images into PREFIX/lib/bonsai, links to bonsai and kubectl into
-# PREFIX/bin, and for systemd a unit for clusters (bonsai@.service). It needs a kernel, sh and the usual small tools, which busybox has: no
-# network, no package manager, no C library. The same command upgrades: clusters that are stopped continue with the new programs.
+# Installs Bonsai from an unpacked release archive, as root: the programs and images into PREFIX/lib/bonsai, links to
+# bonsai and kubectl into PREFIX/bin, and for systemd a unit for clusters (bonsai@.service). It needs a kernel, sh and
+# the usual small tools, which busybox has: no network, no package manager, no C library. The same command upgrades:
+# clusters that are stopped continue with the new programs.
 #   ./install.sh
 #   PREFIX=/opt ./install.sh
 set -eu

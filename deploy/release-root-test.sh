@@ -1,9 +1,10 @@
 #!/bin/bash
-# release-root-test.sh busybox|minbase ARCHIVE: makes a root directory that lacks what an unpacked archive brings, and there installs the
-# archive, runs a cluster, upgrades, and removes everything again.
+# release-root-test.sh busybox|minbase ARCHIVE: makes a root directory that lacks what an unpacked archive brings, and
+# there installs the archive, runs a cluster, upgrades, and removes everything again.
 #   busybox  a static busybox and nothing else: no C library, no bash, no iproute2, no containerd, no nft
 #   minbase  Debian 12 as debootstrap --variant=minbase makes it
-# Everything happens in namespaces of mounts, processes and networks that end with this script. The roots' contents are kept in bin/release.
+# Everything happens in namespaces of mounts, processes and networks that end with this script. The roots' contents are
+# kept in bin/release.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kind=$1

@@ -1,14 +1,16 @@
 #!/bin/bash
-# Unpacks each archive of dist/ into a directory of its own and looks whether a user has all: the checksums, a binary of the right architecture
-# for each program, which says its version where this machine can run it, and what the cluster of containers and systemd need. As root it
-# then installs the archive for this machine's architecture on roots that lack what it brings, and runs a cluster there (release-root-test.sh).
+# Unpacks each archive of dist/ into a directory of its own and looks whether a user has all: the checksums, a binary
+# of the right architecture for each program, which says its version where this machine can run it, and what the
+# cluster of containers and systemd need. As root it then installs the archive for this machine's architecture on roots
+# that lack what it brings, and runs a cluster there (release-root-test.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 (cd dist && sha256sum --check --quiet SHA256SUMS)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 fail() { echo "$*" >&2; exit 1; }
-# Unlike grep -q, it reads to the end: what writes to it must not fail for that, or the whole line would say the opposite.
+# Unlike grep -q, it reads to the end: what writes to it must not fail for that, or the whole line would say the
+# opposite.
 has() { grep "$@" >/dev/null; }
 mapfile -t compose < <(git ls-files deploy/compose docs/guides/compose.md)
 declare -A machines=([amd64]="Advanced Micro Devices X86-64" [arm64]=AArch64)

@@ -1,7 +1,8 @@
 #!/bin/bash
-# Makes the archives of a release in dist/: for each architecture the binaries, the images and the programs that nodes execute, with what
-# installs them on a machine that has a kernel and sh, and the checksums. The same commit gives the same bytes of ours: no build has the
-# time, the path or the user in it. What comes from Debian is what Debian has on that day (bin/runtime/CONTENTS).
+# Makes the archives of a release in dist/: for each architecture the binaries, the images and the programs that nodes
+# execute, with what installs them on a machine that has a kernel and sh, and the checksums. The same commit gives the
+# same bytes of ours: no build has the time, the path or the user in it. What comes from Debian is what Debian has on
+# that day (bin/runtime/CONTENTS).
 #   VERSION  name of the release (default: git describe)
 #   ARCHS    architectures (default: amd64 arm64)
 #   ADDONS   add-ons that come along (default: none; metrics-server registry traefik)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# running.sh DIRECTORY: prints the clusters whose programs are in the directory and run, one a line, and fails if there are any. It looks at
-# processes, not at data directories: these may be anywhere.
+# running.sh DIRECTORY: prints the clusters whose programs are in the directory and run, one a line, and fails if there
+# are any. It looks at processes, not at data directories: these may be anywhere.
 set -eu
 lib=$(cd "$1" && pwd -P)
 found=0

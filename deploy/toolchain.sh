@@ -1,6 +1,6 @@
 #!/bin/bash
-# toolchain.sh ARCH: installs what compiles C for an architecture, from Debian's packages, where it is missing, and prints the compiler's
-# triplet. Needs root only then.
+# toolchain.sh ARCH: installs what compiles C for an architecture, from Debian's packages, where it is missing, and
+# prints the compiler's triplet. Needs root only then.
 set -euo pipefail
 declare -A triplets=([amd64]=x86_64-linux-gnu [arm64]=aarch64-linux-gnu)
 triplet=${triplets[$1]:-}

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Removes an installation of Bonsai, as root: the directory of this script, the links to its programs and the unit for systemd. It refuses
-# while a cluster runs. Stopped clusters keep their data, unless told:
+# Removes an installation of Bonsai, as root: the directory of this script, the links to its programs and the unit for
+# systemd. It refuses while a cluster runs. Stopped clusters keep their data, unless told:
 #   uninstall.sh --data  … and everything that the clusters of this machine hold, below $BONSAI_HOME or /var/lib
 set -eu
 fail() { echo "uninstall.sh: $*" >&2; exit 1; }

@@ -1,6 +1,6 @@
 #!/bin/bash
-# build.sh ARCH DIRECTORY: makes the directory of the programs that a node and the supervisor execute, for a machine that has none of them:
-# no C library, no package manager, no bash. See docs/decisions/bundled-programs.md.
+# build.sh ARCH DIRECTORY: makes the directory of the programs that a node and the supervisor execute, for a machine
+# that has none of them: no C library, no package manager, no bash. See docs/decisions/bundled-programs.md.
 #
 #   containerd, containerd-shim-runc-v2, ctr, cni/*  static, of the modules that deploy/tools/{containerd,cni} pin
 #   runc                                             static, of the module that deploy/tools/runc pins, with this Debian's libseccomp.a
@@ -122,10 +122,9 @@ module=github.com/containernetworking/plugins
 destination=$out/cni ldflags="-X $module/pkg/utils/buildversion.BuildVersion=$cni" \
   build cni $module/plugins/main/{bridge,loopback} $module/plugins/meta/portmap $module/plugins/ipam/host-local
 
-# runc starts with C and filters system calls with libseccomp. The library is the one of this machine's release, since what links it has
-# this release's C library. Its directory stays at one place and is named by flags, which Go's build cache knows, not by pkg-config, whose
-# answers it takes to be always the same.
-# shellcheck source=/dev/null
+# runc starts with C and filters system calls with libseccomp. The library is the one of this machine's release, since
+# what links it has this release's C library. Its directory stays at one place and is named by flags, which Go's build
+# cache knows, not by pkg-config, whose answers it takes to be always the same. shellcheck source=/dev/null
 codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
 useApt seccomp "$mirror $codename main" "$security $codename-security main"
 rm -rf "$out.seccomp"

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// limited is a pod with limits, and with huge pages of which the machine has some.
+// limited creates a pod with limits, which also asks for huge pages.
 const limited = `cat <<'EOF' | kubectl apply -f -
 apiVersion: v1
 kind: Pod

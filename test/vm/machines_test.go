@@ -11,7 +11,7 @@ import (
 
 var load = flag.Duration("load", 30*time.Minute, "how long TestMachines lets clients write while it ends one machine at a time")
 
-// lan are machines on one network, of which the first has the control plane of a cluster that the others have joined.
+// lan is a cluster of machines on one network. The first has the control plane, and the others have joined it.
 type lan struct {
 	network  *Network
 	machines []*Machine // the first is number 1

@@ -1,8 +1,9 @@
 #!/bin/bash
-# build.sh [-static] FILE [ARCH]: builds upstream's busybox from Debian's source package, with upstream's default configuration, against
-# this machine's C library or, for another architecture, its cross compiler's: dynamically, so that whoever runs it elsewhere brings the
-# libraries along, or statically. Beside it are FILE.links, the list of its applets, and FILE.LICENSE. Debian's own binaries do not serve:
-# `wget -T` crashes, the static one crashes when it looks names up, and variables whose names are no shell identifiers ("data-1") get lost.
+# build.sh [-static] FILE [ARCH]: builds upstream's busybox from Debian's source package, with upstream's default
+# configuration, against this machine's C library or, for another architecture, its cross compiler's: dynamically, so
+# that whoever runs it elsewhere brings the libraries along, or statically. Beside it are FILE.links, the list of its
+# applets, and FILE.LICENSE. Debian's own binaries do not serve: `wget -T` crashes, the static one crashes when it
+# looks names up, and variables whose names are no shell identifiers ("data-1") get lost.
 set -euo pipefail
 linkage=dynamic
 if [ "$1" = -static ]; then linkage=static; shift; fi

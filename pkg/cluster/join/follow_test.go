@@ -88,7 +88,7 @@ func TestFollow(t *testing.T) {
 	n := node.Of(applied, applied.Nodes[0])
 	if !slices.Contains(n.Images, "metrics-server") || len(n.Mirrors) != 2 || n.OCIRuntime != "crun" ||
 		!n.FeatureGates["MemoryQoS"] || n.ComponentFlags["kube-proxy"]["proxy-mode"] != "iptables" {
-		t.Errorf("the node is told %+v", n)
+		t.Errorf("the node gets %+v", n)
 	}
 	if applied.ComponentFlags["etcd"] != nil || len(applied.Mappings()) != 0 || applied.Nodes[0].Name() != "far" {
 		t.Errorf("what is none of the node's: %+v", applied)

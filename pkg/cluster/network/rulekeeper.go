@@ -53,10 +53,11 @@ func (k *RuleKeeper) Keep(ctx context.Context, log *slog.Logger) {
 		defer context.AfterFunc(ctx, func() { _ = follow.Close() })()
 		go func() { // until follow is closed
 			for {
-				if _, err := follow.Receive(); err != nil && ctx.Err() != nil {
+				// ENOBUFS says that there were too many events to keep. After any other error there are no more: the
+				// socket is closed, or broken, and the looks every half minute remain.
+				if _, err := follow.Receive(); err != nil && !errors.Is(err, unix.ENOBUFS) {
 					return
 				}
-				// An error is one of too many events.
 				select {
 				case changed <- struct{}{}:
 				default: // a look is due already

@@ -70,7 +70,7 @@ func (d driven) RuntimeConfig(context.Context,
 	return d.answer, nil
 }
 
-// TestCgroupDriver: what runtimes say of their cgroup driver; those before containerd 2.0 know no such question.
+// TestCgroupDriver: the driver comes from the runtime's answer. A runtime older than containerd 2.0 gives none.
 func TestCgroupDriver(t *testing.T) {
 	t.Parallel()
 	of := func(d runtimeapi.CgroupDriver) driven {

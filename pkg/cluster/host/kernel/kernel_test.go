@@ -91,7 +91,7 @@ func TestCheckKernel(t *testing.T) {
 	}
 }
 
-// TestLoadedInVain: a module that is there and does not give the feature is told from one that is not there.
+// TestLoadedInVain: the errors for a missing module and for a loaded one that lacks the feature differ.
 func TestLoadedInVain(t *testing.T) {
 	t.Parallel()
 	useless := func(context.Context, string) error { return nil }
