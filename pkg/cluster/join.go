@@ -15,7 +15,6 @@ import (
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/start"
-	"bonsai/pkg/cluster/status"
 	"bonsai/pkg/cluster/steps"
 	"bonsai/pkg/cluster/supervise"
 	"bonsai/pkg/cluster/supervisor"
@@ -138,7 +137,7 @@ func startAgain(ctx context.Context, c plan.Config, home machine.Home, self stri
 	}
 	s := newStart(c, out)
 	if running(ctx, c) {
-		if status.AllReady(ctx, c) {
+		if isUp(ctx, c) {
 			return false, nil
 		}
 		return true, awaitJoined(ctx, s, c, out)
@@ -167,10 +166,15 @@ func startJoined(ctx context.Context, s steps.Start, c plan.Config, self string,
 func awaitJoined(ctx context.Context, s steps.Start, c plan.Config, out io.Writer) error {
 	ctx, done := s.WhileSupervised(ctx)
 	defer done()
-	if err := s.Take(ctx, start.After(c)...); err != nil || !c.HasControlPlane() {
+	if err := s.Take(ctx, start.After(c)...); err != nil {
 		return err
 	}
-	return kubeconfig.Export(ctx, c, out)
+	if c.HasControlPlane() {
+		if err := kubeconfig.Export(ctx, c, out); err != nil {
+			return err
+		}
+	}
+	return start.Finish(c)
 }
 
 // LoadJoinable returns the cluster in dataDir for commands about its tokens. It must run, and other machines must be

@@ -116,6 +116,9 @@ func follow(ctx context.Context, c plan.Config, s steps.Start, patience time.Dur
 		if err == nil && c.HasControlPlane() {
 			err = kubeconfig.Export(ctx, c, out)
 		}
+		if err == nil {
+			err = start.Finish(c)
+		}
 		if err != nil && ctx.Err() == nil {
 			tell(n, log, systemd.Status(err.Error()))
 			log.Warn("not all is ready", "err", err)

@@ -30,8 +30,8 @@ import (
 // chooses. up is the cluster with all of that. started is false if the cluster was already up and nothing changed.
 //
 // A supervisor that runs does not yet make a cluster that is up: the API server must answer and the nodes be Ready. If
-// they are not, Up waits for them as after a start. A cluster without its network on the host cannot come back, and Up
-// starts it again.
+// they are not, or an earlier command has not taken all steps of the start, Up goes on as after a start. A cluster
+// without its network on the host cannot come back, and Up starts it again.
 func Up(ctx context.Context, home machine.Home, c plan.Config, self string, out io.Writer) (up plan.Config,
 	started bool, err error) {
 	if c.Joined != nil {
@@ -67,7 +67,7 @@ func Up(ctx context.Context, home machine.Home, c plan.Config, self string, out 
 		if err := signalManagers(c, syscall.SIGCONT); err != nil { // a killed resume may have left them held
 			return c, false, err
 		}
-		if reflect.DeepEqual(c, old) && status.AllReady(ctx, c) {
+		if reflect.DeepEqual(c, old) && isUp(ctx, c) {
 			return c, false, nil
 		}
 	} else if err := checkNotServed(c, ""); err != nil {
@@ -87,7 +87,7 @@ func Up(ctx context.Context, home machine.Home, c plan.Config, self string, out 
 			return changeFrom(ctx, c, home, old)
 		}))
 	default:
-		fmt.Fprintf(out, "The cluster in %s runs but is not ready: waiting for it.\n", c.DataDir)
+		fmt.Fprintf(out, "The cluster in %s runs, but its start is not finished: going on with it.\n", c.DataDir)
 		// If a command was killed while it added a node, the node is in the configuration and its supervisor does not
 		// know.
 		err = supervise.Reload(ctx, c.Layout().Socket("supervisor"))
@@ -102,7 +102,15 @@ func Up(ctx context.Context, home machine.Home, c plan.Config, self string, out 
 		return c, true, err
 	}
 	// The context comes last: with it, the user's tools would use a cluster that is not ready.
-	return c, true, kubeconfig.Export(ctx, c, out)
+	if err := kubeconfig.Export(ctx, c, out); err != nil {
+		return c, true, err
+	}
+	return c, true, start.Finish(c)
+}
+
+// isUp reports whether nothing is left to do: the start is finished, and all is Ready now.
+func isUp(ctx context.Context, c plan.Config) bool {
+	return start.IsFinished(c) && status.AllReady(ctx, c)
 }
 
 // awaitReady waits until a cluster whose supervisor runs is ready. It calls begun, which releases the machine's lock,

@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"bufio"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -199,6 +201,47 @@ func TestSilentAPIServer(t *testing.T) {
 	}
 	if out, err := cluster.command(3*time.Minute, "bonsai", cluster.upArgs()...); err != nil {
 		t.Errorf("up afterwards: %s, %v", out, err)
+	}
+}
+
+// TestUnfinishedStart: an `up` that ends early leaves a cluster whose nodes become Ready without it. The next one takes
+// the steps that are left, though all is Ready.
+func TestUnfinishedStart(t *testing.T) {
+	e := beside(t, "unfinished")
+	args := []string{"--data-dir", e.data, "--name", "unfinished", "up", "--egress=false"}
+	up := exec.Command(filepath.Join(e.bin, "bonsai"), args...)
+	up.Env = append(os.Environ(), "HOME="+e.home, "KUBECONFIG="+e.kubeconfig)
+	steps, err := up.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := up.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(steps); lines.Scan(); {
+		if strings.Contains(lines.Text(), "Install the add-ons") {
+			break
+		}
+	}
+	if err := up.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := up.Wait(); err == nil {
+		t.Fatal("up was too quick to be killed")
+	}
+	until(t, "the nodes are Ready", func() (bool, string) {
+		out, err := e.command(time.Minute, "bonsai", "--data-dir", e.data, "status")
+		return err == nil, out
+	})
+	out := e.must(t, "bonsai", args...)
+	if !strings.Contains(out, "its start is not finished") || !strings.Contains(out, "Wait for the cluster's DNS") {
+		t.Errorf("up again: %s", out)
+	}
+	if out := e.must(t, "kubectl", "config", "current-context"); !strings.Contains(out, "bonsai-unfinished") {
+		t.Errorf("the context is %q", out)
+	}
+	if out := e.must(t, "bonsai", args...); !strings.Contains(out, "already up") {
+		t.Errorf("up once more: %s", out)
 	}
 }
 

@@ -43,6 +43,20 @@ func TestPowerCuts(t *testing.T) {
 	clients()
 }
 
+// TestFreshPowerCut: what `bonsai up` made is on the disk when it says that the cluster is ready.
+func TestFreshPowerCut(t *testing.T) {
+	m := newMachine(t)
+	must(t, m, "sync; bonsai up --name try --nodes 1")
+	before := must(t, m, "kubectl get namespace kube-system -o 'jsonpath={.metadata.uid}'")
+	cutPower(t, m)
+	start(t, m)
+	must(t, m, "bonsai start --name try")
+	if after := must(t, m, "kubectl get namespace kube-system -o 'jsonpath={.metadata.uid}'"); after != before {
+		t.Errorf("the cluster is %s, not %s", after, before)
+	}
+	noBrokenFile(t, m)
+}
+
 // TestReboots: all that ran before a reboot runs after it: the same objects, the same addresses, the same data.
 func TestReboots(t *testing.T) {
 	m := newCluster(t)

@@ -1,11 +1,14 @@
 package host
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"bonsai/pkg/durable"
 )
 
 // NewSuffix is the suffix of a file that WriteFile is still writing. A write that was interrupted leaves it.
@@ -13,18 +16,31 @@ const NewSuffix = ".new"
 
 // WriteFile replaces the file at path, which only root may read, and makes its directory if need be. The file is
 // written beside its place and renamed: a reader, and a machine that loses power, see the old content or the new one.
+//
+// A file that has the content is left alone: a start writes dozens, most of them as they are, and waits for the disk
+// with each.
 func WriteFile(path string, data []byte) error {
+	if holds(path, data) {
+		return os.Chmod(path, 0o600)
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	temporary := path + NewSuffix
-	if err := os.WriteFile(temporary, data, 0o600); err != nil {
-		return err
-	}
-	if err := os.Rename(temporary, path); err != nil {
+	if err := durable.Replace(temporary, path, data); err != nil {
 		return errors.Join(err, IgnoreMissing(os.Remove(temporary)))
 	}
 	return nil
+}
+
+// holds reports whether path is a file, not a link to one, with the content data.
+func holds(path string, data []byte) bool {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() != int64(len(data)) {
+		return false
+	}
+	is, err := os.ReadFile(path)
+	return err == nil && bytes.Equal(is, data)
 }
 
 // IgnoreMissing returns err unless it says that a file does not exist: a file to be removed may have gone already.

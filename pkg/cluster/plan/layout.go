@@ -71,3 +71,6 @@ func (c Config) Bin(name string) string { return filepath.Join(c.BinDir, name) }
 
 // Image returns the path of the archive of a local image.
 func (c Config) Image(name string) string { return filepath.Join(c.BinDir, "images", name+".tar") }
+
+// Started is an empty file: the last step of the start was taken. Each start removes it, and so does each stop.
+func (l Layout) Started() string { return l.At("run", "started") }

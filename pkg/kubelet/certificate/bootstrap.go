@@ -23,7 +23,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/keyutil"
 
-	"bonsai/pkg/kubelet/durable"
+	"bonsai/pkg/durable"
 )
 
 // BootstrapConfig is what Bootstrap needs.

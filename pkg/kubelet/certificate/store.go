@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"bonsai/pkg/kubelet/durable"
+	"bonsai/pkg/durable"
 )
 
 // Store keeps a certificate with its key in one PEM file, Dir/Prefix-<time>.pem; the link Dir/Prefix-current.pem leads

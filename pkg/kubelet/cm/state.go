@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"bonsai/pkg/kubelet/durable"
+	"bonsai/pkg/durable"
 )
 
 // StateFile is a file in which a Provider keeps what pods have across restarts of the kubelet.

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
-	"bonsai/pkg/kubelet/durable"
+	"bonsai/pkg/durable"
 	"bonsai/pkg/kubelet/runtime"
 )
 

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"bonsai/pkg/kubelet/durable"
+	"bonsai/pkg/durable"
 )
 
 // record is what is needed to take a volume down. It is kept as vol_data.json next to the mount point, in the format of

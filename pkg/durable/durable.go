@@ -1,6 +1,6 @@
 // Package durable writes small secret files that are there with their content also after the machine has lost its
-// power. One that is renamed before its content is on the disk may be empty then, and a kubelet cannot begin, or a pod
-// not end, for which such a file is all that is known.
+// power. One that is renamed before its content is on the disk may be empty then. A cluster cannot start again without
+// its authorities' keys, nor a kubelet begin, nor a pod end, for which such a file is all that is known.
 package durable
 
 import (
