@@ -16,13 +16,16 @@ import (
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/cluster"
 	"bonsai/pkg/cluster/datadir"
+	"bonsai/pkg/cluster/host/door"
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/programs"
+	"bonsai/pkg/cluster/rootless"
 )
 
 func main() {
-	if err := usePrograms(""); err != nil { // a command that knows its cluster chooses again
+	// A command that knows its cluster chooses the programs again.
+	if err := errors.Join(rootless.Arrive(), usePrograms("")); err != nil {
 		fmt.Fprintln(os.Stderr, "bonsai:", err)
 		os.Exit(1)
 	}
@@ -69,7 +72,7 @@ func command() *cobra.Command {
 		"name of the cluster, one of several on this machine")
 	root.PersistentFlags().StringVar(&c.dataDir, "data-dir", c.dataDir,
 		"directory that holds everything the cluster writes (default: by its name, below $BONSAI_HOME or "+
-			string(machine.DefaultHome)+")")
+			string(machine.DefaultHome)+"; without root $XDG_DATA_HOME or ~/.local/share)")
 	// cobra runs only the nearest PersistentPreRunE, so no command below may have one of its own: resolve would not
 	// run.
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return c.resolve(cmd) }
@@ -81,7 +84,7 @@ func command() *cobra.Command {
 		imageCommand(c), testenvCommand(), versionCommand())...)
 	root.AddCommand(dnsCommand(c), logsCommand(c), execCommand(c),
 		superviseCommand(c), nodeEnterCommand(), nodeInitCommand(), memberEnterCommand(), balanceCommand(),
-		containerizedCommand(c))
+		containerizedCommand(c), rootlessKeepCommand(), rootlessBeginCommand(), rootlessInitCommand())
 	root.Version = kubeversion.Git
 	root.InitDefaultCompletionCmd()
 	strict(root.Commands()...)
@@ -139,7 +142,12 @@ func (c *chosen) resolve(cmd *cobra.Command) error {
 		}
 	}
 	if os.Geteuid() != 0 {
-		return errors.New("must be root: a cluster is network and mount namespaces (sudo bonsai ...)")
+		return c.enter(cmd)
+	}
+	if door.IsInside() {
+		if err := refuseRootless(cmd); err != nil {
+			return err
+		}
 	}
 	c.named, c.placed = cmd.Flags().Changed("name"), c.dataDir != ""
 	if !c.placed {

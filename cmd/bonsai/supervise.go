@@ -16,6 +16,7 @@ import (
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/rootless"
 	"bonsai/pkg/cluster/supervisor"
 )
 
@@ -40,7 +41,12 @@ func superviseCommand(chosen *chosen) *cobra.Command {
 				return err
 			}
 			defer log.Close()
-			return supervisor.RunInBackground(cmd.Context(), config, self, os.Stdin,
+			ctx, leave, err := rootless.Stay(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer leave()
+			return supervisor.RunInBackground(ctx, config, self, os.Stdin,
 				slog.New(slog.NewTextHandler(log, nil)).With("component", "bonsai"))
 		},
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/host/door"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/netdump"
 )
@@ -28,7 +29,7 @@ func portOwner(at netip.AddrPort, own string) string {
 		l, err := net.Listen("tcp", at.String())
 		if err == nil {
 			l.Close()
-			return ""
+			return outsideOwner(at)
 		}
 		if !errors.Is(err, syscall.EADDRINUSE) { // such as an address that the cluster itself will add
 			return ""
@@ -40,6 +41,22 @@ func portOwner(at netip.AddrPort, own string) string {
 			return "another process"
 		}
 	}
+}
+
+// outsideOwner says that something outside of a user's namespaces has a port. It returns "" where there is no outside.
+func outsideOwner(at netip.AddrPort) string {
+	network := "tcp4"
+	if at.Addr().Is6() {
+		network = "tcp6"
+	}
+	l, err := door.Listen(network, at.String())
+	if err == nil {
+		l.Close()
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return "another process of the machine"
+	}
+	return ""
 }
 
 // dyingTime is how long a port may be taken without a process that shows it: a process that was killed a moment ago no
@@ -80,7 +97,7 @@ func listenerOf(at netip.AddrPort, own string) (by string, found bool) {
 
 // udpTaken reports whether a UDP port is taken. The cluster itself has none before its start, when this is asked.
 func udpTaken(at netip.AddrPort) bool {
-	socket, err := net.ListenPacket("udp", at.String())
+	socket, err := door.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
 	if err == nil {
 		socket.Close()
 	}

@@ -58,7 +58,7 @@ func (n *Config) mount() error {
 	// sources from. mountVar may hide the binaries, as when they are below /var/lib, so showBinaries follows. The
 	// user's mounts come last: they may be at places that any of the steps makes.
 	for _, step := range []func() error{n.enterRoot, func() error {
-		return n.mountKernel(v2, roots)
+		return n.mountCgroups(v2, roots)
 	}, func() error { return n.mountRun(data, resolv) }, n.mountVar,
 		func() error { return n.showBinaries(bin) }, wished.show} {
 		if err := step(); err != nil {
@@ -91,19 +91,28 @@ func (n *Config) showBinaries(held int) error {
 	return nil
 }
 
-// mountKernel mounts the file systems that show the node's own namespaces: cgroup v2 alone, or the hierarchies that the
-// host has.
-func (n *Config) mountKernel(v2 bool, roots []string) error {
-	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
-		return fmt.Errorf("mount /proc: %w", err)
+// mountKernel mounts the file systems below root that show the node's own processes and network.
+func mountKernel(root string) error {
+	for dir, kind := range map[string]string{"proc": "proc", "sys": "sysfs"} {
+		if err := unix.Mount(kind, filepath.Join(root, dir), kind, unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC,
+			""); err != nil {
+			return fmt.Errorf("mount /%s: %w", dir, err)
+		}
 	}
-	if n.Containerized { // its /sys shows the same network, and two of the same are not mounted over each other
+	return nil
+}
+
+// mountCgroups mounts what shows the node's own cgroups: v2 alone, or the hierarchies that the host has. A node in a
+// container has the container's root, and gets its /proc and /sys here, too.
+func (n *Config) mountCgroups(v2 bool, roots []string) error {
+	if n.Containerized {
+		// Its /sys shows the same network, and two of the same are not mounted over each other.
 		if err := unix.Unmount("/sys", unix.MNT_DETACH); err != nil {
 			return fmt.Errorf("unmount /sys: %w", err)
 		}
-	}
-	if err := unix.Mount("sysfs", "/sys", "sysfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
-		return fmt.Errorf("mount /sys: %w", err)
+		if err := mountKernel("/"); err != nil {
+			return err
+		}
 	}
 	if err := mountSecurity(); err != nil {
 		return err
@@ -124,15 +133,18 @@ func (n *Config) mountKernel(v2 bool, roots []string) error {
 }
 
 // mountSecurity shows the kernel's security modules where container runtimes look for AppArmor. Without it containerd
-// would conclude that the machine has none, and run containers unconfined.
+// would conclude that the machine has none, and run containers unconfined. In a user namespace nobody may mount it, or
+// load profiles: containers run without AppArmor, and the kubelet refuses pods that ask for a profile.
 func mountSecurity() error {
 	const dir = "/sys/kernel/security"
-	if err := unix.Mount("securityfs", dir, "securityfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC,
-		""); err != nil &&
-		!errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENODEV) { // a kernel without security modules
-		return fmt.Errorf("mount %s: %w", dir, err)
+	err := unix.Mount("securityfs", dir, "securityfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+	switch {
+	case err == nil, errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV): // a kernel without security modules
+		return nil
+	case errors.Is(err, unix.EPERM) && host.InUserNamespace():
+		return nil
 	}
-	return nil
+	return fmt.Errorf("mount %s: %w", dir, err)
 }
 
 // mountHierarchy mounts one v1 hierarchy (or the hybrid's v2 one) where the host has it.

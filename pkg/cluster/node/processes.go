@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -243,21 +244,31 @@ state = "/run/containerd"
 		runtimeHandlers("io.containerd.cri.v1.runtime", found))
 }
 
-// hasSysResource reports whether oom_score_adj may be lowered (CAP_SYS_RESOURCE, bit 24 of the effective set).
-// Without that, runc cannot start a sandbox unless containerd leaves the score alone.
+// hasSysResource reports whether oom_score_adj may be lowered (CAP_SYS_RESOURCE, bit 24 of the effective set, on the
+// machine itself and not in a user namespace). Without that, runc cannot start a sandbox unless containerd leaves the
+// score alone.
 func hasSysResource() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
-	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
+	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0 &&
+		!host.InUserNamespace()
 }
 
-// oomScore is the score for the out-of-memory killer of the processes that run a node: containers die before them. It
-// is 0 where the kernel refuses a lower one.
+// oomScore is the score for the out-of-memory killer of the processes that run a node: containers die before them.
+// Where the kernel refuses a lower one, it is that of this process, and at least 0.
 func oomScore() int {
 	if hasSysResource() {
 		return host.NodeOOMScore
 	}
-	return 0
+	own, err := os.ReadFile("/proc/self/oom_score_adj")
+	if err != nil {
+		return 0
+	}
+	score, err := strconv.Atoi(strings.TrimSpace(string(own)))
+	if err != nil {
+		return 0
+	}
+	return max(score, 0)
 }
 
 // waitFile waits until there is a file at path, or ctx ends. It runs as Process.Before on the goroutine of that

@@ -76,6 +76,10 @@ func (n *Config) enterRoot() error {
 	if err := showDevices(filepath.Join(root, "dev")); err != nil {
 		return err
 	}
+	// In a user namespace the kernel mounts these only while others of their kind are visible.
+	if err := mountKernel(root); err != nil {
+		return err
+	}
 	const old = "/.host"
 	if err := os.MkdirAll(root+old, 0o700); err != nil {
 		return err
@@ -137,9 +141,25 @@ func showReadOnly(from, to string) error {
 	if err := unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("show %s: %w", from, err)
 	}
-	// A bind mount ignores MS_RDONLY when it is made, and takes it when it is changed (mount(2)).
-	if err := unix.Mount("", to, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
-		return fmt.Errorf("make %s read-only: %w", from, err)
+	return makeReadOnly(to)
+}
+
+// makeReadOnly changes a mount to a read-only one: a bind mount ignores MS_RDONLY when it is made (mount(2)). It keeps
+// the mount's other flags, which nobody in a user namespace may take away.
+func makeReadOnly(path string) error {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(path, &fs); err != nil {
+		return fmt.Errorf("make %s read-only: %w", path, err)
+	}
+	flags := uintptr(unix.MS_BIND | unix.MS_REMOUNT | unix.MS_RDONLY)
+	for is, flag := range map[int64]uintptr{unix.ST_NOSUID: unix.MS_NOSUID, unix.ST_NODEV: unix.MS_NODEV,
+		unix.ST_NOEXEC: unix.MS_NOEXEC} {
+		if int64(fs.Flags)&is != 0 {
+			flags |= flag
+		}
+	}
+	if err := unix.Mount("", path, "", flags, ""); err != nil {
+		return fmt.Errorf("make %s read-only: %w", path, err)
 	}
 	return nil
 }

@@ -86,8 +86,8 @@ func (h heldMounts) show() error {
 		if !m.ReadOnly {
 			continue
 		}
-		if err := unix.Mount("", m.NodePath, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
-			return fmt.Errorf("make %s read-only: %w", m.NodePath, err)
+		if err := makeReadOnly(m.NodePath); err != nil {
+			return err
 		}
 	}
 	return nil

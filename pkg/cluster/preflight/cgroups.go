@@ -30,7 +30,12 @@ func controlGroups(m Machine, _ Needs) []Finding {
 			Text: cgroup.Root + " is read-only: in a container, give it privileges and its own cgroup namespace"})
 	}
 	for _, c := range controllers {
-		if slices.Contains(g.Here, c.name) {
+		if slices.Contains(g.Here, c.name) || m.Account != nil && c.name != "cpuset" { // InspectAccount has these
+			continue
+		}
+		if m.Account != nil {
+			found = append(found, Finding{Level: Note, Subject: subject,
+				Text: "the cgroup controller cpuset is not delegated: the kubelet's static CPU and memory managers have no effect"})
 			continue
 		}
 		f := Finding{Level: Missing, Subject: subject}

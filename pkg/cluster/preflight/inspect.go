@@ -7,5 +7,8 @@ func Inspect(m Machine, n Needs) []Finding {
 		sysctls, programs, storage, memory, clock, confinement, firewall} {
 		found = append(found, rule(m, n)...)
 	}
+	if m.Account != nil {
+		return append(InspectAccount(*m.Account, m.Sysctls, m.Distribution), asRoot(found)...)
+	}
 	return found
 }

@@ -18,8 +18,10 @@ type Machine struct {
 	Sysctls map[string]string
 	// SysctlsReadOnly: nobody may change them, as in a container that is not privileged.
 	SysctlsReadOnly bool
-	Data            Data
-	Firewall        Firewall
+	// Account is the user in whose namespaces this process runs; nil: it runs as root of the machine.
+	Account  *Account
+	Data     Data
+	Firewall Firewall
 	// Memory and Swap are in bytes: what programs can still have, and the size of all swap areas.
 	Memory, Swap uint64
 	AppArmor     bool   // it is on

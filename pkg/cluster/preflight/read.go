@@ -30,6 +30,7 @@ type Wanted struct {
 	Programs []Program      // Found is filled in
 	Features []kernel.Group // to try
 	DataDir  string         // it need not exist
+	Account  *Account       // the user in whose namespaces this process runs
 	// Written are files of Bonsai and the cluster. The clock cannot be before the time of any of them.
 	Written []string
 }
@@ -48,17 +49,18 @@ func Read(ctx context.Context, w Wanted) (Machine, error) {
 		return Machine{}, err
 	}
 	m := Machine{
-		Distribution: ParseDistribution(firstOf("/etc/os-release", "/usr/lib/os-release")),
+		Distribution: ReadDistribution(),
 		Kernel: Kernel{Release: release, Options: options(release),
 			BuiltIn: modules("/lib/modules/" + release + "/modules.builtin"),
 			Modules: modules("/lib/modules/" + release + "/modules.dep"),
 			Lacks:   lacks, Has: hasMarks()},
 		Cgroups:  readCgroups(),
-		Sysctls:  readSysctls(),
+		Sysctls:  ReadSysctls(),
 		Data:     data,
 		Firewall: readFirewall(ctx, w.Link),
 		AppArmor: strings.TrimSpace(firstOf("/sys/module/apparmor/parameters/enabled")) == "Y",
 		Now:      time.Now(),
+		Account:  w.Account,
 	}
 	for _, p := range w.Programs {
 		_, err := exec.LookPath(cmp.Or(p.Path, p.Name))
@@ -84,6 +86,11 @@ func Read(ctx context.Context, w Wanted) (Machine, error) {
 		}
 	}
 	return m, nil
+}
+
+// ReadDistribution returns the machine's distribution.
+func ReadDistribution() Distribution {
+	return ParseDistribution(firstOf("/etc/os-release", "/usr/lib/os-release"))
 }
 
 // firstOf returns the content of the first of the files that can be read.
@@ -185,10 +192,11 @@ func parseControllers(text string) map[string]bool {
 	return known
 }
 
-// readSysctls returns the settings that the rules ask for.
-func readSysctls() map[string]string {
-	names := []string{"net.ipv4.ip_forward", "user.max_user_namespaces", "vm.overcommit_memory"}
-	for _, l := range slices.Concat(limits[:], raised[:]) {
+// ReadSysctls returns the settings that the rules ask for.
+func ReadSysctls() map[string]string {
+	names := []string{"net.ipv4.ip_forward", "user.max_user_namespaces", "vm.overcommit_memory",
+		"kernel.unprivileged_userns_clone", "kernel.apparmor_restrict_unprivileged_userns"}
+	for _, l := range slices.Concat(limits[:], raised[:], ofUsers[:]) {
 		names = append(names, l.name)
 	}
 	out := map[string]string{}

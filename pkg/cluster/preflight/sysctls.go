@@ -34,6 +34,11 @@ var raised = [...]limit{
 	{"fs.inotify.max_user_watches", 8192, 8192, "inotify watches"},
 }
 
+// ofUsers are the settings that bound what a user has who is not root, in his namespaces too.
+var ofUsers = [...]limit{
+	{"kernel.keys.maxkeys", 64, 128, "keyrings of containers"},
+}
+
 // sysctls is about settings of the kernel: those that are too low, and those that a cluster changes.
 func sysctls(m Machine, n Needs) []Finding {
 	const subject = "sysctls"
@@ -50,10 +55,17 @@ func sysctls(m Machine, n Needs) []Finding {
 	for _, l := range limits {
 		few(l)
 	}
-	if m.SysctlsReadOnly {
+	if m.Account != nil {
+		for _, l := range ofUsers {
+			few(l)
+		}
+	}
+	if m.SysctlsReadOnly || m.Account != nil {
 		for _, l := range raised {
 			few(l)
 		}
+	}
+	if m.SysctlsReadOnly {
 		if n.Egress && m.Sysctls["net.ipv4.ip_forward"] == "0" {
 			found = append(found, Finding{Missing, subject,
 				"net.ipv4.ip_forward is 0 and /proc/sys is read-only: nodes reach nothing beyond this machine (or start with " +

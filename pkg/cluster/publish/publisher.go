@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"bonsai/pkg/cluster/host/door"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/connlimit"
 )
@@ -93,13 +94,17 @@ func (p *Publisher) Publish(ctx context.Context, mappings []plan.PortMapping) (w
 // listen listens at one mapping. It returns the listener, and a function that serves it until it is closed.
 func (p *Publisher) listen(ctx context.Context, m plan.PortMapping) (io.Closer, func(), error) {
 	if m.UDP {
-		socket, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(m.Listens()))
+		socket, err := door.ListenUDP("udp4", net.UDPAddrFromAddrPort(m.Listens()))
 		if err != nil {
 			return nil, nil, err
 		}
 		return socket, func() { p.serveUDP(ctx, socket, m.NodePort) }, nil
 	}
-	l, err := net.Listen("tcp4", m.Listens().String())
+	network := "tcp4"
+	if m.Listens().Addr().Is6() {
+		network = "tcp6"
+	}
+	l, err := door.Listen(network, m.Listens().String())
 	if err != nil {
 		return nil, nil, err
 	}

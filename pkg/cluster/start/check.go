@@ -9,12 +9,14 @@ import (
 	"slices"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/host/door"
 	"bonsai/pkg/cluster/host/kernel"
 	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/preflight"
+	"bonsai/pkg/cluster/rootless"
 )
 
 // Plan checks everything that a start needs before anything is made. It returns the cluster with values for everything
@@ -103,8 +105,13 @@ func Findings(ctx context.Context, c plan.Config) ([]preflight.Finding, error) {
 	}
 	needs := preflight.Needs{Nodes: len(c.Nodes), Egress: c.Egress, Link: link, APIPort: c.Ports.API,
 		Others: c.Joined != nil || c.IsJoinable()}
+	account, err := owner(ctx)
+	if err != nil {
+		return nil, err
+	}
 	m, err := preflight.Read(ctx, preflight.Wanted{
 		Needs:    needs,
+		Account:  account,
 		Programs: programs(c),
 		Features: kernel.Needs(host.Snapshotter(host.Existing(c.DataDir)) == host.OverlaySnapshotter,
 			c.IPFamily.IptablesPrograms()),
@@ -115,6 +122,31 @@ func Findings(ctx context.Context, c plan.Config) ([]preflight.Finding, error) {
 		return nil, fmt.Errorf("look at this machine: %w", err)
 	}
 	return append(preflight.Inspect(m, needs), preflight.Refused("cluster", errs...)...), nil
+}
+
+// Account describes a user who runs clusters without being root.
+func Account(ctx context.Context, u rootless.User) preflight.Account {
+	a := preflight.Account{Name: u.Name, UID: u.UID, Least: rootless.LeastIDs,
+		SubUIDs:  rootless.CountIDs("/etc/subuid", u.Name, u.UID),
+		SubGIDs:  rootless.CountIDs("/etc/subgid", u.Name, u.UID),
+		Programs: []preflight.Program{{Name: "newuidmap"}, {Name: "newgidmap"}, {Name: "nsenter"}}}
+	for _, name := range rootless.Networks() {
+		a.Networks = append(a.Networks, preflight.Program{Name: name})
+	}
+	return preflight.ReadAccount(ctx, a, u.Runtime)
+}
+
+// owner describes the user in whose namespaces this process runs; nil: it runs as root of the machine.
+func owner(ctx context.Context) (*preflight.Account, error) {
+	if !door.IsInside() {
+		return nil, nil
+	}
+	u, err := rootless.Owner()
+	if err != nil {
+		return nil, err
+	}
+	a := Account(ctx, u)
+	return &a, nil
 }
 
 // programs returns the programs of others that a cluster executes. A node sees them at the same places. bridge stands

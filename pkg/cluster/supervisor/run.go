@@ -13,6 +13,7 @@ import (
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/etcd"
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/host/door"
 	"bonsai/pkg/cluster/join"
 	"bonsai/pkg/cluster/network"
 	"bonsai/pkg/cluster/node"
@@ -152,13 +153,21 @@ func keepBalancer(ctx context.Context, keeper *supervise.Changing, c plan.Config
 	})
 }
 
-// openToOthers opens the doors through which others reach the cluster: other machines its API server, and its pods the
-// DNS servers of this machine.
+// openToOthers opens the doors through which others reach the cluster: other machines, and a user outside of the
+// namespaces, its API server, and its pods the DNS servers of this machine.
 func openToOthers(ctx context.Context, c plan.Config, layers *layers, log *slog.Logger) error {
 	if c.IsJoinable() && c.Joined == nil { // elsewhere the API server itself listens at the machine's address
-		shut, err := advertise(ctx, c, log)
+		shut, err := leadToAPI(ctx, c, c.Advertised(), log)
 		if err != nil {
-			return err
+			return fmt.Errorf("let other machines reach the API server: %w", err)
+		}
+		layers.atEnd(shut)
+	}
+	if door.IsInside() { // its loopback is not the user's, from which no packet rules lead in
+		own := plan.PortMapping{Address: c.Networks().Loopback(), HostPort: c.Ports.API, NodePort: c.Ports.API}
+		shut, err := leadToAPI(ctx, c, own, log)
+		if err != nil {
+			return fmt.Errorf("let the user reach the API server: %w", err)
 		}
 		layers.atEnd(shut)
 	}
@@ -174,15 +183,15 @@ func openToOthers(ctx context.Context, c plan.Config, layers *layers, log *slog.
 	return nil
 }
 
-// advertise forwards connections to the advertised address to the API server, until stop is called or ctx ends.
-func advertise(ctx context.Context, c plan.Config, log *slog.Logger) (stop func(), err error) {
+// leadToAPI forwards connections to an address of the machine to the API server, until stop is called or ctx ends.
+func leadToAPI(ctx context.Context, c plan.Config, from plan.PortMapping, log *slog.Logger) (stop func(), err error) {
 	p := publish.New(log)
 	p.LeadTo([]netip.Addr{c.Networks().HostIP()})
 	ctx, end := context.WithCancel(ctx)
-	wait, err := p.Publish(ctx, []plan.PortMapping{c.Advertised()})
+	wait, err := p.Publish(ctx, []plan.PortMapping{from})
 	if err != nil {
 		end()
-		return nil, fmt.Errorf("let other machines reach the API server: %w", err)
+		return nil, err
 	}
 	return func() { end(); wait() }, nil
 }

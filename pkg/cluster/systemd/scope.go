@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,11 +42,42 @@ func ScopeGroup(ctx context.Context, mark, dataDir string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, scopePatience, errors.New("systemd does not answer in time"))
 	defer cancel()
-	scope, own := mark+".scope", ""
-	if err := startScope(ctx, scope, dataDir); err != nil {
+	return enterScope(ctx, privateSocket, mark+".scope", "Bonsai cluster in "+dataDir)
+}
+
+// UserScope has the systemd of this process's user move this process into a new scope, and returns the scope's group,
+// which belongs to the user. runtime is the user's $XDG_RUNTIME_DIR. It waits for the end of a scope of that name.
+func UserScope(ctx context.Context, runtime, name, description string) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, scopePatience, errors.New("systemd does not answer in time"))
+	defer cancel()
+	return enterScope(ctx, userSocket(runtime), name, description)
+}
+
+// userSocket is where the systemd of a user answers that user.
+func userSocket(runtime string) string {
+	return "unix:path=" + dbus.EscapeBusAddressValue(filepath.Join(runtime, "systemd", "private"))
+}
+
+// Attach has the systemd of this process's user move a process of that user into a group below the one of a unit whose
+// groups systemd has delegated.
+func Attach(ctx context.Context, runtime, unit, group string, pid int) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, scopePatience, errors.New("systemd does not answer in time"))
+	defer cancel()
+	conn, err := connect(ctx, userSocket(runtime))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return conn.Object(busName, busPath).CallWithContext(ctx, busName+".Manager.AttachProcessesToUnit", 0, unit, group,
+		[]uint32{uint32(pid)}).Err
+}
+
+// enterScope moves this process into a new scope, and returns the scope's group.
+func enterScope(ctx context.Context, socket, scope, description string) (own string, err error) {
+	if err := startScope(ctx, socket, scope, description); err != nil {
 		return "", fmt.Errorf("ask systemd for the scope %s: %w", scope, err)
 	}
-	err := host.Poll(ctx, cgroup.RetryBusy, func() (_ bool, err error) {
+	err = host.Poll(ctx, cgroup.RetryBusy, func() (_ bool, err error) {
 		own, err = ownGroup("/proc/self/cgroup")
 		return filepath.Base(own) == scope, err
 	})
@@ -53,6 +85,18 @@ func ScopeGroup(ctx context.Context, mark, dataDir string) (string, error) {
 		return "", fmt.Errorf("wait for the scope %s: %w", scope, err)
 	}
 	return own, nil
+}
+
+// connect connects to the systemd that answers at a socket.
+func connect(ctx context.Context, socket string) (*dbus.Conn, error) {
+	conn, err := dbus.Dial(socket, dbus.WithContext(ctx))
+	if err != nil {
+		return nil, err
+	}
+	if err := conn.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Geteuid()))}); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
 }
 
 // ServiceGroup is ScopeGroup for a process that systemd may have started as a service: then it returns the service's
@@ -97,15 +141,12 @@ func isDelegated(group string) bool {
 
 // startScope has systemd move this process into a new scope, whose group it delegates to us. systemd removes the scope
 // when its last process has ended.
-func startScope(ctx context.Context, name, dataDir string) error {
-	conn, err := dbus.Dial(privateSocket, dbus.WithContext(ctx))
+func startScope(ctx context.Context, socket, name, description string) error {
+	conn, err := connect(ctx, socket)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	if err := conn.Auth([]dbus.Auth{dbus.AuthExternal("0")}); err != nil {
-		return err
-	}
 	type property struct {
 		Name  string
 		Value dbus.Variant
@@ -115,7 +156,7 @@ func startScope(ctx context.Context, name, dataDir string) error {
 		Properties []property
 	}
 	properties := []property{
-		{"Description", dbus.MakeVariant("Bonsai cluster in " + dataDir)},
+		{"Description", dbus.MakeVariant(description)},
 		{"PIDs", dbus.MakeVariant([]uint32{uint32(os.Getpid())})},
 		{"Delegate", dbus.MakeVariant(true)},
 		{"TasksMax", dbus.MakeVariant(uint64(math.MaxUint64))},

@@ -40,9 +40,33 @@ type Lack struct {
 	Err    error  // why the module could not be loaded or, if it could, why the feature does not work
 }
 
-// LoadModule loads a kernel module, and those that it needs, with modprobe(8).
+// LoadModule loads a kernel module, and those that it needs, with modprobe(8). Where only root may do that, as in a user
+// namespace, it uses what has the kernel itself load the module.
 func LoadModule(ctx context.Context, module string) error {
-	return host.Run(ctx, "", "modprobe", module)
+	err := host.Run(ctx, "", "modprobe", module)
+	if use := uses[module]; err != nil && use != nil {
+		use(ctx)
+		if _, errStat := os.Stat("/sys/module/" + module); errStat == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// uses are what has the kernel load a module: only whether it is there afterwards counts. The kernel loads the others
+// when a feature is tried.
+var uses = map[string]func(context.Context){
+	"br_netfilter": func(ctx context.Context) {
+		_ = inFreshNetwork(ctx, "*filter\n-A FORWARD -m physdev --physdev-is-in -j RETURN\nCOMMIT\n", "iptables-restore")
+	},
+	"nf_conntrack": func(ctx context.Context) {
+		_ = inFreshNetwork(ctx, nftBefore+"add rule inet try plain ct state established accept\n", "nft", "-f", "-")
+	},
+	"overlay": func(context.Context) {
+		if fd, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC); err == nil {
+			_ = unix.Close(fd) // nothing was mounted
+		}
+	},
 }
 
 // Check tries every feature, and calls load with the modules of those that are missing, in order. It returns the
