@@ -42,6 +42,8 @@ ln -sfn "$lib/bonsai" "$prefix/bin/bonsai"
 if command -v systemctl >/dev/null; then
   mkdir -p /etc/systemd/system
   sed "s|/usr/local/bin/|$prefix/bin/|" systemd/bonsai@.service >/etc/systemd/system/bonsai@.service
+  mkdir -p /etc/systemd/user # of users who run clusters without root
+  sed "s|/usr/local/bin/|$prefix/bin/|" systemd/user/bonsai@.service >/etc/systemd/user/bonsai@.service
   systemctl daemon-reload 2>/dev/null || true # in a chroot, no systemd runs
 fi
 echo "installed: $prefix/bin/bonsai up (to remove it: $lib/uninstall.sh)"

@@ -30,7 +30,7 @@ for program in bonsai kubectl; do
 done
 unit=/etc/systemd/system/bonsai@.service
 if grep -qs "$bin/bonsai " "$unit"; then
-  rm -f "$unit"
+  rm -f "$unit" /etc/systemd/user/bonsai@.service
   systemctl daemon-reload 2>/dev/null || true
 fi
 rm -rf "$lib"

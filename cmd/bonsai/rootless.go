@@ -53,9 +53,6 @@ func refuseRootless(cmd *cobra.Command) error {
 	if foreground := cmd.Flags().Lookup("foreground"); foreground != nil && foreground.Changed {
 		why = "--foreground is for services of the machine. A unit of yours runs bonsai start and bonsai stop"
 	}
-	if address := cmd.Flags().Lookup("advertise-address"); address != nil && address.Value.String() != "" {
-		why = "--advertise-address: nodes on other machines need the machine's network"
-	}
 	if why == "" {
 		return nil
 	}

@@ -163,6 +163,7 @@ var shared = map[string]string{
 	"bonsai/pkg/apiserver/inflight":          "bounds",
 	"bonsai/pkg/cluster/host/cgroup":         "the control groups of a cluster and of its nodes",
 	"bonsai/pkg/cluster/host/kernel":         "the features that a kernel must have, and may lack",
+	"bonsai/pkg/cluster/host/door":           "where a cluster listens on the machine, from whichever network namespace",
 	"bonsai/pkg/cluster/supervise":           "what a supervised process is, and how it is kept",
 	"bonsai/pkg/cluster/client":              "what is asked of the API server",
 	"bonsai/pkg/cluster/datadir":             "the directory of a cluster, its configuration and its lock",

@@ -20,7 +20,8 @@ var installed = []string{"systemd-sysv", "udev", "dbus", "libpam-systemd", "kmod
 
 // downloaded are packages that some tests install. A machine reaches no mirror, so apt's cache in the image has them,
 // with what they depend on.
-var downloaded = []string{"firewalld", "ufw", "docker.io", "uidmap", "slirp4netns", "fuse-overlayfs", "crun"}
+var downloaded = []string{"firewalld", "ufw", "docker.io", "uidmap", "slirp4netns", "passt",
+	"fuse-overlayfs", "crun"}
 
 // diskSize is that of a machine's disk, in bytes. The file is sparse.
 const diskSize = 16 << 30

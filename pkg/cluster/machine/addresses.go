@@ -11,8 +11,8 @@ import (
 )
 
 // ForeignAddresses has an error for each address that the cluster is to listen at and that is not this machine's.
-// Unspecified and loopback addresses count as this machine's without a look. In a user's own namespaces, the start finds
-// out when it listens.
+// Unspecified and loopback addresses count as this machine's without a look. In a user's own namespaces, the start
+// finds out when it listens.
 func ForeignAddresses(c plan.Config) []error {
 	if door.IsInside() {
 		return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,11 +22,11 @@ type Account struct {
 	UID  int
 	// SubUIDs and SubGIDs are how many subordinate IDs the user has. Least is how many it takes.
 	SubUIDs, SubGIDs, Least uint64
-	// Programs are those that the namespaces need, and Networks those of which they need one.
+	// Programs are those that the namespaces need. They also need one of Networks.
 	Programs, Networks []Program
 	// Namespaces is why the user can make no namespaces.
 	Namespaces error
-	// Systemd is why the user's own systemd does not answer.
+	// Systemd is why the user's own systemd is not there.
 	Systemd error
 	Unified bool
 	// Delegated are the cgroup controllers that the user's systemd has.
@@ -36,8 +35,8 @@ type Account struct {
 	Lingers bool
 }
 
-// ReadAccount fills in a description of which Name, UID, SubUIDs, SubGIDs, Least, Programs and Networks are given. runtime
-// is the user's $XDG_RUNTIME_DIR.
+// ReadAccount completes a description. The caller gives the user, the IDs, and the names of programs. runtime is the
+// user's $XDG_RUNTIME_DIR.
 func ReadAccount(ctx context.Context, a Account, runtime string) Account {
 	for _, programs := range [][]Program{a.Programs, a.Networks} {
 		for i := range programs {
@@ -46,16 +45,12 @@ func ReadAccount(ctx context.Context, a Account, runtime string) Account {
 		}
 	}
 	a.Namespaces = tryNamespaces(ctx)
-	conn, err := net.Dial("unix", filepath.Join(runtime, "systemd", "private"))
-	if err == nil {
-		err = conn.Close()
-	}
-	a.Systemd = err
+	_, a.Systemd = os.Stat(filepath.Join(runtime, "systemd", "private")) // the socket goes with the user's systemd
 	a.Unified = cgroup.IsUnified()
 	own := fmt.Sprintf("%s/user.slice/user-%d.slice/user@%[2]d.service/cgroup.controllers", cgroup.Root, a.UID)
 	// In the user's namespaces the root is what his systemd has delegated.
 	a.Delegated = strings.Fields(firstOf(own, cgroup.Root+"/cgroup.controllers"))
-	_, err = os.Stat(filepath.Join("/var/lib/systemd/linger", a.Name))
+	_, err := os.Stat(filepath.Join("/var/lib/systemd/linger", a.Name))
 	a.Lingers = err == nil
 	return a
 }
@@ -91,7 +86,8 @@ func InspectAccount(a Account, sysctls map[string]string, d Distribution) []Find
 		missing(d.install(programs...), "the user namespace needs %s", strings.Join(programs, ", "))
 	}
 	if !slices.ContainsFunc(a.Networks, func(p Program) bool { return p.Found }) && len(a.Networks) > 0 {
-		missing(d.install(a.Networks[0].Name), "pasta or slirp4netns is needed, which forwards the packets of the namespaces")
+		missing(d.install(a.Networks[0].Name),
+			"pasta or slirp4netns is needed, which forwards the packets of the namespaces")
 	}
 	for _, ids := range []struct {
 		count      uint64
@@ -109,14 +105,14 @@ func InspectAccount(a Account, sysctls map[string]string, d Distribution) []Find
 			"systemd.unified_cgroup_hierarchy=1 on the kernel's command line")
 	}
 	if a.Systemd != nil {
-		missing("loginctl enable-linger "+a.Name, "the systemd of %s does not answer (%v): it delegates the cgroups. Log in by "+
-			"ssh, at a console or with machinectl shell, not with su", a.Name, a.Systemd)
+		missing("loginctl enable-linger "+a.Name, "%s has no systemd of his own (%v), which delegates cgroups. Log in "+
+			"by ssh, at a console or with machinectl shell, not with su", a.Name, a.Systemd)
 	} else if a.Unified {
 		found = append(found, delegation(a)...)
 	}
 	if a.Systemd == nil && !a.Lingers {
-		found = append(found, Finding{Warning, subject, fmt.Sprintf("clusters end when %s logs out for the last time", a.Name),
-			"loginctl enable-linger " + a.Name})
+		found = append(found, Finding{Warning, subject,
+			fmt.Sprintf("clusters end when %s logs out for the last time", a.Name), "loginctl enable-linger " + a.Name})
 	}
 	if len(found) == 0 {
 		found = append(found, Finding{Level: OK, Subject: subject, Text: fmt.Sprintf(

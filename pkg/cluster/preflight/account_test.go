@@ -72,8 +72,8 @@ func TestInspectAccount(t *testing.T) {
 	}
 }
 
-// TestInspectInside: what only root of the machine gets, or does, is no error in a user's namespaces; commands that mend
-// are root's.
+// TestInspectInside: what only root of the machine gets, or does, is no error in a user's namespaces; commands that
+// mend are root's.
 func TestInspectInside(t *testing.T) {
 	t.Parallel()
 	a := able()

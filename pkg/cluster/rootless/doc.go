@@ -1,6 +1,6 @@
-// Package rootless gives a user who is not root a machine of his own to run clusters on: a user namespace in which he is
-// root, with mounts, a network and a tree of cgroups that belong to it. Everything above runs there as it does on a
-// machine as root.
+// Package rootless gives a user who is not root a machine of his own to run clusters on: a user namespace in which he
+// is root, with mounts, a network and a tree of cgroups that belong to it. Everything above runs there as it does on
+// a machine as root.
 //
 // # Processes
 //

@@ -89,7 +89,8 @@ func (e Entry) ensure(ctx context.Context, p place) error {
 		return nil
 	}
 	// What a keeper left that was killed.
-	if err := errors.Join(host.IgnoreMissing(os.Remove(p.door())), host.IgnoreMissing(os.Remove(p.state()))); err != nil {
+	if err := errors.Join(host.IgnoreMissing(os.Remove(p.door())),
+		host.IgnoreMissing(os.Remove(p.state()))); err != nil {
 		return err
 	}
 	return e.launch(p)
@@ -106,8 +107,8 @@ func answers(p place) bool {
 	return err == nil
 }
 
-// launch starts the keeper in the background, and returns when it is ready. Its standard output then has one line; until
-// then the last words on its standard error are the reason why it ended.
+// launch starts the keeper in the background, and returns when it is ready: then its standard output has one line. If
+// it ends before that, its standard error has the reason.
 func (e Entry) launch(p place) error {
 	log, err := os.OpenFile(p.log(), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {

@@ -16,15 +16,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
 	"bonsai/pkg/cluster/host/door"
 	"bonsai/pkg/cluster/supervise"
 )
 
 const (
-	// beginPatience bounds the time until the namespaces have their network. endPatience bounds the wait for clusters to
-	// end when the keeper is told to.
+	// beginPatience bounds the time until the namespaces have their network.
+	// endPatience bounds the wait for clusters to end after the keeper has received a signal.
 	beginPatience = 30 * time.Second
 	endPatience   = supervise.StopPatience
 )
@@ -69,7 +68,8 @@ func (k Keeper) Run(ctx context.Context, ready func() error) (err error) {
 	forwarded := make(chan struct{})
 	go func() {
 		defer close(forwarded)
-		network.Keep(life, supervise.Process{Name: first.network, Argv: first.forward, Log: p.at(first.network + ".log")})
+		network.Keep(life, supervise.Process{Name: first.network, Argv: first.forward,
+			Log: p.at(first.network + ".log")})
 	}()
 	defer func() { end(); <-forwarded }()
 	if err := first.await(ctx); err != nil {
@@ -225,7 +225,7 @@ func (f *first) await(ctx context.Context) error {
 
 // end ends the process and with it, as nobody else is there, the namespaces.
 func (f *first) end() error {
-	return errors.Join(f.stdin.Close(), host.IgnoreMissing(ignoreDone(f.cmd.Process.Kill())))
+	return errors.Join(f.stdin.Close(), ignoreDone(f.cmd.Process.Kill()))
 }
 
 // ignoreDone returns err unless it says that a process has ended already.

@@ -3,6 +3,7 @@ package start
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -98,6 +99,10 @@ func Findings(ctx context.Context, c plan.Config) ([]preflight.Finding, error) {
 	errs = append(errs, machine.ForeignAddresses(c)...)
 	errs = append(errs, machine.CheckImages(c)...)
 	errs = append(errs, machine.CheckSpace(c))
+	if door.IsInside() && c.IsJoinable() {
+		errs = append(errs, errors.New("--advertise-address: nodes on other machines need root (sudo bonsai up): their pods "+
+			"are reached by routes of this machine"))
+	}
 
 	link := c.Mark()
 	if c.Joined != nil {

@@ -73,8 +73,8 @@ func ListenUDP(network string, at *net.UDPAddr) (*net.UDPConn, error) {
 	return socket, nil
 }
 
-// UntilClosed returns a context that ends with ctx, and when whoever keeps the door ends: then the namespaces lose their
-// way to the network.
+// UntilClosed returns a context that ends with ctx, and with the process that keeps the door: without that, the
+// namespaces have no way to the network.
 func UntilClosed(ctx context.Context, path string) (context.Context, error) {
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {

@@ -40,8 +40,8 @@ type Lack struct {
 	Err    error  // why the module could not be loaded or, if it could, why the feature does not work
 }
 
-// LoadModule loads a kernel module, and those that it needs, with modprobe(8). Where only root may do that, as in a user
-// namespace, it uses what has the kernel itself load the module.
+// LoadModule loads a kernel module, and those that it needs, with modprobe(8). Where only root may do that, as in a
+// user namespace, it uses what has the kernel itself load the module.
 func LoadModule(ctx context.Context, module string) error {
 	err := host.Run(ctx, "", "modprobe", module)
 	if use := uses[module]; err != nil && use != nil {
@@ -57,7 +57,8 @@ func LoadModule(ctx context.Context, module string) error {
 // when a feature is tried.
 var uses = map[string]func(context.Context){
 	"br_netfilter": func(ctx context.Context) {
-		_ = inFreshNetwork(ctx, "*filter\n-A FORWARD -m physdev --physdev-is-in -j RETURN\nCOMMIT\n", "iptables-restore")
+		_ = inFreshNetwork(ctx, "*filter\n-A FORWARD -m physdev --physdev-is-in -j RETURN\nCOMMIT\n",
+			"iptables-restore")
 	},
 	"nf_conntrack": func(ctx context.Context) {
 		_ = inFreshNetwork(ctx, nftBefore+"add rule inet try plain ct state established accept\n", "nft", "-f", "-")
