@@ -28,7 +28,7 @@ func TestRootless(t *testing.T) {
 	must(t, m, makeAnna)
 	contains(t, anna(t, m, "bonsai check || echo refused"), "newuidmap, newgidmap", "pasta or slirp4netns is needed",
 		"sudo apt-get install -y uidmap", "refused")
-	contains(t, anna(t, m, "bonsai up || echo refused"), "sudo apt-get install -y passt", "refused")
+	contains(t, anna(t, m, "bonsai up || echo refused"), "sudo apt-get install -y passt slirp4netns", "refused")
 	must(t, m, "apt-get install -y --no-download --no-install-recommends uidmap slirp4netns passt")
 	// Something of the machine has the first port, and nobody has loaded a module.
 	must(t, m, "systemd-run /media/bonsai/busybox httpd -f -p 127.0.0.1:6443 -h /etc")

@@ -86,7 +86,11 @@ func InspectAccount(a Account, sysctls map[string]string, d Distribution) []Find
 		missing(d.install(programs...), "the user namespace needs %s", strings.Join(programs, ", "))
 	}
 	if !slices.ContainsFunc(a.Networks, func(p Program) bool { return p.Found }) && len(a.Networks) > 0 {
-		missing(d.install(a.Networks[0].Name),
+		var names []string
+		for _, p := range a.Networks {
+			names = append(names, p.Name)
+		}
+		missing(d.install(names...),
 			"pasta or slirp4netns is needed, which forwards the packets of the namespaces")
 	}
 	for _, ids := range []struct {

@@ -30,7 +30,7 @@ func TestInspectAccount(t *testing.T) {
 		{"no newuidmap", func(a *Account) { a.Programs[0].Found = false }, nil, Missing, "needs newuidmap",
 			"sudo apt-get install -y uidmap"},
 		{"no network", func(a *Account) { a.Networks[1].Found = false }, nil, Missing, "pasta or slirp4netns is needed",
-			"sudo apt-get install -y passt"},
+			"sudo apt-get install -y passt slirp4netns"},
 		{"no IDs", func(a *Account) { a.SubUIDs = 1000 }, nil, Missing, "/etc/subuid gives anna 1000 IDs",
 			"sudo usermod --add-subuids 100000-165535 anna"},
 		{"no group IDs", func(a *Account) { a.SubGIDs = 0 }, nil, Missing, "/etc/subgid gives anna 0 IDs",

@@ -34,14 +34,14 @@ var installs = map[manager]string{apt: "apt-get install -y ", dnf: "dnf install 
 
 // packages are the packages that have a program, where a package manager has it under another name than "".
 var packages = map[string]map[manager]string{
-	"ip":         {unknown: "iproute2", dnf: "iproute"},
-	"nft":        {unknown: "nftables"},
-	"mount":      {unknown: "util-linux", apt: "mount"},
-	"nsenter":    {unknown: "util-linux"},
-	"modprobe":   {unknown: "kmod"},
-	"newuidmap":  {unknown: "shadow-utils", apt: "uidmap", pacman: "shadow", apk: "shadow-uidmap", zypper: "shadow"},
-	"newgidmap":  {unknown: "shadow-utils", apt: "uidmap", pacman: "shadow", apk: "shadow-uidmap", zypper: "shadow"},
-	"pasta":      {unknown: "passt"},
+	"ip":        {unknown: "iproute2", dnf: "iproute"},
+	"nft":       {unknown: "nftables"},
+	"mount":     {unknown: "util-linux", apt: "mount"},
+	"nsenter":   {unknown: "util-linux"},
+	"modprobe":  {unknown: "kmod"},
+	"newuidmap": {unknown: "shadow-utils", apt: "uidmap", pacman: "shadow", apk: "shadow-uidmap", zypper: "shadow"},
+	"newgidmap": {unknown: "shadow-utils", apt: "uidmap", pacman: "shadow", apk: "shadow-uidmap", zypper: "shadow"},
+	"pasta":     {unknown: "passt"}, "slirp4netns": {unknown: "slirp4netns"},
 	"ctr":        {unknown: "containerd", apk: "containerd-ctr"},
 	"iptables":   {unknown: "iptables", dnf: "iptables-nft"},
 	CNIPlugins:   {unknown: "containernetworking-plugins", pacman: "cni-plugins", apk: "cni-plugins", zypper: "cni-plugins"},

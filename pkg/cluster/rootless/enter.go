@@ -93,7 +93,7 @@ func (e Entry) ensure(ctx context.Context, p place) error {
 		host.IgnoreMissing(os.Remove(p.state()))); err != nil {
 		return err
 	}
-	return e.launch(p)
+	return e.launch(ctx, p)
 }
 
 // answers reports whether the keeper answers.
@@ -109,7 +109,7 @@ func answers(p place) bool {
 
 // launch starts the keeper in the background, and returns when it is ready: then its standard output has one line. If
 // it ends before that, its standard error has the reason.
-func (e Entry) launch(p place) error {
+func (e Entry) launch(ctx context.Context, p place) error {
 	log, err := os.OpenFile(p.log(), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
@@ -125,6 +125,7 @@ func (e Entry) launch(p place) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+	defer context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })()
 	if _, err := io.ReadFull(out, make([]byte, 1)); err == nil {
 		return cmd.Process.Release()
 	}

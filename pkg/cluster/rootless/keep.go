@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"syscall"
 	"time"
@@ -58,48 +59,38 @@ func (k Keeper) Run(ctx context.Context, ready func() error) (err error) {
 	if err != nil {
 		return err
 	}
-	first, err := k.begin(p, u, group)
+	made, err := k.make(ctx, p, u, group)
 	if err != nil {
-		return err
+		return err // whoever started this process reads the log in the place
 	}
-	defer func() { err = errors.Join(err, first.end()) }()
-	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	network := supervise.New(life, k.Log)
-	forwarded := make(chan struct{})
-	go func() {
-		defer close(forwarded)
-		network.Keep(life, supervise.Process{Name: first.network, Argv: first.forward,
-			Log: p.at(first.network + ".log")})
-	}()
-	defer func() { end(); <-forwarded }()
-	if err := first.await(ctx); err != nil {
-		for _, s := range network.Statuses() {
-			if s.LastWords != "" || s.LastExit != "" {
-				err = fmt.Errorf("%w: %s", err, s.Epitaph())
-			}
-		}
-		return err
-	}
-	opened, shut := context.WithCancel(life)
+	// Last, as whoever comes meanwhile waits for the lock of a lease, and must find nothing afterwards.
+	defer func() { err = errors.Join(err, os.RemoveAll(string(p))) }()
+	defer func() { err = errors.Join(err, made.end()) }()
+	opened, shut := context.WithCancel(context.WithoutCancel(ctx))
 	defer shut()
 	served := make(chan error, 1)
 	go func() { served <- door.Serve(opened, p.door()) }()
-	defer func() { err = errors.Join(err, p.remove()) }()
-	if err := p.write(state{first.cmd.Process.Pid, u, first.network}); err != nil {
+	if err := p.write(state{made.cmd.Process.Pid, u, made.network}); err != nil {
 		return err
 	}
 	if err := ready(); err != nil {
 		return err
 	}
+	leases, err := os.OpenFile(p.lease(), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
 	unused := make(chan error, 1)
-	go func() { unused <- p.awaitUnused() }()
+	// The lock is held until this process ends.
+	go func() { unused <- flock(leases, unix.LOCK_EX) }()
+	defer runtime.KeepAlive(leases)
 	select {
 	case err := <-unused:
 		shut()
 		return errors.Join(err, <-served)
 	case err := <-served:
 		return errors.Join(errors.New("the door of the namespaces has closed"), err)
-	case err := <-first.ended:
+	case err := <-made.ended:
 		return errors.Join(errors.New("the first process of the namespaces has ended"), err)
 	case <-ctx.Done():
 	}
@@ -112,81 +103,91 @@ func (k Keeper) Run(ctx context.Context, ready func() error) (err error) {
 	}
 }
 
-// awaitUnused returns when nobody has a lease. The lock is held until this process ends: whoever comes meanwhile waits,
-// and then finds no keeper.
-func (p place) awaitUnused() error {
-	f, err := os.OpenFile(p.lease(), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	return flock(f, unix.LOCK_EX)
-}
-
-// remove removes the files of a keeper that ends. What is left of an unexpected end, as logs, goes too.
-func (p place) remove() error { return os.RemoveAll(string(p)) }
-
-// first is the first process of the namespaces.
-type first struct {
-	cmd     *exec.Cmd
-	network string   // the program that forwards packets
-	forward []string // and how to start it
-	stdin   io.Closer
+// made are namespaces that exist.
+type made struct {
+	cmd     *exec.Cmd // their first process
+	stdin   io.WriteCloser
 	stdout  io.Reader
-	ended   chan error
+	ended   chan error // when that process has
+	network string     // the program that forwards packets
+	stop    func()     // ends that program
 }
 
-// begin makes the namespaces with their IDs and cgroups. group is that of the scope.
-func (k Keeper) begin(p place, u User, group string) (*first, error) {
+// make makes the namespaces with the first program for their network that works, of those that are there. Debian 12's
+// AppArmor does not let its pasta look at the namespaces.
+func (k Keeper) make(ctx context.Context, p place, u User, group string) (*made, error) {
 	for _, name := range []string{keeperGroup, initGroup, commandsGroup} {
 		if err := os.MkdirAll(filepath.Join(group, name), 0o755); err != nil {
 			return nil, fmt.Errorf("make the cgroup: %w", err)
 		}
 	}
-	program, err := networkProgram()
+	programs := networkPrograms()
+	errs := []error{errors.New("the namespaces have no network: neither pasta nor slirp4netns works")}
+	for i, program := range programs {
+		m, err := k.begin(p, u, group, program)
+		if err != nil {
+			return nil, err
+		}
+		if err = m.await(ctx, k.forward(ctx, p, m), i == len(programs)-1); err == nil {
+			return m, nil
+		}
+		errs = append(errs, err, m.end())
+	}
+	return nil, errors.Join(errs...)
+}
+
+// begin makes the namespaces with their IDs and cgroups. group is that of the scope.
+func (k Keeper) begin(p place, u User, group, program string) (*made, error) {
+	m, err := k.start(p, group, networkDNS(program))
 	if err != nil {
 		return nil, err
 	}
-	// The address does not depend on the process, which is not there yet.
-	_, dns := networkArguments(program, 0)
-	f, err := k.start(p, group, dns)
-	if err != nil {
-		return nil, err
-	}
-	pid := f.cmd.Process.Pid
-	f.network = program
-	f.forward, _ = networkArguments(program, pid)
+	m.network = program
+	pid := m.cmd.Process.Pid
 	if err := errors.Join(move(group, initGroup, pid), cgroup.Delegate(group), mapIDs(pid, u)); err != nil {
-		return nil, errors.Join(err, f.end())
+		return nil, errors.Join(err, m.end())
 	}
-	return f, nil
+	return m, nil
+}
+
+// forward keeps the program for the network of the namespaces running. It outlives ctx, until stop is called.
+func (k Keeper) forward(ctx context.Context, p place, m *made) *supervise.Supervisor {
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	s, ended := supervise.New(life, k.Log), make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.Keep(life, supervise.Process{Name: m.network, Argv: networkArguments(m.network, m.cmd.Process.Pid),
+			Log: p.at(m.network + ".log")})
+	}()
+	m.stop = func() { end(); <-ended }
+	return s
 }
 
 // start starts the first process. The root of its cgroup namespace is the group of the process that makes it, so this
 // process is in that group meanwhile, and then in a leaf beside it.
-func (k Keeper) start(p place, group string, dns netip.Addr) (*first, error) {
-	f := &first{ended: make(chan error, 1)}
-	f.cmd = exec.Command(k.Self, "rootless-begin", string(p), dns.String())
-	f.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true,
+func (k Keeper) start(p place, group string, dns netip.Addr) (*made, error) {
+	m := &made{ended: make(chan error, 1), stop: func() {}}
+	m.cmd = exec.Command(k.Self, "rootless-begin", string(p), dns.String())
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true,
 		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWCGROUP}
-	f.cmd.Stderr = os.Stderr
-	stdin, err := f.cmd.StdinPipe()
-	if err != nil {
+	m.cmd.Stderr = os.Stderr
+	var err error
+	if m.stdin, err = m.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	f.stdin = stdin
-	if f.stdout, err = f.cmd.StdoutPipe(); err != nil {
+	if m.stdout, err = m.cmd.StdoutPipe(); err != nil {
 		return nil, err
 	}
 	if err := move(group, machineGroup, 0); err != nil {
 		return nil, err
 	}
-	if err := f.cmd.Start(); err != nil {
+	if err := m.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("make a user namespace: %w", err)
 	}
 	if err := move(group, keeperGroup, 0); err != nil {
-		return nil, errors.Join(err, f.cmd.Process.Kill(), f.cmd.Wait())
+		return nil, errors.Join(err, m.cmd.Process.Kill(), m.cmd.Wait())
 	}
-	return f, nil
+	return m, nil
 }
 
 // move moves a process into a group below another; 0 is this process.
@@ -198,34 +199,54 @@ func move(group, name string, pid int) error {
 	return nil
 }
 
-// await lets the process go on, and returns when it says that the namespaces have their network.
-func (f *first) await(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, beginPatience,
-		fmt.Errorf("the namespaces have no network after %s", beginPatience))
+// await lets the first process go on, and returns when it says that the namespaces have their network. Unless the
+// program for that is the last one, it gives up when the program ends. Otherwise the machine may still get a network,
+// as at boot.
+func (m *made) await(ctx context.Context, s *supervise.Supervisor, last bool) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, beginPatience, fmt.Errorf("no network after %s", beginPatience))
 	defer cancel()
-	if _, err := f.stdin.(io.Writer).Write([]byte{'\n'}); err != nil {
+	if _, err := m.stdin.Write([]byte{'\n'}); err != nil {
 		return fmt.Errorf("let the first process of the namespaces go on: %w", err)
 	}
 	answered := make(chan error, 1)
 	go func() {
-		_, err := io.ReadFull(f.stdout, make([]byte, 1))
+		_, err := io.ReadFull(m.stdout, make([]byte, 1))
 		answered <- err
-		f.ended <- f.cmd.Wait()
+		m.ended <- m.cmd.Wait()
 	}()
-	select {
-	case err := <-answered:
-		if err != nil {
-			return fmt.Errorf("make the namespaces: %w", err)
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for {
+		select {
+		case err := <-answered:
+			if err != nil {
+				return fmt.Errorf("make the namespaces: %w", err)
+			}
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %s", context.Cause(ctx), lastWords(s))
+		case <-look.C:
+			if words := lastWords(s); !last && words != "" {
+				return errors.New(words)
+			}
 		}
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 
-// end ends the process and with it, as nobody else is there, the namespaces.
-func (f *first) end() error {
-	return errors.Join(f.stdin.Close(), ignoreDone(f.cmd.Process.Kill()))
+// lastWords returns how the process of a supervisor ended last, or "" if it has not ended yet.
+func lastWords(s *supervise.Supervisor) string {
+	for _, status := range s.Statuses() {
+		if status.LastExit != "" {
+			return status.Epitaph()
+		}
+	}
+	return ""
+}
+
+// end ends the network and the first process and with it, as nobody else is there, the namespaces.
+func (m *made) end() error {
+	m.stop()
+	return errors.Join(m.stdin.Close(), ignoreDone(m.cmd.Process.Kill()))
 }
 
 // ignoreDone returns err unless it says that a process has ended already.

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -77,6 +78,9 @@ func (p place) hold() (*os.File, error) {
 		if err := os.MkdirAll(string(p), 0o700); err != nil {
 			return nil, fmt.Errorf("make a place for the namespaces: %w", err)
 		}
+		if err := p.check(); err != nil {
+			return nil, err
+		}
 		f, err := os.OpenFile(p.lease(), os.O_CREATE|os.O_RDWR, 0o600)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
@@ -94,6 +98,21 @@ func (p place) hold() (*os.File, error) {
 			return nil, err
 		}
 	}
+}
+
+// check returns an error if others than this process's user may change the place: they could lead commands elsewhere.
+func (p place) check() error {
+	info, err := os.Stat(string(p))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // it goes at this moment
+	}
+	if err != nil {
+		return err
+	}
+	if owner := info.Sys().(*syscall.Stat_t).Uid; int(owner) != os.Geteuid() || info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("%s is not yours alone: set XDG_RUNTIME_DIR to a directory that is", p)
+	}
+	return nil
 }
 
 // isCurrent reports whether f is still the file of leases.
