@@ -48,7 +48,7 @@ func TestDisk(t *testing.T) {
 	})
 	t.Run("errors", func(t *testing.T) {
 		must(t, m, diskFails)
-		eventually(t, m, "touch "+clusters+"/x 2>&1; true", "Read-only file system")
+		eventually(t, m, "touch "+clusters+"/x$RANDOM 2>&1; true", "Read-only file system")
 		t.Logf("what status says: %s", must(t, m, "bonsai status --name try 2>&1; "+isReady+"; true"))
 		must(t, m, diskWell)
 		must(t, m, "systemctl stop "+unit)
