@@ -33,5 +33,7 @@ if grep -qs "$bin/bonsai " "$unit"; then
   rm -f "$unit" /etc/systemd/user/bonsai@.service
   systemctl daemon-reload 2>/dev/null || true
 fi
+# With clusters in it, it stays.
+rmdir "${BONSAI_HOME:-/var/lib}/bonsai-clusters" 2>/dev/null || true
 rm -rf "$lib"
 echo "removed: $lib"
