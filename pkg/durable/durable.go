@@ -1,11 +1,13 @@
-// Package durable writes small secret files that are there with their content also after the machine has lost its
-// power. One that is renamed before its content is on the disk may be empty then. A cluster cannot start again without
+// Package durable writes files that are there with their content also after the machine has lost its power. One that is renamed before its content is on the disk may be empty then. A cluster cannot start again without
 // its authorities' keys, nor a kubelet begin, nor a pod end, for which such a file is all that is known.
 package durable
 
 import (
 	"errors"
+	"fmt"
 	"os"
+
+	"golang.org/x/sys/unix"
 )
 
 // Write writes a file that only its owner may read. It is on the disk when Write returns.
@@ -25,4 +27,17 @@ func Replace(next, path string, data []byte) error {
 		return err
 	}
 	return os.Rename(next, path)
+}
+
+// Flush returns when everything that was written to the file system of path is on its disk, by whomever: syncfs(2).
+func Flush(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := unix.Syncfs(int(f.Fd())); err != nil {
+		return fmt.Errorf("flush the file system of %s: %w", path, err)
+	}
+	return nil
 }

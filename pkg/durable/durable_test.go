@@ -32,3 +32,14 @@ func TestReplace(t *testing.T) {
 		t.Error("what could not be written was told of as written")
 	}
 }
+
+func TestFlush(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := Flush(dir); err != nil {
+		t.Error(err)
+	}
+	if err := Flush(filepath.Join(dir, "gone")); !os.IsNotExist(err) {
+		t.Errorf("what is not there was flushed: %v", err)
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/durable"
 	"bonsai/pkg/kubelet/cgroup"
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/housekeeping"
@@ -112,6 +113,13 @@ func newImages(cfg *Config, r reporting, service *cri.Client) (*images.Manager, 
 	x.Service, x.Account, x.Pulled = service, cfg.Client.ServiceAccount, r.metrics.ImagePulled
 	x.Ensured = func(q images.Request) { r.metrics.ImageEnsured(q.Policy, q.Present, q.Pull) }
 	x.Checked = func(c images.Check) { r.metrics.ImageChecked(string(c)) }
+	x.Flush = func(ctx context.Context) error {
+		where, err := service.Filesystems(ctx)
+		if err != nil {
+			return err
+		}
+		return durable.Flush(where.Images)
+	}
 	var err error
 	if x.Records, err = images.OpenRecords(filepath.Join(cfg.RootDir, "image_manager"), time.Now); err != nil {
 		return nil, err

@@ -17,6 +17,8 @@ import (
 
 	"github.com/distribution/reference"
 	"golang.org/x/sync/errgroup"
+
+	"bonsai/pkg/durable"
 )
 
 // Stores are the image stores of the nodes of a running cluster: each node's containerd has its own.
@@ -27,7 +29,8 @@ type Stores struct {
 	PID func(ctx context.Context, node string) (int, error)
 	// CTR is containerd's client on this machine. Socket is containerd's socket as a node sees it.
 	CTR, Socket string
-	// Spool is the directory for archives that must be unpacked into a file while they are loaded.
+	// Spool is the directory for archives that must be unpacked into a file while they are loaded. It is on the file
+	// system of the nodes' images.
 	Spool string
 }
 
@@ -91,7 +94,11 @@ func (s Stores) LoadArchive(ctx context.Context, path string, stdin io.Reader) (
 			return err
 		})
 	}
-	return a.names, nodes.Wait()
+	if err := nodes.Wait(); err != nil {
+		return a.names, err
+	}
+	// The nodes' images are on the file system of Spool, the data directory's. containerd does not wait for the disk.
+	return a.names, durable.Flush(s.Spool)
 }
 
 // plainFile opens an archive as an uncompressed file. If the archive is compressed or comes from standard input,

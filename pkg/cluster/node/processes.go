@@ -58,11 +58,14 @@ func (n *Config) Processes(log *slog.Logger) []supervise.Process {
 	rows := []supervise.Process{
 		{Name: "containerd", Argv: []string{Containerd, "--config", l.Node(n.Name, "etc", "containerd.toml")},
 			Before: func(ctx context.Context) {
-				// Both run before each start of containerd, so never beside it. The order matters: the directory of a
+				// All run before each start of containerd, so never beside it. The order matters: the directory of a
 				// task keeps the network of its sandbox in use, so the unfinished tasks go first.
 				clearUnfinishedTasks(ctx, "/proc", containerdTasks, log)
 				if err := clearLostNetworks(containerdTasks, sandboxSpaces, sandboxAddresses, log); err != nil {
 					log.Warn("cannot clear the networks of lost sandboxes", "err", err)
+				}
+				if err := removeBrokenResults(sandboxResults, log); err != nil {
+					log.Warn("cannot remove the broken answers of network plug-ins", "err", err)
 				}
 			}},
 		{Name: "kubelet", Argv: append([]string{bin("kubelet"),

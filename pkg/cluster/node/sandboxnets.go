@@ -21,6 +21,9 @@ const (
 	// sandboxAddresses has a directory per network, in which host-local and bonsai-ipam keep a file per address. Its
 	// first line is the ID of the sandbox.
 	sandboxAddresses = "/var/lib/cni/networks"
+	// sandboxResults has a file of JSON for each network of a sandbox: what its plug-ins answered, which they get again
+	// when the sandbox goes. containerd writes it and does not wait for the disk.
+	sandboxResults = "/var/lib/cni/results"
 )
 
 // clearLostNetworks removes the network namespaces, and frees the addresses, of sandboxes without a task. containerd
@@ -93,4 +96,20 @@ func networksInUse(tasks string) (ids, spaces map[string]bool, err error) {
 		}
 	}
 	return ids, spaces, nil
+}
+
+// removeBrokenResults removes what a loss of power has left half written of the plug-ins' answers. containerd cannot
+// remove a sandbox while it finds such a file; without one, it asks the plug-ins to undo what they find. Like
+// clearLostNetworks it must run while containerd is down.
+func removeBrokenResults(results string, log *slog.Logger) error {
+	var errs []error
+	files, _ := filepath.Glob(filepath.Join(results, "*"))
+	for _, path := range files {
+		if data, err := os.ReadFile(path); err != nil || json.Valid(data) {
+			continue
+		}
+		log.Info("removing the broken answer of a network plug-in", "path", path)
+		errs = append(errs, os.Remove(path))
+	}
+	return errors.Join(errs...)
 }

@@ -66,3 +66,25 @@ func TestClearLostNetworks(t *testing.T) {
 		t.Errorf("containerd's first start: %v", err)
 	}
 }
+
+// TestRemoveBrokenResults: files that a loss of power has left empty or half written go, and readable ones stay.
+func TestRemoveBrokenResults(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, content := range map[string]string{"empty": "", "half": `{"kind":"cniCa`, "zeros": "\x00\x00",
+		"whole": `{"kind":"cniCacheV1"}`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "directory"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := removeBrokenResults(dir, slog.New(slog.DiscardHandler)); err != nil {
+		t.Error(err)
+	}
+	left, _ := filepath.Glob(filepath.Join(dir, "*"))
+	if want := []string{filepath.Join(dir, "directory"), filepath.Join(dir, "whole")}; !slices.Equal(left, want) {
+		t.Errorf("left: %q", left)
+	}
+}

@@ -65,6 +65,8 @@ type Config struct {
 	Verification Verification
 	// Account reads a pod's service account; it is required with Records.
 	Account func(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error)
+	// Flush, if set, returns when the images that were pulled are on the disk.
+	Flush func(context.Context) error
 	// Pulled, if set, receives how long the pull of an image of so many bytes took.
 	Pulled func(size uint64, took time.Duration)
 	// Ensured, if set, receives each image that was asked for; Checked, if set, receives the result of each check
@@ -164,7 +166,22 @@ func (m *Manager) Ensure(ctx context.Context, pod *corev1.Pod, name string, poli
 		ev(corev1.EventTypeNormal, "BackOff", fmt.Sprintf("Back-off pulling image %q", name))
 		return nil, e
 	}
-	return m.pull(ctx, pod, key, name, ref, own, ev)
+	pulled, err := m.pull(ctx, pod, key, name, ref, own, ev)
+	if err == nil && (img == nil || img.ID != pulled.ID) {
+		m.flush(ctx, ref)
+	}
+	return pulled, err
+}
+
+// flush has a new image written to the disk. Runtimes do not wait for that by default (containerd before 2.0 never): a
+// machine that loses power soon after a pull then has an image of empty files, which counts as present for good.
+func (m *Manager) flush(ctx context.Context, ref string) {
+	if m.cfg.Flush == nil {
+		return
+	}
+	if err := m.cfg.Flush(ctx); err != nil {
+		m.cfg.Log.Warn("an image may not survive a loss of power", "image", ref, "err", err)
+	}
 }
 
 // accessible reports whether a pod may use an image that is present. A pod that may not must pull it.

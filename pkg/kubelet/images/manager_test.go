@@ -39,6 +39,31 @@ func (s *service) Pull(_ context.Context, name string, auth *runtime.Auth, _ *co
 	return name, nil
 }
 
+// TestFlush: a new image is on the disk before its first container is made. A pull that brings nothing new waits for
+// no disk.
+func TestFlush(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		policy  corev1.PullPolicy
+		present bool
+		flushes int
+	}{
+		{corev1.PullIfNotPresent, false, 1}, {corev1.PullAlways, false, 1},
+		{corev1.PullIfNotPresent, true, 0}, {corev1.PullAlways, true, 0},
+	} {
+		flushes := 0
+		m := New(Config{Service: &service{present: map[string]bool{"x:1": c.present}},
+			Flush: func(context.Context) error { flushes++; return errors.New("no disk") },
+			Log:   slog.New(slog.DiscardHandler)})
+		if _, err := m.Ensure(t.Context(), &corev1.Pod{}, "x:1", c.policy, nil, func(_, _, _ string) {}); err != nil {
+			t.Errorf("%v: %v", c, err)
+		}
+		if flushes != c.flushes {
+			t.Errorf("%v: %d flushes", c, flushes)
+		}
+	}
+}
+
 // said is a part of a Request in words.
 func said(b *bool) string {
 	if b == nil {
