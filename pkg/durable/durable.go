@@ -1,5 +1,6 @@
-// Package durable writes files that are there with their content also after the machine has lost its power. One that is renamed before its content is on the disk may be empty then. A cluster cannot start again without
-// its authorities' keys, nor a kubelet begin, nor a pod end, for which such a file is all that is known.
+// Package durable writes files that are there with their content also after the machine has lost its power. One that is
+// renamed before its content is on the disk may be empty then. A cluster cannot start again without its authorities'
+// keys, nor a kubelet begin, nor a pod end, for which such a file is all that is known.
 package durable
 
 import (

@@ -34,13 +34,15 @@ func condition(name string) string {
 }
 
 // TestPressure: on a machine that has little left, the pod goes that takes it, and nobody else; a process that is
-// quicker than the kubelet is the kernel's.
+// quicker than the kubelet is the kernel's. The pod of the first part is slow on purpose: the kubelet looks every ten
+// seconds, and the kernel cannot take back what is in memory for a file that nobody deletes.
 func TestPressure(t *testing.T) {
 	m := newClusterOnDisk(t)
 	must(t, m, modest)
 	for name, use := range map[string]struct{ condition, resource, script string }{
 		"memory": {"MemoryPressure", "memory",
-			"i=0; while dd if=/dev/zero of=/memory/$i bs=1M count=48 2>/dev/null; do i=$((i+1)); sleep 1; done; sleep 1000000"},
+			"dd if=/dev/zero of=/memory/most bs=1M count=$(awk '/MemAvailable/ {print int($2/1024) - 400}' /proc/meminfo) 2>/dev/null; " +
+				"i=0; while dd if=/dev/zero of=/memory/$i bs=1M count=8 2>/dev/null; do i=$((i+1)); sleep 2; done; sleep 1000000"},
 		"disk": {"DiskPressure", "ephemeral-storage",
 			"i=0; while dd if=/dev/zero of=/disk/$i bs=1M count=64 2>/dev/null; do i=$((i+1)); sleep 1; done; sleep 1000000"},
 	} {
