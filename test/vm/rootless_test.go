@@ -32,7 +32,7 @@ func TestRootless(t *testing.T) {
 	must(t, m, "apt-get install -y --no-download --no-install-recommends uidmap slirp4netns passt")
 	// Something of the machine has the first port, and nobody has loaded a module.
 	must(t, m, "systemd-run /media/bonsai/busybox httpd -f -p 127.0.0.1:6443 -h /etc")
-	contains(t, anna(t, m, "bonsai up --nodes 1"), "Ready in", "loginctl enable-linger anna")
+	contains(t, anna(t, m, "bonsai up --nodes 1 --wait 15m"), "Ready in", "loginctl enable-linger anna")
 	contains(t, anna(t, m, "bonsai list"), "running", "https://127.0.0.1:6543", "/home/anna/.local/share/bonsai")
 	anna(t, m, makeWeb+" && "+allRun)
 	use(t, m)
@@ -78,13 +78,13 @@ func use(t *testing.T, m *Machine) {
 	contains(t, must(t, m, "ss -tln"), "127.0.0.1:8080")
 	contains(t, anna(t, m, "cp /media/bonsai/images/busybox.tar mine.tar && bonsai image load mine.tar && rm mine.tar"),
 		"loaded localhost/busybox:1.0")
-	contains(t, anna(t, m, "bonsai node add && bonsai status && bonsai logs kubelet --node n2 --tail 1"), "n2")
+	contains(t, anna(t, m, "bonsai node add --wait 15m && bonsai status && bonsai logs kubelet --node n2 --tail 1"), "n2")
 	contains(t, anna(t, m, "bonsai exec n2 -- hostname"), "n2")
 	contains(t, anna(t, m, "bonsai pause && bonsai resume && bonsai stop && bonsai list"), "stopped")
 	if left := must(t, m, processes+" || true"); left != "" {
 		t.Errorf("a stopped cluster has %s", left)
 	}
-	anna(t, m, "bonsai start && bonsai node remove n2 && "+allRun)
+	anna(t, m, "bonsai start --wait 15m && bonsai node remove n2 && "+allRun)
 	for _, command := range []string{"join 10.0.2.15:6443", "dns", "start --foreground",
 		"up --advertise-address 10.0.2.15"} {
 		contains(t, anna(t, m, "bonsai "+command+" || echo refused"), "root", "refused")
