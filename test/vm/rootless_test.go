@@ -33,6 +33,7 @@ func TestRootless(t *testing.T) {
 	// Something of the machine has the first port, and nobody has loaded a module.
 	must(t, m, "systemd-run /media/bonsai/busybox httpd -f -p 127.0.0.1:6443 -h /etc")
 	contains(t, anna(t, m, "bonsai up --nodes 1 --wait 15m"), "Ready in", "loginctl enable-linger anna")
+	must(t, m, "loginctl enable-linger anna") // each script is a login, and a cluster would end with it
 	contains(t, anna(t, m, "bonsai list"), "running", "https://127.0.0.1:6543", "/home/anna/.local/share/bonsai")
 	anna(t, m, makeWeb+" && "+allRun)
 	use(t, m)
@@ -105,7 +106,6 @@ func comesBack(t *testing.T, m *Machine) {
 	within(t, func(ctx context.Context) error {
 		return m.Copy(ctx, "../../deploy/systemd/user/bonsai@.service", "/etc/systemd/user")
 	})
-	must(t, m, "loginctl enable-linger anna")
 	anna(t, m, "systemctl --user daemon-reload && systemctl --user enable --now bonsai@bonsai && "+allRun)
 	before := anna(t, m, objects)
 	reboot(t, m)

@@ -66,10 +66,14 @@ func (k Keeper) Run(ctx context.Context, ready func() error) (err error) {
 	// Last, as whoever comes meanwhile waits for the lock of a lease, and must find nothing afterwards.
 	defer func() { err = errors.Join(err, os.RemoveAll(string(p))) }()
 	defer func() { err = errors.Join(err, made.end()) }()
+	entrance, err := door.Open(p.door())
+	if err != nil {
+		return err
+	}
 	opened, shut := context.WithCancel(context.WithoutCancel(ctx))
 	defer shut()
 	served := make(chan error, 1)
-	go func() { served <- door.Serve(opened, p.door()) }()
+	go func() { served <- entrance.Serve(opened) }()
 	if err := p.write(state{made.cmd.Process.Pid, u, made.network}); err != nil {
 		return err
 	}

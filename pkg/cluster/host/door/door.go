@@ -143,26 +143,35 @@ func closed(f *os.File) error {
 	return f.Close()
 }
 
-// Serve keeps the door at path until ctx ends: it listens wherever it is asked to, with the rights of this process. It
-// answers processes of this process's user alone.
-func Serve(ctx context.Context, path string) error {
+// Door listens for those inside.
+type Door struct{ l *net.UnixListener }
+
+// Open makes a door at path: from then on IsInside is true where path is shown, and requests wait for Serve.
+func Open(path string) (*Door, error) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
-		return fmt.Errorf("keep a door at %s: %w", path, err)
+		return nil, fmt.Errorf("make a door at %s: %w", path, err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil { // until here its directory protects it
-		return errors.Join(err, l.Close())
+		return nil, errors.Join(err, l.Close())
 	}
-	context.AfterFunc(ctx, func() { l.Close() })
+	return &Door{l}, nil
+}
+
+// Serve answers until ctx ends, and closes the door: it listens wherever it is asked to, with the rights of this
+// process. It answers processes of this process's user alone.
+func (d *Door) Serve(ctx context.Context) error {
+	context.AfterFunc(ctx, func() { d.l.Close() })
 	for {
-		conn, err := l.AcceptUnix()
-		if ctx.Err() != nil {
+		conn, err := d.l.AcceptUnix()
+		switch {
+		case err == nil:
+			go serve(ctx, conn) // which closes the connection even if ctx has ended meanwhile
+		case ctx.Err() != nil:
 			return nil
+		default:
+			return errors.Join(fmt.Errorf("answer at the door: %w", err), d.l.Close())
 		}
-		if err != nil {
-			return fmt.Errorf("keep a door at %s: %w", path, err)
-		}
-		go serve(ctx, conn)
 	}
 }
 

@@ -15,8 +15,12 @@ func opened(t *testing.T) (path string, close func()) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), Name)
 	ctx, cancel := context.WithCancel(t.Context())
+	d, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, path) }()
+	go func() { done <- d.Serve(ctx) }()
 	close = func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -25,12 +29,7 @@ func opened(t *testing.T) (path string, close func()) {
 		done <- nil
 	}
 	t.Cleanup(close)
-	for { // the door is there when it answers
-		if conn, err := net.Dial("unix", path); err == nil {
-			conn.Close()
-			return path, close
-		}
-	}
+	return path, close
 }
 
 // TestListen: a socket that came through the door accepts connections, and what the kernel refuses is refused with its
