@@ -87,7 +87,7 @@ func use(t *testing.T, m *Machine) {
 	}
 	anna(t, m, "bonsai start --wait 15m && bonsai node remove n2 && "+allRun)
 	for _, command := range []string{"join 10.0.2.15:6443", "dns", "start --foreground",
-		"up --advertise-address 10.0.2.15"} {
+		"up --name other --advertise-address 10.0.2.15"} {
 		contains(t, anna(t, m, "bonsai "+command+" || echo refused"), "root", "refused")
 	}
 }
