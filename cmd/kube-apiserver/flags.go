@@ -38,6 +38,10 @@ func (o *options) storageFlags(fs *pflag.FlagSet) {
 		"The timeout to use when checking etcd readiness.")
 	fs.BoolVar(&o.collectGarbage, "enable-garbage-collector", o.collectGarbage,
 		"Let deletions wait for the garbage collector to orphan or to delete dependents first. It must be set like the flag of the same name of kube-controller-manager.")
+	fs.StringVar(&o.encryptionConfig, "encryption-provider-config", "",
+		"The file containing configuration for encryption providers to be used for storing secrets in etcd.")
+	fs.BoolVar(&o.encryptionReload, "encryption-provider-config-automatic-reload", false,
+		"Determines if the file set by --encryption-provider-config should be automatically reloaded if the disk contents change. Setting this to true disables the ability to uniquely identify distinct KMS plugins via the API server healthz endpoints.")
 	fs.DurationVar(&o.eventTTL, "event-ttl", o.eventTTL, "Amount of time to retain events.")
 }
 
@@ -224,10 +228,6 @@ func refused() daemon.Refused {
 			Would: "send connections to nodes, etcd and webhooks through the proxies in the file", File: true},
 		{Name: "emulated-version", Would: "serve the APIs and features of another version",
 			Usual: []string{kubeversion.API, "kube=" + kubeversion.API}},
-		{Name: "encryption-provider-config", Would: "encrypt resources in etcd by the providers in the file",
-			File: true},
-		{Name: "encryption-provider-config-automatic-reload", Would: "follow changes of --encryption-provider-config",
-			Usual: []string{"false"}, Switch: true},
 		{Name: "max-connection-bytes-per-sec", Would: "bound the bytes per second of long-running connections",
 			Usual: []string{"0"}},
 		{Name: "peer-ca-file", Would: "verify other API servers before requests are sent on to them", File: true},

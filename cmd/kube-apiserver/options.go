@@ -39,6 +39,8 @@ type options struct {
 	etcdCompaction, etcdHealthTimeout time.Duration
 	etcdReadyTimeout                  time.Duration
 	eventTTL                          time.Duration
+	encryptionConfig                  string
+	encryptionReload                  bool
 
 	// Serving
 	bindAddress, advertiseAddress string
@@ -104,6 +106,8 @@ func (o *options) validate() error {
 	_, rangesError := o.ranges()
 	checks := []error{
 		daemon.Require(len(o.etcdServers) > 0, "--etcd-servers must be specified"),
+		daemon.Require(o.encryptionConfig != "" || !o.encryptionReload,
+			"--encryption-provider-config-automatic-reload must be set with --encryption-provider-config"),
 		daemon.Require(o.securePort >= 1 && o.securePort <= 65535,
 			"--secure-port %v must be between 1 and 65535, inclusive. It cannot be turned off with 0", o.securePort),
 		daemon.Require(len(o.parts.Authentication.Issuers) > 0, "--service-account-issuer is a required flag"),

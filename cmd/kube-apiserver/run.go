@@ -42,18 +42,26 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	starts := context.AfterFunc(ctx, end)
+	counted := daemon.NewMetrics()
+	all := rows.With(rows.Options{Now: time.Now, EventTTL: o.eventTTL, ForbidPrivileged: !o.allowPrivileged})
+	encrypted, err := newEncryption(life, o, all, counted, log)
+	if err != nil {
+		return err
+	}
+	defer encrypted.close()
 	facts := &storage.FactsTable{}
 	toEtcd, err := etcdTLS(o)
 	if err != nil {
 		return err
 	}
 	backend, err := etcd.New(life,
-		etcd.Config{Endpoints: o.etcdServers, Prefix: o.etcdPrefix, TLS: toEtcd, Facts: facts, Log: log})
+		etcd.Config{Endpoints: o.etcdServers, Prefix: o.etcdPrefix, TLS: toEtcd, Facts: facts,
+			Transform: encrypted.transform, Log: log})
 	if err != nil {
 		return err
 	}
 	defer backend.Close()
-	cache, err := watchcache.New(life, backend, watchcache.Config{Facts: facts, Log: log})
+	cache, err := watchcache.New(life, backend, watchcache.Config{Facts: facts, Open: backend.Open, Log: log})
 	if err != nil {
 		return fmt.Errorf("start the watch cache: %w", err)
 	}
@@ -65,8 +73,6 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	if err := o.complete(); err != nil {
 		return err
 	}
-	counted := daemon.NewMetrics()
-	all := rows.With(rows.Options{Now: time.Now, EventTTL: o.eventTTL, ForbidPrivileged: !o.allowPrivileged})
 	o.parts.Metrics, o.parts.Fairness.Count, o.parts.Components = counted, cache.Count,
 		componentstatus.Defaults(o.etcdServers, toEtcd)
 	parts, err := assemble.NewParts(o.parts, served, cache, all, log)
@@ -86,7 +92,9 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 		MinWatch: time.Duration(o.minRequestTimeout) * time.Second, ServerAddress: o.serverAddress(),
 		NoGarbageCollector: !o.collectGarbage, MaxValues: o.maxBodyValues, Aggregation: o.aggregation,
 		HTTP: apiserver.Config{
-			Listener: listener, TLS: config, Live: []health.Check{etcdCheck("etcd", backend, o.etcdHealthTimeout)},
+			Listener: listener, TLS: config,
+			Live: append([]health.Check{etcdCheck("etcd", backend, o.etcdHealthTimeout)},
+				encrypted.checks...),
 			Ready: []health.Check{etcdCheck("etcd-readiness", backend, o.etcdReadyTimeout)}, Metrics: counted,
 			Version:    versionInfo(),
 			MaxReading: o.maxReading, MaxMutating: o.maxMutating, RequestTimeout: o.requestTimeout,
@@ -103,6 +111,9 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.Run(ctx) })
 	group.Go(func() error { return keepHeapSmall(ctx) })
+	if encrypted.run != nil {
+		group.Go(func() error { return encrypted.run(ctx) })
+	}
 	if o.etcdCompaction > 0 {
 		group.Go(func() error { return backend.RunCompactor(ctx, o.etcdCompaction) })
 	}

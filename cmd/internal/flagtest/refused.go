@@ -37,8 +37,6 @@ var protecting = map[string]map[string]string{
 		"egress-selector-config-file":                 "/nowhere",
 		"emulated-version":                            "1.35",
 		"enable-admission-plugins":                    "ClusterTrustBundleAttest",
-		"encryption-provider-config":                  "/nowhere",
-		"encryption-provider-config-automatic-reload": "true",
 		"max-connection-bytes-per-sec":                "1024",
 		"peer-ca-file":                                "/nowhere",
 		"runtime-config":                              "api/all=true",

@@ -56,10 +56,14 @@ func New(cfg Config) (*Identity, error) {
 	if cfg.Stores == nil || cfg.Hostname == "" || cfg.Instance == "" || cfg.Now == nil || cfg.Log == nil {
 		return nil, errors.New("identity of the API server: Stores, Hostname, Instance, Now and Log are required")
 	}
-	hash := sha256.Sum256([]byte(cfg.Hostname))
-	return &Identity{cfg: cfg,
-		name: "apiserver-" + strings.ToLower(
-			base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(hash[:16]))}, nil
+	return &Identity{cfg: cfg, name: Name(cfg.Hostname)}, nil
+}
+
+// Name is the name of the Lease of the server on the machine with this hostname.
+func Name(hostname string) string {
+	hash := sha256.Sum256([]byte(hostname))
+	return "apiserver-" +
+		strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(hash[:16]))
 }
 
 // Run renews the Lease, and deletes ended ones, until ctx ends.

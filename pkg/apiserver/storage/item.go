@@ -34,6 +34,7 @@ type Item struct {
 	encodings atomic.Pointer[encoding] // a list; its elements do not change
 	decoded   atomic.Pointer[any]
 	idle      atomic.Uint32 // how many Sweeps have passed since an encoding, or what is decoded, was asked for
+	sealed    bool          // own is what the storage keeps, which nobody has opened
 }
 
 // encoding is an element of the list of what an item keeps: bytes or a variant.

@@ -21,7 +21,7 @@ func Seen(filter func(*Item) bool, prev, cur *Item) EventType {
 // carries. Clients resume a watch from the version of the last event, which must be that of the deletion. Variants
 // stay, as a webhook that made them may be out of reach now. Encodings go, as they have the old revision in them.
 func (i *Item) At(revision int64) *Item {
-	out := &Item{Key: i.Key, Revision: revision, Facts: i.Facts, own: i.own}
+	out := &Item{Key: i.Key, Revision: revision, Facts: i.Facts, own: i.own, sealed: i.sealed}
 	for e := i.encodings.Load(); e != nil; e = e.next {
 		if e.variant != nil {
 			out.AddVariant(e.form, e.variant.At(revision))

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -41,6 +40,9 @@ type Config struct {
 	Prefix string
 	// Facts reads what selectors need from values. nil: items have the facts of their drafts only.
 	Facts *storage.FactsTable
+	// Transform returns how values under a key are changed on their way into etcd and back; nil: not at all. nil
+	// instead of the function: no value is changed.
+	Transform func(key string) storage.Transformer
 	// Timeout bounds each request to etcd, with the wait for a connection. Default: 10 s.
 	Timeout time.Duration
 	// Observe, if set, is called after each request with its operation ("get", "list", "create", …), how long it took
@@ -154,19 +156,4 @@ func after(prefix []byte) []byte {
 	end := append([]byte(nil), prefix...)
 	end[len(end)-1]++
 	return end
-}
-
-// item makes an Item of what etcd returned. The Item keeps etcd's slice, so a value is not copied on its way.
-func (s *Store) item(kv *mvccpb.KeyValue) (*storage.Item, error) {
-	key := s.key(kv.Key)
-	facts, err := s.cfg.Facts.Of(key, storage.Draft{Value: kv.Value})
-	if err != nil {
-		return nil, err
-	}
-	return storage.NewItem(key, kv.Value, kv.ModRevision, facts), nil
-}
-
-// raw is item without the facts, for which nothing is read.
-func (s *Store) raw(kv *mvccpb.KeyValue) *storage.Item {
-	return storage.NewItem(s.key(kv.Key), kv.Value, kv.ModRevision, storage.Facts{})
 }

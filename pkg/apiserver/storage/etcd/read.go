@@ -72,21 +72,27 @@ func (s *Store) await(ctx context.Context, revision int64) error {
 
 // Get implements storage.Interface.
 func (s *Store) Get(ctx context.Context, key string, notOlderThan int64) (*storage.Item, error) {
+	item, _, err := s.get(ctx, key, notOlderThan)
+	return item, err
+}
+
+// get is Get that also reports whether the value is stale.
+func (s *Store) get(ctx context.Context, key string, notOlderThan int64) (item *storage.Item, stale bool, err error) {
 	resp, err := s.rangeOf(ctx, "get", &pb.RangeRequest{Key: s.path(key)})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	// The answer is from before notOlderThan, so it is dropped. After the wait, any answer is new enough.
 	if resp.Header.Revision < notOlderThan {
 		if err := s.await(ctx, notOlderThan); err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		return s.Get(ctx, key, 0)
+		return s.get(ctx, key, 0)
 	}
 	if len(resp.Kvs) == 0 {
-		return nil, fmt.Errorf("get %s: %w", key, storage.ErrNotFound)
+		return nil, false, fmt.Errorf("get %s: %w", key, storage.ErrNotFound)
 	}
-	return s.item(resp.Kvs[0])
+	return s.item(ctx, resp.Kvs[0])
 }
 
 // List implements storage.Interface. It reads a long list in chunks. All of them are of one revision: that of the first
@@ -125,7 +131,7 @@ func (s *Store) List(ctx context.Context, prefix string, opts storage.ListOption
 		req.Revision = resp.Header.Revision
 	}
 	if opts.Filter == nil && opts.Limit > 0 && opts.Limit <= chunk {
-		return s.page(resp, req.Revision, opts.Raw)
+		return s.page(ctx, resp, req.Revision, opts.Raw)
 	}
 	pages := &pages{store: s, raw: opts.Raw, req: req, resp: resp}
 	l := storage.Page(pages.items(ctx), req.Revision, opts)
@@ -134,18 +140,19 @@ func (s *Store) List(ctx context.Context, prefix string, opts storage.ListOption
 
 // listed makes an Item of a list. Without raw, one value whose facts cannot be read fails the whole list. The watch
 // cache lists raw and reads the facts itself, so that such a value fails only the reads that meet it.
-func (s *Store) listed(kv *mvccpb.KeyValue, raw bool) (*storage.Item, error) {
+func (s *Store) listed(ctx context.Context, kv *mvccpb.KeyValue, raw bool) (*storage.Item, error) {
 	if raw {
-		return s.raw(kv), nil
+		return s.rawListed(ctx, kv), nil
 	}
-	return s.item(kv)
+	item, _, err := s.item(ctx, kv)
+	return item, err
 }
 
 // page makes a List of one answer: etcd has cut it and counted the rest.
-func (s *Store) page(resp *pb.RangeResponse, revision int64, raw bool) (*storage.List, error) {
+func (s *Store) page(ctx context.Context, resp *pb.RangeResponse, revision int64, raw bool) (*storage.List, error) {
 	l := &storage.List{Revision: revision, Items: make([]*storage.Item, 0, len(resp.Kvs))}
 	for _, kv := range resp.Kvs {
-		item, err := s.listed(kv, raw)
+		item, err := s.listed(ctx, kv, raw)
 		if err != nil {
 			return nil, err
 		}
@@ -173,7 +180,7 @@ func (p *pages) items(ctx context.Context) iter.Seq[*storage.Item] {
 	return func(yield func(*storage.Item) bool) {
 		for {
 			for _, kv := range p.resp.Kvs {
-				item, err := p.store.listed(kv, p.raw)
+				item, err := p.store.listed(ctx, kv, p.raw)
 				if err != nil {
 					p.err = err
 					return

@@ -226,12 +226,12 @@ func (w *watch) event(ev *mvccpb.Event) (storage.Event, error) {
 			ev.Kv.ModRevision, storage.ErrExpired)
 	}
 	if ev.PrevKv != nil {
-		if prev, err = w.s.item(ev.PrevKv); err != nil {
+		if prev, _, err = w.s.item(w.ctx, ev.PrevKv); err != nil {
 			return storage.Event{}, err
 		}
 	}
 	if ev.Type == mvccpb.PUT {
-		if cur, err = w.s.item(ev.Kv); err != nil {
+		if cur, _, err = w.s.item(w.ctx, ev.Kv); err != nil {
 			return storage.Event{}, err
 		}
 	}
@@ -247,9 +247,10 @@ func creates(ev *mvccpb.Event) bool {
 	return ev.Type == mvccpb.PUT && ev.Kv.CreateRevision == ev.Kv.ModRevision
 }
 
-// raw translates one change without a look at the values. A deletion has only its key and revision.
+// raw translates one change without a look at the values, except that they are opened where that takes no wait. A
+// deletion has only its key and revision.
 func (w *watch) raw(ev *mvccpb.Event) storage.Event {
-	e := storage.Event{Type: storage.Modified, Item: w.s.raw(ev.Kv)}
+	e := storage.Event{Type: storage.Modified, Item: w.s.raw(w.ctx, ev.Kv)}
 	switch {
 	case ev.Type == mvccpb.DELETE:
 		e.Type = storage.Deleted

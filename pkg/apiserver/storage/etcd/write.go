@@ -47,10 +47,14 @@ func (s *Store) put(ctx context.Context, operation, key string, modRevision int6
 		return nil, nil, err
 	}
 	path := s.path(key)
-	resp, err := s.putOnce(ctx, operation, path, modRevision, d)
+	stored, err := s.seal(ctx, key, path, d.Value)
+	if err != nil {
+		return nil, nil, err
+	}
+	resp, err := s.putOnce(ctx, operation, path, modRevision, stored, d.TTL)
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		s.leases.drop(d.TTL)
-		resp, err = s.putOnce(ctx, operation, path, modRevision, d)
+		resp, err = s.putOnce(ctx, operation, path, modRevision, stored, d.TTL)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -63,12 +67,12 @@ func (s *Store) put(ctx context.Context, operation, key string, modRevision int6
 
 // putOnce is one try of put, with a lease if the draft has a TTL. The lease has a time limit of its own. If the put
 // then fails, the lease only counts one key too many.
-func (s *Store) putOnce(ctx context.Context, operation string, path []byte, modRevision int64,
-	d storage.Draft) (*pb.TxnResponse, error) {
-	put := &pb.PutRequest{Key: path, Value: d.Value}
-	if d.TTL > 0 {
+func (s *Store) putOnce(ctx context.Context, operation string, path []byte, modRevision int64, stored []byte,
+	ttl time.Duration) (*pb.TxnResponse, error) {
+	put := &pb.PutRequest{Key: path, Value: stored}
+	if ttl > 0 {
 		err := s.do(ctx, "lease", string(path), func(ctx context.Context) (err error) {
-			put.Lease, err = s.leases.take(ctx, d.TTL, time.Now())
+			put.Lease, err = s.leases.take(ctx, ttl, time.Now())
 			return err
 		})
 		if err != nil {
@@ -109,15 +113,16 @@ func (s *Store) Update(ctx context.Context, key string,
 func (s *Store) UpdateFrom(ctx context.Context, hint *storage.Item, key string,
 	change func(*storage.Item) (storage.Draft, error)) (*storage.Item, error) {
 	var written *storage.Item
-	err := s.converge(ctx, hint, key, func(current *storage.Item, cached bool) (*mvccpb.KeyValue, bool, error) {
+	err := s.converge(ctx, hint, key, func(current *storage.Item, as standing) (*mvccpb.KeyValue, bool, error) {
 		d, err := change(current)
 		if err != nil {
 			return nil, false, err
 		}
-		// Nothing to write. On a hint that counts only once the hint has proved to be the newest.
-		if bytes.Equal(d.Value, current.Value()) {
+		// Nothing to write, unless etcd has the value by an old key. On a hint that counts only once the hint has
+		// proved to be the newest.
+		if as != stale && bytes.Equal(d.Value, current.Value()) {
 			written = current
-			return nil, !cached, nil
+			return nil, as != hinted, nil
 		}
 		item, now, err := s.put(ctx, "update", key, current.Revision, d)
 		if err != nil {
@@ -144,7 +149,7 @@ func (s *Store) DeleteFrom(ctx context.Context, hint *storage.Item, key string,
 	remove := &pb.RequestOp{
 		Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: path}}}
 	var deleted *storage.Item
-	err := s.converge(ctx, hint, key, func(current *storage.Item, _ bool) (*mvccpb.KeyValue, bool, error) {
+	err := s.converge(ctx, hint, key, func(current *storage.Item, _ standing) (*mvccpb.KeyValue, bool, error) {
 		if err := check(current); err != nil {
 			return nil, false, err
 		}
@@ -164,43 +169,59 @@ func (s *Store) DeleteFrom(ctx context.Context, hint *storage.Item, key string,
 	return deleted, nil
 }
 
+// standing is what converge knows of the item that a try gets.
+type standing int
+
+const (
+	hinted standing = iota // from the caller's hint: there may be a newer one
+	fresh                  // from etcd
+	stale                  // from etcd, where an old key keeps it: it must be written again, even if nothing changes
+)
+
 // converge runs try on the hint, if there is one, and then on newer items, until it is done. Not done means that the
 // caller saw an old item: now is the newest if the try learnt it, nil if it must be read. What a try on the hint ends
 // with, an error or nothing to write, counts if the hint proves to be the newest: a try may call webhooks, and is not
-// made twice for one item.
+// made twice for one item. A stale one is the exception: then nothing to write is not the end.
 //
 // Rounds have no bound of their own: each lost round means that another writer succeeded. ctx ends them, as every round
 // sends a request.
 func (s *Store) converge(ctx context.Context, hint *storage.Item, key string,
-	try func(current *storage.Item, cached bool) (now *mvccpb.KeyValue, done bool, err error)) error {
-	current, cached := hint, hint != nil
+	try func(current *storage.Item, as standing) (now *mvccpb.KeyValue, done bool, err error)) error {
+	current, as := hint, hinted
 	if current == nil {
 		var err error
-		if current, err = s.Get(ctx, key, 0); err != nil {
+		if current, as, err = s.newest(ctx, key, nil); err != nil {
 			return err
 		}
 	}
 	for {
-		now, done, err := try(current, cached)
-		if done || err != nil && !cached {
+		now, done, err := try(current, as)
+		if done || err != nil && as != hinted {
 			return err
 		}
-		newest, readErr := s.newest(ctx, key, now)
+		newest, its, readErr := s.newest(ctx, key, now)
 		if readErr != nil {
 			return readErr
 		}
-		if cached && newest.Revision == current.Revision {
+		if as == hinted && newest.Revision == current.Revision && (err != nil || its != stale) {
 			return err
 		}
-		current, cached = newest, false
+		current, as = newest, its
 	}
 }
 
 // newest is the item of now, or the one under key if now is nil: either nobody has read it yet, or the transaction
-// found the key gone. In that case Get ends the write with ErrNotFound.
-func (s *Store) newest(ctx context.Context, key string, now *mvccpb.KeyValue) (*storage.Item, error) {
+// found the key gone. In that case it ends the write with ErrNotFound.
+func (s *Store) newest(ctx context.Context, key string, now *mvccpb.KeyValue) (item *storage.Item, as standing,
+	err error) {
+	var old bool
 	if now != nil {
-		return s.item(now)
+		item, old, err = s.item(ctx, now)
+	} else {
+		item, old, err = s.get(ctx, key, 0)
 	}
-	return s.Get(ctx, key, 0)
+	if old {
+		return item, stale, err
+	}
+	return item, fresh, err
 }

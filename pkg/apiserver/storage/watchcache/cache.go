@@ -48,6 +48,8 @@ type Config struct {
 	CheckInterval time.Duration
 	// WindowBytes bounds, per resource, the memory that past changes hold besides the present items. Default: 24 MiB.
 	WindowBytes int
+	// Open opens an item that the backend gave sealed, which may take a while; nil if the backend gives none.
+	Open func(ctx context.Context, item *storage.Item) (*storage.Item, error)
 	// Log tells of lost watches and failed comparisons. Default: discard.
 	Log *slog.Logger
 }
@@ -196,7 +198,9 @@ func (c *Cache) load(r *resource) {
 		for i, item := range l.Items {
 			l.Items[i] = r.decode(item)
 		}
-		r.loaded(l)
+		if r.loaded(l) {
+			c.settle(r)
+		}
 		return
 	}
 	r.failed = storage.At("watchcache: load", r.prefix, err)
@@ -228,10 +232,12 @@ func (c *Cache) fresh(ctx context.Context, r *resource) error {
 
 // reach waits until r has all changes up to revision. FutureError after storage.FutureWait.
 func (c *Cache) reach(ctx context.Context, r *resource, revision int64) error {
-	if revision <= c.hub.revision.Load() || revision <= r.base {
-		return nil
+	if revision > c.hub.revision.Load() && revision > r.base {
+		if err := c.hub.wait(ctx, revision); err != nil {
+			return err
+		}
 	}
-	return c.hub.wait(ctx, revision)
+	return c.caughtUp(ctx, r, revision)
 }
 
 // retry runs read on the resource of key, again if the resource was dropped meanwhile. If key belongs to no registered

@@ -59,7 +59,7 @@ func (c *Cache) compare(r *resource) error {
 	if err := c.fresh(c.ctx, r); err != nil {
 		return fmt.Errorf("watchcache: follow %s to the newest revision: %w", r.prefix, err)
 	}
-	s, revision, err := r.snapshot(max(c.hub.revision.Load(), r.base))
+	s, revision, err := r.snapshot(max(c.reached(r), r.base))
 	if err != nil {
 		return nil // dropped already
 	}

@@ -191,11 +191,22 @@ func (c *Cache) apply(events []storage.Event, now time.Time) {
 			end++
 		}
 		if r != nil {
-			r.apply(events[first:end], now)
+			c.give(r, events[first:end], now)
 		}
 		first = end
 	}
 	c.hub.advance(events[len(events)-1].Item.Revision) // last: a read that waited for it must find it in every cache
+}
+
+// give gives r changes of its own. It never waits for anybody.
+func (c *Cache) give(r *resource, events []storage.Event, now time.Time) {
+	waiting, waiter := r.apply(events, now)
+	if waiter {
+		c.tasks.Go(func() { c.settle(r) })
+	}
+	if waiting > maxWaiting {
+		c.drop(r.prefix, "too many of its changes could not be opened")
+	}
 }
 
 func (c *Cache) voided() bool {

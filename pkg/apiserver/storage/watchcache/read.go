@@ -185,6 +185,10 @@ func (c *Cache) Get(ctx context.Context, key string, notOlderThan int64) (item *
 		if item, err = r.get(key); item == nil || err != nil {
 			return err
 		}
+		if item.Sealed() {
+			item, err = c.getSealed(ctx, r, key)
+			return err
+		}
 		return r.readable(item)
 	})
 	if err == nil && item == nil {
@@ -203,6 +207,9 @@ func (c *Cache) List(ctx context.Context, prefix string, opts storage.ListOption
 	err = c.retry(ctx, prefix, func(r *resource) error {
 		if r != nil {
 			l, err = c.list(ctx, r, start, prefix, resolved)
+			if errors.Is(err, storage.ErrSealed) {
+				l, err = c.listSealed(ctx, r, prefix, opts)
+			}
 			if err != nil || l != nil {
 				return err
 			}
@@ -238,7 +245,7 @@ func (c *Cache) list(ctx context.Context, r *resource, start, prefix string, opt
 		}
 		s, err = r.at(revision)
 	} else {
-		s, revision, err = r.snapshot(max(c.hub.revision.Load(), r.base))
+		s, revision, err = r.snapshot(max(c.reached(r), r.base))
 	}
 	if err != nil || s == nil {
 		return nil, err

@@ -48,7 +48,8 @@ type resource struct {
 	// under it.
 	mu      sync.RWMutex
 	loading bool
-	early   []storage.Event // changes that came while loading; the list may be older than they are
+	early   []storage.Event // changes that came while loading (the list may be older than they are), or that wait
+	settled chan struct{}   // closed and replaced when changes that waited are in the tree
 	dead    string          // why the cache was dropped; "" while it lives
 	tree    *btree.BTreeG[entry]
 	last    int64     // revision of the newest change in tree
@@ -62,18 +63,23 @@ type resource struct {
 	watchers atomic.Int64
 
 	writes writes
+
+	// behind is the revision up to which all changes are in the tree while later ones wait to be opened; 0: none wait.
+	// It changes under mu.
+	behind atomic.Int64
 }
 
 func newResource(prefix string, cfg Config) *resource {
 	_, facts := cfg.Facts.Resource(prefix)
 	return &resource{prefix: prefix, facts: facts, log: cfg.Log, loading: true, ready: make(chan struct{}),
-		wake: make(chan struct{}),
+		wake: make(chan struct{}), settled: make(chan struct{}),
 		tree: btree.NewG(treeDegree, less), window: window{maxBytes: cfg.WindowBytes}}
 }
 
 // loaded fills the cache with a list and the changes since. It runs once, on the goroutine of Cache.load. The hub may
-// have delivered changes that the list already has; base sorts them out (applyLocked).
-func (r *resource) loaded(l *storage.List) {
+// have delivered changes that the list already has; base sorts them out (applyLocked). It reports whether changes wait
+// to be opened.
+func (r *resource) loaded(l *storage.List) (waiting bool) {
 	r.mu.Lock()
 	for _, item := range l.Items {
 		r.tree.ReplaceOrInsert(entry{item.Key, item})
@@ -82,9 +88,14 @@ func (r *resource) loaded(l *storage.List) {
 	r.present = nil // a sweep may have looked already
 	early := r.early
 	r.loading, r.early = false, nil
-	r.applyLocked(early, time.Now())
+	if waiting = r.waits(early); waiting {
+		r.waitLocked(early)
+	} else {
+		r.applyLocked(early, time.Now())
+	}
 	r.mu.Unlock()
 	close(r.ready) // last: those who wait for it read base without the lock
+	return waiting
 }
 
 // kill ends the cache's life: its watches expire. It wakes all watchers, which find dead under the lock. Readers that
@@ -93,22 +104,29 @@ func (r *resource) kill(why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.dead, r.early = why, nil
+	close(r.settled)
+	r.settled = make(chan struct{})
 	r.wakeLocked(time.Time{})
 }
 
 // apply takes in changes, in order, on the hub's goroutine. A dead resource ignores them: the hub may have found it in
-// the map just before it was dropped.
-func (r *resource) apply(events []storage.Event, now time.Time) {
+// the map just before it was dropped. waiting is how many changes wait to be opened, and waiter reports that nobody
+// opens them yet.
+func (r *resource) apply(events []storage.Event, now time.Time) (waiting int, waiter bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case r.dead != "":
 	case r.loading:
 		r.early = append(r.early, events...)
+	case r.waits(events):
+		waiter = r.waitLocked(events)
+		waiting = len(r.early)
 	default:
 		r.applyLocked(events, now)
 		r.wakeLocked(now)
 	}
+	return waiting, waiter
 }
 
 // applyLocked puts changes into tree and window. r.mu is held for writing. The tree changes in place, but copies what a
@@ -148,7 +166,7 @@ func (r *resource) change(ev storage.Event) *change {
 // decode reads the facts of an item that others wrote. One that cannot be read is kept, without facts, so that it does
 // not take the others down; its readers get the error, by readable.
 func (r *resource) decode(item *storage.Item) *storage.Item {
-	if r.facts == nil || item.Facts.Known() {
+	if r.facts == nil || item.Facts.Known() || item.Sealed() {
 		return item
 	}
 	facts, err := r.facts(item.Value())
@@ -162,6 +180,9 @@ func (r *resource) decode(item *storage.Item) *storage.Item {
 // readable is the error of an item that decode could not read. Without facts no selector chooses it: who lists would
 // take it for gone.
 func (r *resource) readable(item *storage.Item) error {
+	if item.Sealed() {
+		return storage.At(fmt.Sprintf("watchcache: read revision %d of", item.Revision), item.Key, storage.ErrSealed)
+	}
 	if r.facts == nil || item.Facts.Known() {
 		return nil
 	}

@@ -89,7 +89,7 @@ func (c *Cache) newWatcher(r *resource, prefix string, opts storage.WatchOptions
 // watchAll returns a watcher that begins with all items of the present. It takes the snapshot and the position in the
 // window under one lock, so that each change is in exactly one of them.
 func (c *Cache) watchAll(r *resource, prefix string, opts storage.WatchOptions) (storage.Watch, error) {
-	reached := max(c.hub.revision.Load(), r.base)
+	reached := max(c.reached(r), r.base)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.dead != "" {
@@ -142,8 +142,8 @@ func (w *watcher) Next(ctx context.Context) ([]storage.Event, error) {
 		ring = w.bookmark.C
 	}
 	for due := false; ; {
-		reached := w.c.hub.revision.Load() // before looking: all up to it can be seen
-		more, wake, err := w.look()
+		reached := w.c.reached(w.r) // before looking: all up to it can be seen
+		more, wake, err := w.look(ctx)
 		if err != nil || len(w.events) > 0 {
 			return w.events, err
 		}
@@ -172,7 +172,7 @@ func (w *watcher) Next(ctx context.Context) ([]storage.Event, error) {
 // look reads changes from the window and keeps in w.events those the watcher sees. more says that it should look again,
 // else wake is closed when it should. wake is read under the same lock as the window: a change in between would close
 // the old channel, and the watcher would wait on the new one. Filters run without the lock, as they may be slow.
-func (w *watcher) look() (more bool, wake <-chan struct{}, err error) {
+func (w *watcher) look(ctx context.Context) (more bool, wake <-chan struct{}, err error) {
 	r := w.r
 	r.mu.RLock()
 	dead, ok := r.dead != "", false
@@ -191,6 +191,9 @@ func (w *watcher) look() (more bool, wake <-chan struct{}, err error) {
 			w.told, storage.ErrExpired)
 	}
 	w.events = w.events[:0]
+	if key := sealedKey(w.changes); key != "" {
+		return false, nil, w.c.watchSealed(ctx, r, key)
+	}
 	for _, ch := range w.changes {
 		if ch.revision <= w.after || !strings.HasPrefix(ch.key(), w.prefix) {
 			continue
@@ -230,6 +233,9 @@ func (w *watcher) nextInitial(ctx context.Context) ([]storage.Event, error) {
 		if full = len(w.events) == batch; full {
 			w.start = item.Key
 			break
+		}
+		if item.Sealed() {
+			return nil, w.c.watchSealed(ctx, w.r, item.Key)
 		}
 		if err := w.r.readable(item); err != nil {
 			return nil, err

@@ -30,7 +30,7 @@ func (c *Cache) finish(r *resource, key string, w *write, item *storage.Item, er
 		r.writes.cancel(key, w)
 		return nil, err
 	}
-	return r.writes.end(w, item, c.hub.revision.Load()), nil
+	return r.writes.end(w, item, c.reached(r)), nil
 }
 
 // Create implements storage.Interface.
@@ -52,6 +52,9 @@ func (r *resource) hint(key string) *storage.Item {
 		return nil
 	}
 	item, _ := r.get(key) // a dropped cache has no hint
+	if item != nil && item.Sealed() {
+		return nil
+	}
 	return item
 }
 
