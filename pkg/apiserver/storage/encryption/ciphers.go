@@ -7,14 +7,32 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/crypto/nacl/secretbox"
 
 	"bonsai/pkg/apiserver/storage"
 )
 
+// codec is how one key seals and opens values, without the prefix.
+type codec interface {
+	// Append appends what is stored of value to dst.
+	Append(dst, path, value []byte) ([]byte, error)
+	// Open and AtHand are those of storage.Transformer.
+	Open(ctx context.Context, path, stored []byte) (value []byte, stale bool, err error)
+	AtHand(stored []byte) bool
+}
+
 // local are ciphers whose keys this process has.
 type local struct{}
+
+// random appends n random bytes to dst, which has room for more bytes behind them.
+func random(dst []byte, n, more int) (all, fresh []byte) {
+	at := len(dst)
+	all = slices.Grow(dst, n+more)[:at+n]
+	_, _ = rand.Read(all[at:]) // never fails
+	return all, all[at:]
+}
 
 func (local) AtHand([]byte) bool { return true }
 
@@ -26,7 +44,7 @@ type aesGCM struct {
 }
 
 // newAESGCM makes the cipher of a key of 16, 24 or 32 bytes.
-func newAESGCM(key []byte) (storage.Transformer, error) {
+func newAESGCM(key []byte) (codec, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		return nil, err
@@ -38,10 +56,9 @@ func newAESGCM(key []byte) (storage.Transformer, error) {
 	return aesGCM{aead: aead}, nil
 }
 
-func (c aesGCM) Seal(_ context.Context, path, value []byte) ([]byte, error) {
-	out := make([]byte, c.aead.NonceSize(), c.aead.NonceSize()+len(value)+c.aead.Overhead())
-	_, _ = rand.Read(out) // never fails
-	return c.aead.Seal(out, out, value, path), nil
+func (c aesGCM) Append(dst, path, value []byte) ([]byte, error) {
+	dst, nonce := random(dst, c.aead.NonceSize(), len(value)+c.aead.Overhead())
+	return c.aead.Seal(dst, nonce, value, path), nil
 }
 
 func (c aesGCM) Open(_ context.Context, path, stored []byte) ([]byte, bool, error) {
@@ -61,7 +78,7 @@ type aesCBC struct {
 }
 
 // newAESCBC makes the cipher of a key of 16, 24 or 32 bytes.
-func newAESCBC(key []byte) (storage.Transformer, error) {
+func newAESCBC(key []byte) (codec, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		return nil, err
@@ -69,17 +86,16 @@ func newAESCBC(key []byte) (storage.Transformer, error) {
 	return aesCBC{block: block}, nil
 }
 
-func (c aesCBC) Seal(_ context.Context, _, value []byte) ([]byte, error) {
+func (c aesCBC) Append(dst, _, value []byte) ([]byte, error) {
 	pad := aes.BlockSize - len(value)%aes.BlockSize
-	out := make([]byte, aes.BlockSize+len(value)+pad)
-	_, _ = rand.Read(out[:aes.BlockSize]) // never fails
-	text := out[aes.BlockSize:]
-	copy(text, value)
-	for i := len(value); i < len(text); i++ {
-		text[i] = byte(pad)
+	dst, first := random(dst, aes.BlockSize, len(value)+pad)
+	at := len(dst)
+	dst = append(dst, value...)
+	for range pad {
+		dst = append(dst, byte(pad))
 	}
-	cipher.NewCBCEncrypter(c.block, out[:aes.BlockSize]).CryptBlocks(text, text)
-	return out, nil
+	cipher.NewCBCEncrypter(c.block, first).CryptBlocks(dst[at:], dst[at:])
+	return dst, nil
 }
 
 func (c aesCBC) Open(_ context.Context, _, stored []byte) ([]byte, bool, error) {
@@ -115,17 +131,16 @@ type secretBox struct {
 const boxNonce = 24
 
 // newSecretBox makes the cipher of a key of 32 bytes.
-func newSecretBox(key []byte) (storage.Transformer, error) {
+func newSecretBox(key []byte) (codec, error) {
 	if len(key) != 32 {
 		return nil, fmt.Errorf("secretbox: invalid key size %d", len(key))
 	}
 	return secretBox{key: (*[32]byte)(key)}, nil
 }
 
-func (c secretBox) Seal(_ context.Context, _, value []byte) ([]byte, error) {
-	out := make([]byte, boxNonce, boxNonce+len(value)+secretbox.Overhead)
-	_, _ = rand.Read(out) // never fails
-	return secretbox.Seal(out, value, (*[boxNonce]byte)(out), c.key), nil
+func (c secretBox) Append(dst, _, value []byte) ([]byte, error) {
+	dst, nonce := random(dst, boxNonce, len(value)+secretbox.Overhead)
+	return secretbox.Seal(dst, value, (*[boxNonce]byte)(nonce), c.key), nil
 }
 
 func (c secretBox) Open(_ context.Context, _, stored []byte) ([]byte, bool, error) {
@@ -142,7 +157,7 @@ func (c secretBox) Open(_ context.Context, _, stored []byte) ([]byte, bool, erro
 // identity keeps values as they are.
 type identity struct{ local }
 
-func (identity) Seal(_ context.Context, _, value []byte) ([]byte, error) { return value, nil }
+func (identity) Append(dst, _, value []byte) ([]byte, error) { return append(dst, value...), nil }
 
 func (identity) Open(_ context.Context, _, stored []byte) ([]byte, bool, error) {
 	if storage.Encrypted(stored) {

@@ -1,5 +1,5 @@
-// Package encryption encrypts values at rest by the file of --encryption-provider-config, in Kubernetes' format: its
-// values are read by Kubernetes with the same file, and the other way round.
+// Package encryption encrypts values at rest by the file of --encryption-provider-config. The file and what is stored
+// are in Kubernetes' format.
 //
 // A value begins with the provider and the name of its key (k8s:enc:aesgcm:v1:key1:). The first provider of a resource
 // writes, all of them read. A value by another key than the first is stale: the next update writes it again, even if
@@ -36,8 +36,10 @@ const (
 	settleFor = 200 * time.Millisecond
 	// healthyWithin is how long the KMS providers of a new configuration may take to be healthy.
 	healthyWithin = 10 * time.Second
-	// closeAfter is how long a replaced configuration is kept for requests under way.
+	// closeAfter is how long a replaced configuration is kept for requests under way, at least.
 	closeAfter = 10 * time.Second
+	// firstCheckWithin is how long the KMS providers of the first configuration may hold the start.
+	firstCheckWithin = 5 * time.Second
 )
 
 // Config says how to encrypt.
@@ -203,7 +205,7 @@ func becomesHealthy(ctx context.Context, s *set) error {
 // retire closes a replaced configuration when no request can be using it any more.
 func (e *Encryption) retire(old *set) {
 	select {
-	case <-time.After(closeAfter):
+	case <-time.After(old.grace):
 	case <-e.ctx.Done():
 	}
 	if err := old.close(); err != nil {

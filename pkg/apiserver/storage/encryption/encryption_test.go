@@ -20,6 +20,7 @@ import (
 	"bonsai/api/resources/rows"
 	"bonsai/pkg/apiserver/storage/encryption"
 	"bonsai/pkg/apiserver/storage/encryption/kmstest"
+	"bonsai/pkg/referencetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -41,7 +42,7 @@ func keyed(provider, name string, size int, fill byte) string {
 }
 
 func kmsOf(p *kmstest.Plugin) string {
-	return fmt.Sprintf("kms: {apiVersion: v2, name: test, endpoint: %q, timeout: 500ms}", p.Endpoint)
+	return fmt.Sprintf("kms: {apiVersion: v2, name: test, endpoint: %q, timeout: 3s}", p.Endpoint)
 }
 
 func document(rules ...string) string {
@@ -207,39 +208,51 @@ func TestResources(t *testing.T) {
 func TestBadFiles(t *testing.T) {
 	t.Parallel()
 	good := keyed("aescbc", "k", 32, 1)
+	secrets := func(provider string) string { return document(rule("secrets", provider)) }
+	of := func(resources string) string { return document(rule(resources, good)) }
+	service := func(more string) string {
+		return secrets("kms: {apiVersion: v2, name: a, endpoint: 'unix:///x'" + more + "}")
+	}
+	const keySize = `aescbc.keys[0].secret: Invalid value: "REDACTED": secret is not of the expected length, got 15`
 	for text, want := range map[string]string{
-		"": "is empty", "{": "error decoding",
+		"":  "is empty",
+		"{": "error decoding",
 		"apiVersion: apiserver.config.k8s.io/v1\nkind: Other\n": `no kind "Other"`,
 		"apiVersion: v1\nkind: EncryptionConfiguration\n":       `for version "v1"`,
-		document(): "resources: Required value",
-		document(rule("secrets", good)) + "more: 1\n":                                                    `strict decoding error: unknown field "more"`,
-		document(rule("secrets", "aescbc: {keys: [{nam: x}]}")):                                          `unknown field "resources[0].providers[0].aescbc.keys[0].nam"`,
-		document(rule("", good)):                                                                         "resources[0].resources: Required value",
-		document("- resources: [secrets]\n"):                                                             "resources[0].providers: Required value",
-		document(rule("secrets", "{}")):                                                                  "resources[0].providers[0]",
-		document(rule("secrets", good+"\n    identity: {}")):                                             "more than one provider specified in a single element",
-		document(rule("secrets", "aescbc: {keys: []}")):                                                  "resources[0].providers[0].aescbc.keys: Required value",
-		document(rule("secrets", keyed("aescbc", "k", 15, 1))):                                           "aescbc.keys[0].secret: Invalid value: \"REDACTED\": secret is not of the expected length, got 15, expected one of [16 24 32]",
-		document(rule("secrets", keyed("secretbox", "k", 16, 1))):                                        "expected one of [32]",
-		document(rule("secrets", "aesgcm: {keys: [{name: k, secret: '???'}]}")):                          "secrets must be base64 encoded",
-		document(rule("secrets", "aesgcm: {keys: [{secret: "+b64(16, 1)+"}]}")):                          "aesgcm.keys[0].name: Required value",
-		document(rule("Secrets", good)):                                                                  "resource name should not contain capital letters",
-		document(rule("'*'", good)):                                                                      "use '*.' to encrypt",
-		document(rule("'*.extensions'", good)):                                                           "'extensions' group has been removed",
-		document(rule("events.events.k8s.io", good)):                                                     "Use 'events' instead",
-		document(rule("'secrets.*'", good)):                                                              "encrypting the same resource across groups is not supported",
-		document(rule("secrets, secrets", good)):                                                         "the same resource cannot be specified multiple times",
-		document(rule("secrets, '*.'", good)):                                                            "using overlapping resources",
-		document(rule("'*.*', '*.apps'", good)):                                                          "using overlapping resources",
-		document(rule("serviceipallocations", good)):                                                     "resources which do not have REST API/s cannot be encrypted",
-		document(rule("'*.*'", good), rule("secrets", good)):                                             `resource "secrets" is masked by earlier rule "*.*"`,
-		document(rule("secrets", "kms: {apiVersion: v2, name: 'a:b', endpoint: 'unix:///x'}")):           "must not contain ':'",
-		document(rule("secrets", "kms: {apiVersion: v2, name: a, endpoint: 'tcp://x'}")):                 `unsupported scheme "tcp"`,
-		document(rule("secrets", "kms: {apiVersion: v2, name: a, endpoint: 'unix:///x', timeout: -1s}")): "timeout should be a positive value",
-		document(rule("secrets", "kms: {apiVersion: v2, name: a, endpoint: 'unix:///x', cachesize: 3}")): "cachesize is not supported in v2",
-		document(rule("secrets", "kms: {apiVersion: v3, name: a, endpoint: 'unix:///x'}")):               "unsupported apiVersion",
-		document(rule("secrets", "kms: {name: a, endpoint: 'unix:///x'}")):                               "KMSv1 is deprecated",
-		document(rule("secrets", "kms: {apiVersion: v2, name: a, endpoint: 'unix:///x'}"), rule("configmaps", "kms: {apiVersion: v2, name: a, endpoint: 'unix:///x'}")): "duplicate KMS provider name a",
+
+		document():                            "resources: Required value",
+		of("secrets") + "a: 1\n":              `strict decoding error: unknown field "a"`,
+		secrets("aescbc: {keys: [{nam: x}]}"): `unknown field "resources[0].providers[0].aescbc.keys[0].nam"`,
+		of(""):                                "resources[0].resources: Required value",
+		document("- resources: [secrets]\n"):  "resources[0].providers: Required value",
+
+		secrets("{}"):                                             "resources[0].providers[0]",
+		secrets(good + "\n    identity: {}"):                      "more than one provider specified",
+		secrets("aescbc: {keys: []}"):                             "providers[0].aescbc.keys: Required value",
+		secrets(keyed("aescbc", "k", 15, 1)):                      keySize,
+		secrets(keyed("secretbox", "k", 16, 1)):                   "expected one of [32]",
+		secrets("aesgcm: {keys: [{name: k, secret: '???'}]}"):     "secrets must be base64 encoded",
+		secrets("aesgcm: {keys: [{secret: " + b64(16, 1) + "}]}"): "aesgcm.keys[0].name: Required value",
+
+		of("Secrets"):              "resource name should not contain capital letters",
+		of("'*'"):                  "use '*.' to encrypt",
+		of("'*.extensions'"):       "'extensions' group has been removed",
+		of("events.events.k8s.io"): "Use 'events' instead",
+		of("'secrets.*'"):          "encrypting the same resource across groups is not supported",
+		of("secrets, secrets"):     "the same resource cannot be specified multiple times",
+		of("secrets, '*.'"):        "using overlapping resources",
+		of("'*.*', '*.apps'"):      "using overlapping resources",
+		of("serviceipallocations"): "resources which do not have REST API/s cannot be encrypted",
+
+		document(rule("'*.*'", good), rule("secrets", good)): `resource "secrets" is masked by earlier rule "*.*"`,
+
+		service(", timeout: -1s"): "timeout should be a positive value",
+		service(", cachesize: 3"): "cachesize is not supported in v2",
+		secrets("kms: {apiVersion: v2, name: 'a:b', endpoint: 'unix:///x'}"): "must not contain ':'",
+		secrets("kms: {apiVersion: v2, name: a, endpoint: 'tcp://x'}"):       `unsupported scheme "tcp"`,
+		secrets("kms: {apiVersion: v3, name: a, endpoint: 'unix:///x'}"):     "unsupported apiVersion",
+		secrets("kms: {name: a, endpoint: 'unix:///x'}"):                     "KMSv1 is deprecated",
+		service("") + strings.TrimPrefix(service(""), document()):            "duplicate KMS provider name a",
 	} {
 		file := filepath.Join(t.TempDir(), "encryption.yaml")
 		write(t, file, text)
@@ -384,7 +397,8 @@ func testGarbage(t *testing.T, plugin *kmstest.Plugin, stored []byte) {
 		if (err == nil) != seals {
 			t.Errorf("%s: sealing says %v", name, err)
 		}
-		if got := s.open(t.Context(), secretKey, stored); (seals || name == "slow") && !strings.HasPrefix(got, "error: ") {
+		got := s.open(t.Context(), secretKey, stored)
+		if (seals || name == "slow") && !strings.HasPrefix(got, "error: ") {
 			t.Errorf("%s: opened to %q", name, got)
 		}
 		if err := s.Checks()[0].Run(request(t)); (err == nil) != seals || err != nil && len(err.Error()) > 2000 {
@@ -439,4 +453,23 @@ func request(t testing.TB) *http.Request {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// TestReferenceMetrics: docs/reference has the metrics as they are.
+func TestReferenceMetrics(t *testing.T) {
+	t.Parallel()
+	r := referencetest.NewRegistry()
+	file := filepath.Join(t.TempDir(), "encryption.yaml")
+	write(t, file, document(rule("secrets", "identity: {}")))
+	e, err := encryption.New(t.Context(), encryption.Config{File: file, Rows: rows.All(), Metrics: r,
+		Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	referencetest.MetricsPage(t, "kube-apiserver-encryption", "Metrics of encryption at rest",
+		"At `/metrics` of kube-apiserver with `--encryption-provider-config`.", "./pkg/apiserver/storage/encryption",
+		r.Metrics())
 }

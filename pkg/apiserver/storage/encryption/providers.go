@@ -7,7 +7,6 @@ import (
 	"errors"
 	"time"
 
-	"bonsai/pkg/apiserver/storage"
 	"bonsai/pkg/apiserver/storage/encryption/kms"
 )
 
@@ -21,7 +20,7 @@ const (
 
 // key is one way to seal and open: a key of a provider, a KMS provider, or identity.
 type key struct {
-	storage.Transformer
+	codec
 	// prefix is how the values begin that it seals, and provider that of all keys of its kind.
 	prefix, provider string
 	// unknown is the error of a value of the provider whose key is not there.
@@ -52,13 +51,13 @@ func newKeys(p *ProviderConfiguration, services map[string]*kms.Provider) ([]key
 		return namedKeys(p.Secretbox.Keys, prefixSecretbox, errNoBox, newSecretBox)
 	case p.KMS != nil:
 		prefix := prefixKMS + p.KMS.Name + ":"
-		return []key{{Transformer: services[p.KMS.Name], prefix: prefix, provider: prefix}}, nil
+		return []key{{codec: services[p.KMS.Name], prefix: prefix, provider: prefix}}, nil
 	}
-	return []key{{Transformer: identity{}}}, nil
+	return []key{{codec: identity{}}}, nil
 }
 
 func namedKeys(from []Key, provider string, unknown error,
-	make func([]byte) (storage.Transformer, error)) (out []key, err error) {
+	make func([]byte) (codec, error)) (out []key, err error) {
 	for _, k := range from {
 		secret, err := base64.StdEncoding.DecodeString(k.Secret)
 		if err != nil {
@@ -68,22 +67,26 @@ func namedKeys(from []Key, provider string, unknown error,
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, key{Transformer: t, prefix: provider + k.Name + ":", provider: provider, unknown: unknown})
+		out = append(out, key{codec: t, prefix: provider + k.Name + ":", provider: provider, unknown: unknown})
 	}
 	return out, nil
 }
 
 // Seal implements storage.Transformer.
-func (k *keys) Seal(ctx context.Context, path, value []byte) ([]byte, error) {
+func (k *keys) Seal(_ context.Context, path, value []byte) ([]byte, error) {
 	first := &k.all[0]
 	begin := time.Now()
-	sealed, err := first.Transformer.Seal(ctx, path, value)
-	k.metrics.transformed(toStorage, k.resource, first.provider, time.Since(begin), err)
-	if err != nil || first.prefix == "" {
-		return sealed, err
+	var sealed []byte
+	var err error
+	if first.prefix == "" {
+		sealed = value
+	} else {
+		// with room for what most providers add
+		sealed = append(make([]byte, 0, len(first.prefix)+len(value)+64), first.prefix...)
+		sealed, err = first.Append(sealed, path, value)
 	}
-	out := make([]byte, 0, len(first.prefix)+len(sealed))
-	return append(append(out, first.prefix...), sealed...), nil
+	k.metrics.transformed(toStorage, k.resource, first.provider, time.Since(begin), err)
+	return sealed, err
 }
 
 // Open implements storage.Transformer. Several keys may have one prefix, when a key is replaced by another one of its
@@ -103,7 +106,7 @@ func (k *keys) Open(ctx context.Context, path, stored []byte) ([]byte, bool, err
 			}
 			continue
 		}
-		value, stale, err := one.Transformer.Open(ctx, path, stored[len(one.prefix):])
+		value, stale, err := one.codec.Open(ctx, path, stored[len(one.prefix):])
 		if err == nil {
 			k.metrics.transformed(fromStorage, k.resource, one.provider, time.Since(begin), nil)
 			return value, stale || i > 0, nil
@@ -123,7 +126,8 @@ func (k *keys) Open(ctx context.Context, path, stored []byte) ([]byte, bool, err
 // AtHand implements storage.Transformer.
 func (k *keys) AtHand(stored []byte) bool {
 	for i := range k.all {
-		if one := &k.all[i]; bytes.HasPrefix(stored, []byte(one.prefix)) && !one.Transformer.AtHand(stored[len(one.prefix):]) {
+		one := &k.all[i]
+		if bytes.HasPrefix(stored, []byte(one.prefix)) && !one.codec.AtHand(stored[len(one.prefix):]) {
 			return false
 		}
 	}

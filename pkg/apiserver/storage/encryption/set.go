@@ -7,6 +7,7 @@ import (
 	"maps"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -23,6 +24,8 @@ type set struct {
 	rules map[schema.GroupResource][]key
 	// services are the KMS providers, in their order.
 	services []*kms.Provider
+	// grace is how long requests under way may need the services when the set is replaced.
+	grace time.Duration
 
 	mu    sync.Mutex                       // serializes changes of known
 	known atomic.Pointer[map[string]*keys] // by the path of a resource; the map is only replaced
@@ -34,7 +37,7 @@ type set struct {
 // newSet makes what a valid configuration says, and starts its KMS providers. stop ends them.
 func newSet(ctx context.Context, c *Configuration, hash string, cfg *Config, m *metrics, envelope *kms.Metrics,
 	at *locations) (*set, error) {
-	s := &set{hash: hash, at: at, metrics: m, rules: map[schema.GroupResource][]key{}}
+	s := &set{hash: hash, at: at, metrics: m, rules: map[schema.GroupResource][]key{}, grace: closeAfter}
 	s.known.Store(&map[string]*keys{})
 	services := map[string]*kms.Provider{}
 	fail := func(err error) (*set, error) {
@@ -54,6 +57,7 @@ func newSet(ctx context.Context, c *Configuration, hash string, cfg *Config, m *
 					return fail(err)
 				}
 				services[p.KMS.Name] = service
+				s.grace = max(s.grace, 2*p.KMS.Timeout.Duration)
 				s.services = append(s.services, service)
 			}
 			some, err := newKeys(p, services)
@@ -69,15 +73,22 @@ func newSet(ctx context.Context, c *Configuration, hash string, cfg *Config, m *
 		}
 	}
 	ctx, s.end = context.WithCancel(ctx)
-	var first sync.WaitGroup
-	for _, service := range s.services {
-		first.Go(func() { _ = service.Check(ctx) }) // the check logs; the server starts all the same
-	}
-	first.Wait()
+	s.firstCheck(ctx)
 	for _, service := range s.services {
 		s.tasks.Go(func() { service.Run(ctx) })
 	}
 	return s, nil
+}
+
+// firstCheck gives the KMS providers some time to make their first seeds. The server starts all the same.
+func (s *set) firstCheck(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, firstCheckWithin)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, service := range s.services {
+		all.Go(func() { _ = service.Check(ctx) }) // the check logs what is wrong
+	}
+	all.Wait()
 }
 
 // supported refuses KMS v1, which is off in Kubernetes 1.36.

@@ -195,8 +195,15 @@ func (c *Cache) start(prefix string) *resource {
 func (c *Cache) load(r *resource) {
 	l, err := c.backend.List(c.ctx, r.prefix, storage.ListOptions{Match: storage.Latest, Raw: true})
 	if err == nil {
+		sealed := 0
 		for i, item := range l.Items {
 			l.Items[i] = r.decode(item)
+			if item.Sealed() {
+				sealed++
+			}
+		}
+		if sealed > 0 {
+			c.cfg.Log.Error("objects in the storage cannot be opened", "prefix", r.prefix, "objects", sealed)
 		}
 		if r.loaded(l) {
 			c.settle(r)

@@ -186,7 +186,7 @@ func (c *Cache) Get(ctx context.Context, key string, notOlderThan int64) (item *
 			return err
 		}
 		if item.Sealed() {
-			item, err = c.getSealed(ctx, r, key)
+			item, err = getSealed(ctx, c, r, key)
 			return err
 		}
 		return r.readable(item)
@@ -208,7 +208,7 @@ func (c *Cache) List(ctx context.Context, prefix string, opts storage.ListOption
 		if r != nil {
 			l, err = c.list(ctx, r, start, prefix, resolved)
 			if errors.Is(err, storage.ErrSealed) {
-				l, err = c.listSealed(ctx, r, prefix, opts)
+				l, err = listSealed(ctx, c, r, prefix, opts)
 			}
 			if err != nil || l != nil {
 				return err

@@ -171,6 +171,7 @@ func (r *resource) decode(item *storage.Item) *storage.Item {
 	}
 	facts, err := r.facts(item.Value())
 	if err != nil {
+		err = encrypted(item, err)
 		r.log.Error("an object in the storage cannot be read", "key", item.Key, "revision", item.Revision, "err", err)
 		return item
 	}
@@ -187,9 +188,18 @@ func (r *resource) readable(item *storage.Item) error {
 		return nil
 	}
 	if _, err := r.facts(item.Value()); err != nil {
-		return storage.At(fmt.Sprintf("watchcache: read revision %d of", item.Revision), item.Key, err)
+		return storage.At(fmt.Sprintf("watchcache: read revision %d of", item.Revision), item.Key,
+			encrypted(item, err))
 	}
 	return nil
+}
+
+// encrypted is the error of an item that cannot be read: err, unless it is encrypted and nothing here decrypts it.
+func encrypted(item *storage.Item, err error) error {
+	if storage.Encrypted(item.Value()) {
+		return &storage.TransformError{Key: item.Key, Err: storage.ErrEncrypted}
+	}
+	return err
 }
 
 // wakeLocked tells the watchers to look, now or, in a burst, a little later. Closing one channel wakes all of them

@@ -53,7 +53,7 @@ func (c *Cache) settle(r *resource) {
 		}
 		r.mu.Unlock()
 		for i := range batch {
-			batch[i].Item = c.opened(batch[i].Item)
+			batch[i].Item = opened(c, batch[i].Item)
 		}
 		r.mu.Lock()
 		now := time.Now()
@@ -74,7 +74,7 @@ func (c *Cache) settle(r *resource) {
 }
 
 // opened returns item opened if the backend can.
-func (c *Cache) opened(item *storage.Item) *storage.Item {
+func opened(c *Cache, item *storage.Item) *storage.Item {
 	if !item.Sealed() || c.cfg.Open == nil {
 		return item
 	}
@@ -132,35 +132,35 @@ func sealedKey(changes []*change) string {
 }
 
 // getSealed reads key from the backend, because the item in the tree is sealed.
-func (c *Cache) getSealed(ctx context.Context, r *resource, key string) (*storage.Item, error) {
+func getSealed(ctx context.Context, c *Cache, r *resource, key string) (*storage.Item, error) {
 	item, err := c.backend.Get(ctx, key, 0)
 	if err == nil || errors.Is(err, storage.ErrNotFound) {
-		c.reopen(r)
+		reopen(c, r)
 	}
 	return item, err
 }
 
 // listSealed lists prefix at the backend, because the tree has sealed items.
-func (c *Cache) listSealed(ctx context.Context, r *resource, prefix string,
+func listSealed(ctx context.Context, c *Cache, r *resource, prefix string,
 	opts storage.ListOptions) (*storage.List, error) {
 	l, err := c.backend.List(ctx, prefix, opts)
 	if err == nil {
-		c.reopen(r)
+		reopen(c, r)
 	}
 	return l, err
 }
 
 // watchSealed is the error of a watch that meets the sealed item under key: why it cannot be opened, or that the watch
 // must begin again, now that it can.
-func (c *Cache) watchSealed(ctx context.Context, r *resource, key string) error {
-	if _, err := c.getSealed(ctx, r, key); err != nil && !errors.Is(err, storage.ErrNotFound) {
+func watchSealed(ctx context.Context, c *Cache, r *resource, key string) error {
+	if _, err := getSealed(ctx, c, r, key); err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return err
 	}
 	return r.dropped()
 }
 
 // reopen drops the cache of r, as what was sealed in it can be opened now.
-func (c *Cache) reopen(r *resource) {
+func reopen(c *Cache, r *resource) {
 	if (*c.resources.Load())[r.prefix] == r { // somebody may have been faster
 		c.drop(r.prefix, "its objects can be opened again")
 	}

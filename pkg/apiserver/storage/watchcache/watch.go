@@ -192,7 +192,7 @@ func (w *watcher) look(ctx context.Context) (more bool, wake <-chan struct{}, er
 	}
 	w.events = w.events[:0]
 	if key := sealedKey(w.changes); key != "" {
-		return false, nil, w.c.watchSealed(ctx, r, key)
+		return false, nil, watchSealed(ctx, w.c, r, key)
 	}
 	for _, ch := range w.changes {
 		if ch.revision <= w.after || !strings.HasPrefix(ch.key(), w.prefix) {
@@ -235,7 +235,7 @@ func (w *watcher) nextInitial(ctx context.Context) ([]storage.Event, error) {
 			break
 		}
 		if item.Sealed() {
-			return nil, w.c.watchSealed(ctx, w.r, item.Key)
+			return nil, watchSealed(ctx, w.c, w.r, item.Key)
 		}
 		if err := w.r.readable(item); err != nil {
 			return nil, err

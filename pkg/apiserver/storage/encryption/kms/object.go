@@ -1,6 +1,7 @@
 package kms
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -39,9 +40,11 @@ type object struct {
 	sourceType  sourceType // field 5
 }
 
-// append appends the message to b. Annotations are in the order of their names.
-func (o *object) append(b []byte) []byte {
-	b = protowire.AppendBytes(protowire.AppendTag(b, 1, protowire.BytesType), o.data)
+// fieldData is the number of the first field.
+const fieldData = 1
+
+// appendTail appends the fields behind the data. Annotations are in the order of their names.
+func (o *object) appendTail(b []byte) []byte {
 	b = protowire.AppendString(protowire.AppendTag(b, 2, protowire.BytesType), o.keyID)
 	b = protowire.AppendBytes(protowire.AppendTag(b, 3, protowire.BytesType), o.source)
 	for _, name := range slices.Sorted(maps.Keys(o.annotations)) {
@@ -86,10 +89,16 @@ func parse(b []byte) (*object, error) {
 	return o, o.check()
 }
 
+// sameSource reports whether both have been encrypted by one source.
+func (o *object) sameSource(other *object) bool {
+	return o.keyID == other.keyID && o.sourceType == other.sourceType && bytes.Equal(o.source, other.source) &&
+		maps.EqualFunc(o.annotations, other.annotations, bytes.Equal)
+}
+
 // set sets a field of bytes.
 func (o *object) set(number protowire.Number, v []byte) error {
 	switch number {
-	case 1:
+	case fieldData:
 		o.data = v
 	case 2:
 		o.keyID = string(v)

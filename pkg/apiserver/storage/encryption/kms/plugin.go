@@ -27,7 +27,7 @@ type plugin struct {
 	client  kmsapi.KeyManagementServiceClient
 	timeout time.Duration
 	calls   chan struct{}
-	// observe is told of every call.
+	// observe receives every call.
 	observe func(method string, took time.Duration, err error)
 }
 
@@ -44,7 +44,8 @@ func dial(endpoint string, timeout time.Duration, observe func(string, time.Dura
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		}),
 		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: 3 * time.Second,
-			Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}}),
+			Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
+				MaxDelay: time.Second}}),
 		grpc.WithDefaultCallOptions(grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(maxAnswer)))
 	if err != nil {
 		return nil, fmt.Errorf("connect to the KMS plug-in at %s: %w", endpoint, err)

@@ -13,10 +13,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
@@ -43,7 +45,7 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Provider is a storage.Transformer, without the prefix of its values.
+// Provider seals and opens values as a storage.Transformer does, without their prefix.
 type Provider struct {
 	cfg     Config
 	plugin  *plugin
@@ -57,6 +59,7 @@ type Provider struct {
 // state is the seed that encrypts.
 type state struct {
 	object object // with everything but the data
+	tail   []byte // object's message
 	source *source
 	// expires is when the seed must not write any more.
 	expires time.Time
@@ -156,7 +159,7 @@ func (p *Provider) doCheck(ctx context.Context) error {
 // rotate makes the seed for the service's key if that is new, and else lets the present one write on.
 func (p *Provider) rotate(ctx context.Context, keyID string, expires time.Time) error {
 	if now := p.state.Load(); now != nil && now.object.keyID == keyID {
-		p.state.Store(&state{object: now.object, source: now.source, expires: expires})
+		p.state.Store(&state{object: now.object, tail: now.tail, source: now.source, expires: expires})
 		return nil
 	}
 	seed := make([]byte, sourceSize)
@@ -171,6 +174,7 @@ func (p *Provider) rotate(ctx context.Context, keyID string, expires time.Time) 
 	if next.source, err = newSource(sourceSeed, seed); err != nil {
 		return err
 	}
+	next.tail = next.object.appendTail(nil)
 	probe := next.object
 	probe.data = seed[:1] // only so that it is not empty
 	if err := probe.check(); err != nil {
@@ -201,22 +205,24 @@ func (p *Provider) current() (*state, error) {
 	return s, nil
 }
 
-// Seal implements storage.Transformer.
-func (p *Provider) Seal(_ context.Context, path, value []byte) ([]byte, error) {
+// Append appends what is stored of value to dst: Seal of storage.Transformer.
+func (p *Provider) Append(dst, path, value []byte) ([]byte, error) {
 	s, err := p.current()
 	if err != nil {
 		return nil, err
 	}
-	data := make([]byte, infoSize+nonceSize, infoSize+nonceSize+len(value)+16)
-	_, _ = rand.Read(data) // never fails
-	aead, err := s.source.derive(data[:infoSize])
+	var head [infoSize + nonceSize]byte
+	_, _ = rand.Read(head[:]) // never fails
+	aead, err := s.source.derive(head[:infoSize])
 	if err != nil {
 		return nil, err
 	}
-	o := s.object
-	o.data = aead.Seal(data, data[infoSize:], value, path)
-	p.cfg.Metrics.used(p.cfg.Name, toStorage, o.keyID)
-	return o.append(make([]byte, 0, len(o.data)+len(o.source)+len(o.keyID)+64)), nil
+	size := len(head) + len(value) + aead.Overhead()
+	dst = slices.Grow(dst, size+len(s.tail)+16)
+	dst = protowire.AppendVarint(protowire.AppendTag(dst, fieldData, protowire.BytesType), uint64(size))
+	dst = aead.Seal(append(dst, head[:]...), head[infoSize:], value, path)
+	p.cfg.Metrics.used(p.cfg.Name, toStorage, s.object.keyID)
+	return append(dst, s.tail...), nil
 }
 
 // Open implements storage.Transformer. What another key of the service has encrypted is stale.
@@ -225,15 +231,7 @@ func (p *Provider) Open(ctx context.Context, path, stored []byte) (value []byte,
 	if err != nil {
 		return nil, false, err
 	}
-	id := o.id()
-	src, err := p.sources.get(ctx, id, func(ctx context.Context) (*source, error) {
-		defer func() { p.cfg.Metrics.sources(p.cfg.Name, p.sources.size()) }()
-		plain, err := p.plugin.decrypt(ctx, string(uuid.NewUUID()), o)
-		if err != nil {
-			return nil, fmt.Errorf("failed to decrypt DEK, error: %w", err)
-		}
-		return newSource(o.sourceType, plain)
-	})
+	src, err := p.source(ctx, o)
 	if err != nil {
 		return nil, false, err
 	}
@@ -245,10 +243,29 @@ func (p *Provider) Open(ctx context.Context, path, stored []byte) (value []byte,
 	return value, now != nil && (now.object.keyID != o.keyID || o.sourceType != sourceSeed), nil
 }
 
+// source returns the opened source of o. Most values have the present one.
+func (p *Provider) source(ctx context.Context, o *object) (*source, error) {
+	if now := p.state.Load(); now != nil && now.object.sameSource(o) {
+		return now.source, nil
+	}
+	return p.sources.get(ctx, o.id(), func(ctx context.Context) (*source, error) {
+		defer func() { p.cfg.Metrics.sources(p.cfg.Name, p.sources.size()) }()
+		plain, err := p.plugin.decrypt(ctx, string(uuid.NewUUID()), o)
+		if err != nil {
+			return nil, fmt.Errorf("failed to decrypt DEK, error: %w", err)
+		}
+		return newSource(o.sourceType, plain)
+	})
+}
+
 // AtHand implements storage.Transformer. What cannot be read fails at once.
 func (p *Provider) AtHand(stored []byte) bool {
 	o, err := parse(stored)
-	return err != nil || p.sources.has(o.id())
+	if err != nil {
+		return true
+	}
+	now := p.state.Load()
+	return now != nil && now.object.sameSource(o) || p.sources.has(o.id())
 }
 
 // keyHash is a key ID as logs and metrics have it.

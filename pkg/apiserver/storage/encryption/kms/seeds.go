@@ -23,8 +23,8 @@ const (
 	// maxSources bounds the sources that are kept opened. Each API server makes one when it starts and one for each key
 	// of the KMS, so there are few.
 	maxSources = 1000
-	// keepSource is how long a source is kept after its last use, and keepFailure how long a failure stands for the next
-	// ones: a list of a thousand objects of one source must not wait for a plug-in a thousand times.
+	// keepSource is how long a source is kept after its last use, and keepFailure how long a failure stands for the
+	// next ones: a list of a thousand objects of one source must not wait for a plug-in a thousand times.
 	keepSource  = time.Hour
 	keepFailure = time.Second
 )
