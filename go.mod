@@ -74,6 +74,7 @@ require (
 require (
 	github.com/blang/semver/v4 v4.0.0
 	github.com/containernetworking/plugins v1.9.1
+	github.com/coreos/go-oidc/v3 v3.17.0
 	github.com/go-json-experiment/json v1.27.2
 	github.com/moby/term v0.5.2
 	github.com/robfig/cron/v3 v3.0.1

@@ -16,6 +16,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.profiling.AddFlags(fs)
 	o.gates.AddFlag(fs)
 	o.authenticationFlags(fs)
+	o.outsideFlags(fs)
 	o.authorizationFlags(fs)
 	o.serviceFlags(fs)
 	o.auditFlags(fs)
@@ -124,6 +125,38 @@ func (o *options) authenticationFlags(fs *pflag.FlagSet) {
 		"List of request header prefixes to inspect.")
 }
 
+// outsideFlags are those of tokens that others issue.
+func (o *options) outsideFlags(fs *pflag.FlagSet) {
+	a := &o.parts.Authentication
+	i, w := &a.OIDC, &a.Webhook
+	fs.StringVar(&a.ConfigFile, "authentication-config", "",
+		"File with an AuthenticationConfiguration (apiserver.config.k8s.io/v1): the issuers whose JSON web tokens are accepted, and who may come without credentials. It is read again when it changes. Not together with an --oidc-* flag.")
+	fs.StringVar(&i.IssuerURL, "oidc-issuer-url", "",
+		"The URL of the OpenID issuer, only the HTTPS scheme is accepted. If set, it is used to verify the OIDC JSON Web Tokens (JWT).")
+	fs.StringVar(&i.ClientID, "oidc-client-id", "",
+		"The client ID for the OpenID Connect client, must be set if oidc-issuer-url is set.")
+	fs.StringVar(&i.CAFile, "oidc-ca-file", "",
+		"If set, the OpenID server's certificate is verified by one of the authorities in the file, otherwise by the host's.")
+	fs.StringVar(&i.UsernameClaim, "oidc-username-claim", i.UsernameClaim,
+		"The OpenID claim to use as the user name. Claims other than the default are not guaranteed to be unique and immutable.")
+	fs.StringVar(&i.UsernamePrefix, "oidc-username-prefix", "",
+		"If provided, all usernames are prefixed with this value. If not, those of claims other than 'email' are prefixed by the issuer URL and '#'. To skip any prefixing, provide the value '-'.")
+	fs.StringVar(&i.GroupsClaim, "oidc-groups-claim", "",
+		"If provided, the name of a custom OpenID Connect claim for specifying user groups: a string or an array of strings.")
+	fs.StringVar(&i.GroupsPrefix, "oidc-groups-prefix", "",
+		"If provided, all groups are prefixed with this value to prevent conflicts with other authentication strategies.")
+	fs.StringSliceVar(&i.SigningAlgs, "oidc-signing-algs", i.SigningAlgs,
+		"Comma-separated list of allowed JOSE asymmetric signing algorithms. JWTs with an 'alg' header value not in this list are rejected. Values: RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384, PS512.")
+	fs.StringToStringVar(&i.RequiredClaims, "oidc-required-claim", nil,
+		"A key=value pair that describes a required claim in the ID Token. If set, the claim is verified to be present in the ID Token with a matching value. Repeat this flag to specify multiple claims.")
+	fs.StringVar(&w.ConfigFile, "authentication-token-webhook-config-file", "",
+		"File with webhook configuration for token authentication in kubeconfig format. The API server will query the remote service to determine authentication for bearer tokens.")
+	fs.StringVar(&w.Version, "authentication-token-webhook-version", w.Version,
+		"The API version of the authentication.k8s.io TokenReview to send to and expect from the webhook.")
+	fs.DurationVar(&w.CacheTTL, "authentication-token-webhook-cache-ttl", w.CacheTTL,
+		"The duration to cache responses from the webhook token authenticator.")
+}
+
 func (o *options) authorizationFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.parts.AuthorizationModes, "authorization-mode", o.parts.AuthorizationModes,
 		"Ordered list of plug-ins to do authorization on secure port: AlwaysAllow, AlwaysDeny, Node, RBAC.")
@@ -164,9 +197,9 @@ func accepted() daemon.AcceptedFlags {
 			Strings: []string{"cloud-provider"}},
 		{Why: "objects are stored as protobuf where their kind has it, and as JSON otherwise",
 			Strings: []string{"storage-media-type"}},
-		{Why: "no webhook authenticates or authorizes requests",
-			Strings: []string{"authentication-token-webhook-version", "authorization-webhook-version"},
-			Durations: []string{"authentication-token-webhook-cache-ttl", "authorization-webhook-cache-authorized-ttl",
+		{Why: "no webhook authorizes requests",
+			Strings: []string{"authorization-webhook-version"},
+			Durations: []string{"authorization-webhook-cache-authorized-ttl",
 				"authorization-webhook-cache-unauthorized-ttl"}},
 		{Why: "profiles are served on the secure port alone", Strings: []string{"debug-socket-path"}},
 		{Why: "API servers send no requests on to each other",
@@ -204,24 +237,13 @@ func accepted() daemon.AcceptedFlags {
 
 // refused are flags that protect, or choose what is served, and that are not built.
 func refused() daemon.Refused {
-	oidc := "authenticate requests by the ID tokens of an OpenID Connect issuer"
 	return daemon.Refused{
 		{Name: "admission-control", Would: "replace the list of admission plug-ins (use --enable-admission-plugins)"},
-		{Name: "authentication-token-webhook-config-file",
-			Would: "authenticate bearer tokens by the webhook in the file", File: true},
 		{Name: "authorization-policy-file", Would: "authorize requests by the ABAC policies in the file", File: true},
 		{Name: "authorization-webhook-config-file", Would: "authorize requests by the webhook in the file", File: true},
 		{Name: "enable-logs-handler", Would: "serve the files of /var/log", Usual: []string{"false"}, Switch: true},
 		{Name: "etcd-servers-overrides", Would: "keep resources in other etcds"},
-		{Name: "oidc-ca-file", Would: oidc, File: true}, {Name: "oidc-client-id", Would: oidc},
-		{Name: "oidc-issuer-url", Would: oidc},
-		{Name: "oidc-groups-claim", Would: oidc}, {Name: "oidc-groups-prefix", Would: oidc},
-		{Name: "oidc-required-claim", Would: oidc},
-		{Name: "oidc-signing-algs", Would: oidc, Usual: []string{"RS256", "[RS256]"}},
-		{Name: "oidc-username-claim", Would: oidc, Usual: []string{"sub"}}, {Name: "oidc-username-prefix", Would: oidc},
 		{Name: "service-account-signing-endpoint", Would: "have tokens of service accounts signed by another process"},
-		{Name: "authentication-config",
-			Would: "authenticate requests by the JWTs of the issuers in the file, and restrict anonymous requests to its paths", File: true},
 		{Name: "authorization-config", Would: "authorize requests by the authorizers in the file", File: true},
 		{Name: "cors-allowed-origins", Would: "let scripts of other origins use the API in browsers"},
 		{Name: "egress-selector-config-file",

@@ -19,7 +19,9 @@ import (
 	"bonsai/cmd/internal/profiling"
 	"bonsai/pkg/apiserver/admission/defaulttolerationseconds"
 	"bonsai/pkg/apiserver/assemble"
+	"bonsai/pkg/apiserver/authn/oidc"
 	"bonsai/pkg/apiserver/authn/serviceaccount"
+	"bonsai/pkg/apiserver/authn/tokenreview"
 	"bonsai/pkg/apiserver/egress"
 	"bonsai/pkg/apiserver/rest"
 	"bonsai/pkg/featuregates"
@@ -87,7 +89,9 @@ func defaults() *options {
 			Authentication: assemble.Authentication{Anonymous: true, AccountLookup: true, ExtendTokens: true,
 				RequestHeader: assemble.RequestHeader{
 					Usernames: []string{"x-remote-user"}, UIDs: []string{"x-remote-uid"},
-					Groups: []string{"x-remote-group"}, ExtraHeaderPrefixes: []string{"x-remote-extra-"}}},
+					Groups: []string{"x-remote-group"}, ExtraHeaderPrefixes: []string{"x-remote-extra-"}},
+				OIDC:    oidc.Flags{UsernameClaim: "sub", SigningAlgs: []string{"RS256"}},
+				Webhook: assemble.TokenWebhook{Version: "v1beta1", CacheTTL: 2 * time.Minute}},
 			AuthorizationModes: []string{"AlwaysAllow"}, NodePorts: utilnet.PortRange{Base: 30000, Size: 2768},
 		},
 		// Upstream's default is false. There a Service's address leads on by a kube-proxy on the server's host, which
@@ -134,6 +138,7 @@ func (o *options) validate() error {
 			"--goaway-chance can not be less than 0 or greater than 0.02"),
 		daemon.Require(life == 0 || life >= time.Hour && life <= 1<<32*time.Second,
 			"the service-account-max-token-expiration must be between 1 hour and 2^32 seconds"),
+		o.validateOutside(),
 		daemon.Require(len(o.parts.AuthorizationModes) > 0, "at least one authorization-mode must be passed"),
 	}
 	for _, m := range o.parts.AuthorizationModes {
@@ -151,6 +156,19 @@ func (o *options) validate() error {
 		checks = append(checks, fmt.Errorf("--enable-admission-plugins, --disable-admission-plugins: %w", err))
 	}
 	return errors.Join(checks...)
+}
+
+// validateOutside reports what is wrong with the flags of tokens that others issue.
+func (o *options) validateOutside() error {
+	a := &o.parts.Authentication
+	return errors.Join(
+		a.OIDC.Validate(),
+		daemon.Require(a.ConfigFile == "" || !a.OIDC.Given(),
+			"authentication-config file and oidc-* flags are mutually exclusive"),
+		daemon.Require(slices.Contains(tokenreview.Versions(), a.Webhook.Version),
+			"--authentication-token-webhook-version: %q is not one of %s", a.Webhook.Version,
+			strings.Join(tokenreview.Versions(), ", ")),
+		daemon.Require(a.Webhook.CacheTTL >= 0, "--authentication-token-webhook-cache-ttl can not be negative value"))
 }
 
 // authorizationModes are the values of --authorization-mode.

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
@@ -39,7 +40,12 @@ type Program struct {
 	program cel.Program
 	// variables are those that the expression can name; nil: none.
 	variables []*variable
+	// claims are the fields of "claims" that the expression names; nil outside of Scope.Claims.
+	claims map[string]bool
 }
+
+// NamesClaim reports whether the expression names a claim: claims.x, claims.?x, claims["x"] or has(claims.x).
+func (p *Program) NamesClaim(name string) bool { return p.claims[name] }
 
 // Compile compiles text, which must be of type want or one of more. Its errors are for the one who wrote it, in
 // upstream's words.
@@ -63,19 +69,44 @@ func (c *Compiler) check(text string, in Scope, variables []*variable, want []*c
 		return nil, nil, fmt.Errorf("compiler initialization failed: %w", err)
 	}
 	env.declare(variables)
-	ast, issues := env.Compile(text)
+	checked, issues := env.Compile(text)
 	if issues != nil {
 		return nil, nil, &SyntaxError{issues.String()}
 	}
-	got := ast.OutputType()
+	got := checked.OutputType()
 	if !slices.ContainsFunc(want, func(t *cel.Type) bool { return got.IsExactType(t) || cel.AnyType.IsExactType(t) }) {
 		return nil, nil, fmt.Errorf("must evaluate to %s but got %s", oneOf(want), got)
 	}
-	program, err := env.Program(ast, cel.InterruptCheckFrequency(celconfig.CheckFrequency))
+	program, err := env.Program(checked, cel.InterruptCheckFrequency(celconfig.CheckFrequency))
 	if err != nil {
 		return nil, nil, fmt.Errorf("program instantiation failed: %w", err)
 	}
-	return &Program{text: text, program: program, variables: variables}, got, nil
+	p := &Program{text: text, program: program, variables: variables}
+	if in.Claims {
+		p.claims = namedClaims(checked)
+	}
+	return p, got, nil
+}
+
+// namedClaims returns the fields of "claims" that an expression names.
+func namedClaims(checked *cel.Ast) map[string]bool {
+	names := map[string]bool{}
+	ofClaims := func(e ast.Expr) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == claims }
+	ast.PostOrderVisit(checked.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.SelectKind:
+			if s := e.AsSelect(); ofClaims(s.Operand()) {
+				names[s.FieldName()] = true
+			}
+		case ast.CallKind: // an index, or a selection of an optional field
+			if args := e.AsCall().Args(); len(args) == 2 && ofClaims(args[0]) && args[1].Kind() == ast.LiteralKind {
+				if name, ok := args[1].AsLiteral().Value().(string); ok {
+					names[name] = true
+				}
+			}
+		}
+	}))
+	return names
 }
 
 func oneOf(types []*cel.Type) string {

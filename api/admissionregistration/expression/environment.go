@@ -20,6 +20,8 @@ const (
 	authorizer      = "authorizer"
 	requestResource = "authorizer.requestResource"
 	variables       = "variables"
+	claims          = "claims"
+	user            = "user"
 )
 
 // Scope says what an expression can use beside object, oldObject, request and namespaceObject.
@@ -30,6 +32,9 @@ type Scope struct {
 	Authorizer bool
 	// Patches declares the types "Object…" and "JSONPatch", and the function jsonpatch.escapeKey.
 	Patches bool
+	// Claims declares "claims" and nothing else, User "user" and nothing else: the scopes of an authentication
+	// configuration.
+	Claims, User bool
 	// variables declares "variables", whose fields are a Composition's.
 	variables bool
 }
@@ -59,6 +64,17 @@ func (c *Compiler) environment(in Scope) (*environment, error) {
 }
 
 func newEnvironment(in Scope, obj, param *apiservercel.DeclType) (*environment, error) {
+	switch {
+	case in.Claims:
+		env, err := extend(celenvironment.VersionedOptions{
+			EnvOptions: []cel.EnvOption{cel.Variable(claims, cel.MapType(cel.StringType, cel.AnyType))}})
+		return &environment{Env: env}, err
+	case in.User:
+		t := userType()
+		env, err := extend(celenvironment.VersionedOptions{
+			EnvOptions: []cel.EnvOption{cel.Variable(user, t.CelType())}, DeclTypes: []*apiservercel.DeclType{t}})
+		return &environment{Env: env}, err
+	}
 	opts := []cel.EnvOption{
 		cel.Variable(object, typeOf(obj)),
 		cel.Variable(oldObject, typeOf(obj)),
@@ -90,6 +106,13 @@ func newEnvironment(in Scope, obj, param *apiservercel.DeclType) (*environment, 
 			EnvOptions: []cel.EnvOption{common.ResolverEnvOption(&mutation.DynamicTypeResolver{}),
 				library.JSONPatch()}})
 	}
+	var err error
+	out.Env, err = extend(steps...)
+	return out, err
+}
+
+// extend adds steps, in their order, to upstream's environment.
+func extend(steps ...celenvironment.VersionedOptions) (*cel.Env, error) {
 	set := celenvironment.MustBaseEnvSet(celenvironment.DefaultCompatibilityVersion())
 	for _, step := range steps {
 		step.IntroducedVersion = version.MajorMinor(1, 0) // all that this package declares is there always
@@ -98,9 +121,7 @@ func newEnvironment(in Scope, obj, param *apiservercel.DeclType) (*environment, 
 			return nil, err
 		}
 	}
-	var err error
-	out.Env, err = set.Env(celenvironment.StoredExpressions)
-	return out, err
+	return set.Env(celenvironment.StoredExpressions)
 }
 
 // typeOf is any type for nil.

@@ -42,6 +42,7 @@ func (b *Budget) spend(cost uint64) error {
 // Variables are the values of one evaluation. What is nil is null. The maps are JSON documents, which are not changed.
 type Variables struct {
 	Object, OldObject, Request, NamespaceObject, Params map[string]any
+	Claims, User                                        map[string]any
 	// Authorizer and RequestResource are values of package library.
 	Authorizer, RequestResource ref.Val
 }
@@ -74,6 +75,10 @@ func (v *Variables) ResolveName(name string) (any, bool) {
 		return document(v.NamespaceObject)
 	case params:
 		return document(v.Params)
+	case claims:
+		return document(v.Claims)
+	case user:
+		return document(v.User)
 	case authorizer:
 		return value(v.Authorizer)
 	case requestResource:

@@ -16,6 +16,9 @@ func String() *cel.Type { return cel.StringType }
 // Null is the type of an audit annotation that is left out.
 func Null() *cel.Type { return cel.NullType }
 
+// Any is the type of what may be of any type.
+func Any() *cel.Type { return cel.AnyType }
+
 // Object is the type of apply configurations.
 func Object() *cel.Type { return types.NewObjectType(mutation.ObjectTypeName) }
 
@@ -41,16 +44,21 @@ func requestType() *apiservercel.DeclType {
 		fields(map[string]*apiservercel.DeclType{"group": text, "version": text, "kind": text}))
 	gvr := apiservercel.NewObjectType("kubernetes.GroupVersionResource",
 		fields(map[string]*apiservercel.DeclType{"group": text, "version": text, "resource": text}))
-	user := apiservercel.NewObjectType("kubernetes.UserInfo", fields(map[string]*apiservercel.DeclType{
-		"username": text, "uid": text, "groups": apiservercel.NewListType(text, unbounded),
-		"extra": apiservercel.NewMapType(text, apiservercel.NewListType(text, unbounded), unbounded),
-	}))
 	return apiservercel.NewObjectType("kubernetes.AdmissionRequest", fields(map[string]*apiservercel.DeclType{
 		"kind": gvk, "resource": gvr, "subResource": text, "requestKind": gvk, "requestResource": gvr,
 		"requestSubResource": text,
-		"name":               text, "namespace": text, "operation": text, "userInfo": user,
+		"name":               text, "namespace": text, "operation": text, "userInfo": userType(),
 		"dryRun":  apiservercel.BoolType,
 		"options": apiservercel.DynType,
+	}))
+}
+
+// userType is the type of "user" and of "request.userInfo": authentication.k8s.io/v1 UserInfo.
+func userType() *apiservercel.DeclType {
+	text := apiservercel.StringType
+	return apiservercel.NewObjectType("kubernetes.UserInfo", fields(map[string]*apiservercel.DeclType{
+		"username": text, "uid": text, "groups": apiservercel.NewListType(text, unbounded),
+		"extra": apiservercel.NewMapType(text, apiservercel.NewListType(text, unbounded), unbounded),
 	}))
 }
 

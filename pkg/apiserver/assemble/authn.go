@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,9 +19,11 @@ import (
 	"bonsai/pkg/apiserver/authn"
 	"bonsai/pkg/apiserver/authn/anonymous"
 	"bonsai/pkg/apiserver/authn/bootstraptoken"
+	"bonsai/pkg/apiserver/authn/oidc"
 	"bonsai/pkg/apiserver/authn/requestheader"
 	"bonsai/pkg/apiserver/authn/serviceaccount"
 	"bonsai/pkg/apiserver/authn/tokenfile"
+	"bonsai/pkg/apiserver/authn/tokenreview"
 	"bonsai/pkg/apiserver/authn/x509"
 	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/registry"
@@ -54,6 +57,19 @@ type Authentication struct {
 	AccountLookup, ExtendTokens bool
 	MaxTokenExpiration          time.Duration
 	RequestHeader               RequestHeader
+	// OIDC is one OpenID provider whose tokens are accepted; one without an issuer is none.
+	OIDC oidc.Flags
+	// ConfigFile names the OpenID providers, and the paths that anonymous requests may have.
+	ConfigFile string
+	// Webhook is asked about tokens that nothing else knows.
+	Webhook TokenWebhook
+}
+
+// TokenWebhook is a webhook that knows bearer tokens. ConfigFile is a kubeconfig; "": there is none.
+type TokenWebhook struct {
+	ConfigFile, Version string
+	// CacheTTL is how long its answers are remembered; 0: they are not.
+	CacheTTL time.Duration
 }
 
 // RequestHeader says which front proxies may name a user, and in which headers.
@@ -71,12 +87,14 @@ type authentication struct {
 	audiences     []string
 	// keys are the handlers of the issuer's discovery documents, by path.
 	keys map[string]http.Handler
+	// jwt knows the tokens of OpenID providers; nil: there are none.
+	jwt *oidc.Authenticator
 	// clientCA and proxyCA are what TLS asks clients to present a certificate of; nil without the flags.
 	clientCA, proxyCA *authorities.File
 }
 
-// newAuthentication builds the union: front proxy, client certificates, token file, service accounts, bootstrap tokens;
-// anonymous last, for health, version and discovery only.
+// newAuthentication builds the union: front proxy, client certificates, token file, service accounts, bootstrap tokens,
+// OpenID providers, webhook; anonymous last, for health, version and discovery, or for the paths that a file names.
 func newAuthentication(o *Options, c *catalog.Catalog, log *slog.Logger) (*authentication, error) {
 	cfg := &o.Authentication
 	if len(cfg.Issuers) == 0 {
@@ -110,14 +128,47 @@ func newAuthentication(o *Options, c *catalog.Catalog, log *slog.Logger) (*authe
 	}
 	list = append(list, authn.Bearer(a.tokens))
 	a.authenticator = authn.WithAuthenticatedGroup(authn.Union(list...))
-	if cfg.Anonymous {
-		paths := anonymous.HealthAndVersion()
-		if cfg.BootstrapTokens {
-			paths = append(paths, anonymous.Discovery()...)
-		}
-		a.authenticator = authn.OrElse(a.authenticator, anonymous.Authenticator{Paths: paths})
+	if open := a.open(cfg); open != nil {
+		a.authenticator = authn.OrElse(a.authenticator, anonymous.Authenticator{Open: open})
 	}
 	return a, nil
+}
+
+// open reports which paths are open to requests without credentials; nil: none ever is. The flag, and a file that names
+// no paths, open those that tell nothing of the cluster's objects.
+func (a *authentication) open(cfg *Authentication) func(path string) bool {
+	paths := anonymous.HealthAndVersion()
+	if cfg.BootstrapTokens {
+		paths = append(paths, anonymous.Discovery()...)
+	}
+	usual := anonymous.Only(paths...)
+	if a.jwt == nil {
+		if !cfg.Anonymous {
+			return nil
+		}
+		return usual
+	}
+	return func(path string) bool {
+		configured := a.jwt.Anonymous()
+		switch {
+		case configured == nil:
+			return cfg.Anonymous && usual(path)
+		case !configured.Enabled:
+			return false
+		case len(configured.Conditions) == 0:
+			return usual(path)
+		}
+		return slices.ContainsFunc(configured.Conditions,
+			func(c oidc.AnonymousCondition) bool { return c.Path == path })
+	}
+}
+
+// runs are what authentication does beside requests.
+func (a *authentication) runs() []func(context.Context) error {
+	if a.jwt == nil {
+		return nil
+	}
+	return []func(context.Context) error{a.jwt.Run}
 }
 
 // authorities are those whose certificates say who asks.
@@ -167,6 +218,9 @@ func (a *authentication) addTokens(o *Options, c *catalog.Catalog, log *slog.Log
 	if in.BootstrapTokens {
 		tokens = append(tokens, bootstraptoken.New(late(c)("", "secrets"), time.Now))
 	}
+	if tokens, err = a.addOutside(tokens, o, log); err != nil {
+		return err
+	}
 	a.tokens = authn.Tokens(tokens...)
 	configuration, jwks, err := serviceaccount.Discovery(in.Issuers[0], o.keysURI(), keys)
 	if err != nil {
@@ -174,6 +228,43 @@ func (a *authentication) addTokens(o *Options, c *catalog.Catalog, log *slog.Log
 	}
 	a.keys = map[string]http.Handler{serviceaccount.ConfigurationPath: configuration, serviceaccount.JWKSPath: jwks}
 	return nil
+}
+
+// addOutside adds what knows the tokens that others issue. It comes after all tokens of the cluster's own: those are
+// checked without asking anybody outside, and no webhook sees them.
+func (a *authentication) addOutside(tokens []authn.TokenAuthenticator, o *Options,
+	log *slog.Logger) ([]authn.TokenAuthenticator, error) {
+	in := &o.Authentication
+	var err error
+	options := func() oidc.Options {
+		return oidc.Options{AccountIssuers: in.Issuers, Metrics: oidc.NewMetrics(o.Metrics, o.Hostname), Log: log}
+	}
+	switch {
+	case in.ConfigFile != "":
+		if a.jwt, err = oidc.Open(in.ConfigFile, options()); err != nil {
+			return nil, fmt.Errorf("--authentication-config: %w", err)
+		}
+	case in.OIDC.IssuerURL != "":
+		if a.jwt, err = oidc.New(in.OIDC, options()); err != nil {
+			return nil, err
+		}
+	}
+	if a.jwt != nil {
+		tokens = append(tokens, a.jwt)
+	}
+	if h := &in.Webhook; h.ConfigFile != "" {
+		asked, err := tokenreview.New(tokenreview.Config{File: h.ConfigFile, Version: h.Version,
+			APIAudiences: a.audiences})
+		if err != nil {
+			return nil, fmt.Errorf("--authentication-token-webhook-config-file: %w", err)
+		}
+		var webhook authn.TokenAuthenticator = asked
+		if h.CacheTTL > 0 {
+			webhook = authn.CacheRefusals(asked, h.CacheTTL, tokenCacheSize)
+		}
+		tokens = append(tokens, webhook)
+	}
+	return tokens, nil
 }
 
 // noteUse returns what labels a secret with the day on which its token was used.

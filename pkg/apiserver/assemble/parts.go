@@ -139,7 +139,7 @@ func NewParts(o Options, c *catalog.Catalog, from storage.Interface, rows []reso
 		Authenticator: who.authenticator, Authorizer: may.authorizer, Admission: chain, Fields: fields,
 		Behaviours: behaviours, Paths: who.keys,
 		Ready: []health.Check{may.informerSync()}, Started: bootstrapChecks(boot, policy, may), Hooks: partHooks(),
-		Runs: slices.Concat(may.runs, hooks.Runs(), rules.Runs(),
+		Runs: slices.Concat(who.runs(), may.runs, hooks.Runs(), rules.Runs(),
 			[]func(context.Context) error{client.Run, boot.Run, known.Run, addresses.Repair}),
 		ClientAuthorities: who.authorities(),
 		Fairness:          turns,

@@ -19,22 +19,39 @@ import (
 // remembered: a token becomes good as soon as what it is bound to is there, and nobody fills the cache with tokens he
 // made up.
 func Cache(t TokenAuthenticator, ttl time.Duration, size int) TokenAuthenticator {
-	c := &cache{tokens: t, ttl: ttl, size: size, now: time.Now, entries: map[cacheKey]*list.Element{},
-		order: list.New()}
+	return newCache(t, ttl, size)
+}
+
+// CacheRefusals is Cache for a t that is slow: it also remembers for ttl that t does not know a token. Unknown tokens
+// have room of their own, so that made-up ones push no good one out. Errors are not remembered.
+func CacheRefusals(t TokenAuthenticator, ttl time.Duration, size int) TokenAuthenticator {
+	c := newCache(t, ttl, size)
+	c.refused = newEntries(size)
+	return c
+}
+
+func newCache(t TokenAuthenticator, ttl time.Duration, size int) *cache {
+	c := &cache{tokens: t, ttl: ttl, now: time.Now, known: newEntries(size)}
 	rand.Read(c.secret[:])
 	return c
 }
 
 type cacheKey [sha256.Size]byte
 
-// cache is a TokenAuthenticator. Requests use it from their own goroutines. mu is never held during AuthenticateToken,
+// cache is a TokenAuthenticator. Requests use it from their own goroutines. No lock is held during AuthenticateToken,
 // which may ask the store. So two requests with the same new token may both ask; the second put replaces the first.
 type cache struct {
 	tokens TokenAuthenticator
 	ttl    time.Duration
-	size   int
 	now    func() time.Time
 	secret [32]byte
+	// known and refused are the answers; refused is nil if refusals are not remembered.
+	known, refused *entries
+}
+
+// entries are answers. The least recently used one makes room.
+type entries struct {
+	size int
 
 	mu      sync.Mutex
 	entries map[cacheKey]*list.Element
@@ -54,13 +71,21 @@ type cacheEntry struct {
 // entry expires: ttl is the upper bound of that delay.
 func (c *cache) AuthenticateToken(ctx context.Context, token string, audiences []string) (*request.User, []string,
 	error) {
-	k := c.key(token, audiences)
-	if e := c.get(k); e != nil {
+	k, now := c.key(token, audiences), c.now()
+	if e := c.known.get(k, now); e != nil {
 		return e.user, e.audiences, nil
 	}
+	if c.refused != nil && c.refused.get(k, now) != nil {
+		return nil, nil, nil
+	}
 	user, auds, err := c.tokens.AuthenticateToken(ctx, token, audiences)
-	if user != nil && err == nil {
-		c.put(&cacheEntry{key: k, until: c.now().Add(c.ttl), user: user, audiences: auds})
+	e := &cacheEntry{key: k, until: c.now().Add(c.ttl), user: user, audiences: auds}
+	switch {
+	case err != nil:
+	case user != nil:
+		c.known.put(e)
+	case c.refused != nil:
+		c.refused.put(e)
 	}
 	return user, auds, err
 }
@@ -85,36 +110,40 @@ func writeCounted(h hash.Hash, s string) {
 	h.Write([]byte(s))
 }
 
+func newEntries(size int) *entries {
+	return &entries{size: size, entries: map[cacheKey]*list.Element{}, order: list.New()}
+}
+
 // get returns the entry of a key, nil if there is none that holds. An expired entry leaves the cache when somebody asks
 // for it, or when it is the least recently used one. No goroutine sweeps: size bounds the memory.
-func (c *cache) get(k cacheKey) *cacheEntry {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	el, ok := c.entries[k]
+func (s *entries) get(k cacheKey, now time.Time) *cacheEntry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	el, ok := s.entries[k]
 	if !ok {
 		return nil
 	}
 	e := el.Value.(*cacheEntry)
-	if !c.now().Before(e.until) {
-		c.removeLocked(el)
+	if !now.Before(e.until) {
+		s.removeLocked(el)
 		return nil
 	}
-	c.order.MoveToFront(el)
+	s.order.MoveToFront(el)
 	return e
 }
 
-func (c *cache) put(e *cacheEntry) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if old, ok := c.entries[e.key]; ok {
-		c.removeLocked(old)
+func (s *entries) put(e *cacheEntry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old, ok := s.entries[e.key]; ok {
+		s.removeLocked(old)
 	}
-	c.entries[e.key] = c.order.PushFront(e)
-	for c.order.Len() > c.size {
-		c.removeLocked(c.order.Back())
+	s.entries[e.key] = s.order.PushFront(e)
+	for s.order.Len() > s.size {
+		s.removeLocked(s.order.Back())
 	}
 }
 
-func (c *cache) removeLocked(el *list.Element) {
-	delete(c.entries, c.order.Remove(el).(*cacheEntry).key)
+func (s *entries) removeLocked(el *list.Element) {
+	delete(s.entries, s.order.Remove(el).(*cacheEntry).key)
 }

@@ -161,8 +161,35 @@ func TestCache(t *testing.T) {
 		if table.asked != s.asked {
 			t.Fatalf("%s: asked %d times, want %d", s.why, table.asked, s.asked)
 		}
-		if len(c.entries) > 2 || c.order.Len() != len(c.entries) {
-			t.Fatalf("%s: %d entries, %d in order", s.why, len(c.entries), c.order.Len())
+		if n := len(c.known.entries); n > 2 || c.known.order.Len() != n {
+			t.Fatalf("%s: %d entries, %d in order", s.why, n, c.known.order.Len())
+		}
+	}
+}
+
+// TestCacheRefusals: a refusal is remembered for its time, beside and not in place of what is known; an error is not.
+func TestCacheRefusals(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	table := &tokenTable{users: map[string]*request.User{"a": {Name: "a"}}}
+	c := newCache(table, 10*time.Second, 2)
+	c.refused = newEntries(2)
+	c.now = func() time.Time { return now }
+	for _, s := range []struct {
+		token string
+		later time.Duration
+		asked int
+		why   string
+	}{
+		{"a", 0, 1, "new"}, {"x", 0, 2, "new"}, {"x", 0, 2, "a refusal is remembered"}, {"y", 0, 3, "new"},
+		{"z", 0, 4, "new"}, {"x", 0, 5, "the oldest refusal made room"},
+		{"a", 0, 5, "refusals push out none that is known"},
+		{"x", 11 * time.Second, 6, "forgotten after its time"}, {"bad", 0, 7, "an error"}, {"bad", 0, 8, "an error"},
+	} {
+		now = now.Add(s.later)
+		u, _, err := c.AuthenticateToken(t.Context(), s.token, nil)
+		if (u != nil) != (s.token == "a") || (err != nil) != (s.token == "bad") || table.asked != s.asked {
+			t.Fatalf("%s, %s: %v, %v, asked %d times, want %d", s.token, s.why, u, err, table.asked, s.asked)
 		}
 	}
 }

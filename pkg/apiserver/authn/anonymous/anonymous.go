@@ -12,11 +12,16 @@ import (
 
 // Authenticator takes every caller for system:anonymous.
 type Authenticator struct {
-	// Paths are the exact URL paths that are open; nil opens all of them.
-	Paths []string
+	// Open reports whether a URL path is open.
+	Open func(path string) bool
 }
 
 var _ authn.Authenticator = Authenticator{}
+
+// Only opens exact paths.
+func Only(paths ...string) func(path string) bool {
+	return func(path string) bool { return slices.Contains(paths, path) }
+}
 
 // HealthAndVersion are the paths that say nothing but whether and what the server is. The paths of a single check
 // ("/livez/etcd") are not among them.
@@ -32,7 +37,7 @@ func Discovery() []string {
 
 // Authenticate implements authn.Authenticator; put it after all the others (authn.OrElse).
 func (a Authenticator) Authenticate(r *http.Request) (*request.User, error) {
-	if a.Paths != nil && !slices.Contains(a.Paths, r.URL.Path) {
+	if !a.Open(r.URL.Path) {
 		return nil, nil
 	}
 	return &request.User{Name: request.AnonymousUser, Groups: []string{request.GroupUnauthenticated}}, nil

@@ -10,8 +10,9 @@ import (
 
 func TestAuthenticate(t *testing.T) {
 	t.Parallel()
-	health, joining, all := anonymous.Authenticator{Paths: anonymous.HealthAndVersion()},
-		anonymous.Authenticator{Paths: anonymous.Discovery()}, anonymous.Authenticator{}
+	health := anonymous.Authenticator{Open: anonymous.Only(anonymous.HealthAndVersion()...)}
+	joining := anonymous.Authenticator{Open: anonymous.Only(anonymous.Discovery()...)}
+	none := anonymous.Authenticator{Open: anonymous.Only()}
 	for _, c := range []struct {
 		a    anonymous.Authenticator
 		path string
@@ -20,7 +21,7 @@ func TestAuthenticate(t *testing.T) {
 		{health, "/readyz", true}, {health, "/readyz?verbose", true}, {health, "/version", true},
 		{health, "/livez/etcd", false}, {health, "/healthz/", false}, {health, "/metrics", false},
 		{health, "/api", false}, {health, "/", false},
-		{all, "/api", true},
+		{none, "/healthz", false},
 		{joining, "/api/v1/namespaces/kube-public/configmaps/cluster-info", true},
 		{health, "/api/v1/namespaces/kube-public/configmaps/cluster-info", false},
 		{joining, "/api/v1/namespaces/kube-public/configmaps", false},

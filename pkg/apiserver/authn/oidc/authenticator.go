@@ -1,0 +1,276 @@
+package oidc
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"bonsai/pkg/apiserver/authn"
+	"bonsai/pkg/apiserver/request"
+)
+
+const (
+	// maxToken bounds what is parsed, in bytes.
+	maxToken = 64 << 10
+	// The cache of users, of each configuration.
+	cacheTTL  = 10 * time.Second
+	cacheSize = 4096
+)
+
+// How the file is followed.
+const (
+	lookEvery  = time.Second
+	retryEvery = time.Minute // a file that is not good
+	// findWithin is how long the issuers of a new file may take to be found; then the old file stays in force.
+	findWithin = time.Minute
+)
+
+// Options are what an Authenticator needs beside its configuration.
+type Options struct {
+	// AccountIssuers are those of service account tokens, which no other issuer may be named like.
+	AccountIssuers []string
+	// Metrics counts; nil: nobody does.
+	Metrics *Metrics
+	// Now is the clock; nil: time.Now.
+	Now func() time.Time
+	Log *slog.Logger
+}
+
+// Authenticator recognises the tokens of OpenID providers by a configuration, which may change.
+type Authenticator struct {
+	o    Options
+	path string
+
+	current atomic.Pointer[generation]
+	// looked is what the file was at the last look, for Run alone.
+	looked os.FileInfo
+	failed time.Time // when a changed file was not taken; zero: it was
+}
+
+var _ authn.TokenAuthenticator = (*Authenticator)(nil)
+
+// Open returns an Authenticator by the file path, which Run follows.
+func Open(path string, o Options) (*Authenticator, error) {
+	a := newAuthenticator(o)
+	a.path = path
+	a.looked, _ = os.Stat(path) // before it is read: Run sees what is written in between
+	g, err := a.read()
+	if err != nil {
+		return nil, err
+	}
+	a.current.Store(g)
+	a.o.Metrics.configured(g.hash)
+	return a, nil
+}
+
+// New returns an Authenticator by the --oidc-* flags.
+func New(f Flags, o Options) (*Authenticator, error) {
+	a := newAuthenticator(o)
+	c, err := f.configuration()
+	if err != nil {
+		return nil, err
+	}
+	g, err := a.generation(c)
+	if err != nil {
+		return nil, err
+	}
+	a.current.Store(g)
+	return a, nil
+}
+
+func newAuthenticator(o Options) *Authenticator {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Authenticator{o: o}
+}
+
+// AuthenticateToken implements authn.TokenAuthenticator. The tokens are for the API server alone, whatever audiences
+// their issuers give them, and name none of Kubernetes' audiences.
+func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, audiences []string) (*request.User,
+	[]string, error) {
+	return a.current.Load().cached.AuthenticateToken(ctx, token, audiences)
+}
+
+// Anonymous returns what the configuration says of requests without credentials; nil: nothing.
+func (a *Authenticator) Anonymous() *Anonymous { return a.current.Load().anonymous }
+
+// generation is one configuration in force.
+type generation struct {
+	issuers   map[string]*issuer // by URL
+	cached    authn.TokenAuthenticator
+	anonymous *Anonymous
+	hash      string
+
+	end  context.CancelFunc // nil before start
+	runs sync.WaitGroup
+}
+
+// read makes a generation of the file.
+func (a *Authenticator) read() (*generation, error) {
+	text, err := os.ReadFile(a.path)
+	if err != nil {
+		return nil, err
+	}
+	c, err := Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", a.path, err)
+	}
+	g, err := a.generation(c)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", a.path, err)
+	}
+	g.hash = hash(string(text))
+	return g, nil
+}
+
+func hash(text string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text))) }
+
+func (a *Authenticator) generation(c *Configuration) (*generation, error) {
+	compiled, errs := validate(c, a.o.AccountIssuers)
+	if len(errs) > 0 {
+		return nil, errs.ToAggregate()
+	}
+	g := &generation{issuers: map[string]*issuer{}, anonymous: c.Anonymous}
+	for n := range c.JWT {
+		i, err := newIssuer(&c.JWT[n], compiled[n], &a.o)
+		if err != nil {
+			return nil, fmt.Errorf("jwt[%d].issuer.certificateAuthority: %w", n, err)
+		}
+		g.issuers[i.config.Issuer.URL] = i
+	}
+	g.cached = authn.Cache(g, cacheTTL, cacheSize)
+	return g, nil
+}
+
+// AuthenticateToken implements authn.TokenAuthenticator. The issuer is read before the signature is verified, only to
+// decide whose token it is.
+func (g *generation) AuthenticateToken(ctx context.Context, token string, _ []string) (*request.User, []string, error) {
+	if len(g.issuers) == 0 || strings.Count(token, ".") != 2 {
+		return nil, nil, nil
+	}
+	if len(token) > maxToken {
+		return nil, nil, fmt.Errorf("oidc: the token has more than %d bytes", maxToken)
+	}
+	url, ok := issuerOf(token)
+	if !ok {
+		return nil, nil, nil
+	}
+	i := g.issuers[url]
+	if i == nil {
+		return nil, nil, nil
+	}
+	start := i.now()
+	u, err := i.authenticate(ctx, token)
+	i.metrics.authenticated(url, err == nil, i.now().Sub(start))
+	return u, nil, err
+}
+
+// start begins to look for the issuers.
+func (g *generation) start(ctx context.Context) {
+	ctx, g.end = context.WithCancel(ctx)
+	for _, i := range g.issuers {
+		g.runs.Go(func() { i.run(ctx) })
+	}
+}
+
+// stop ends what start began.
+func (g *generation) stop() {
+	g.end()
+	g.runs.Wait()
+}
+
+// found waits until all issuers are found. It fails if ctx ends before.
+func (g *generation) found(ctx context.Context) error {
+	for url, i := range g.issuers {
+		select {
+		case <-i.ready:
+		case <-ctx.Done():
+			return fmt.Errorf("the issuer %q is not found: %w", url, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// Run looks for the issuers, and follows the file, until ctx ends.
+func (a *Authenticator) Run(ctx context.Context) error {
+	a.current.Load().start(ctx)
+	defer func() { a.current.Load().stop() }()
+	if a.path == "" {
+		<-ctx.Done()
+		return nil
+	}
+	for sleep(ctx, lookEvery) {
+		a.look(ctx)
+	}
+	return nil
+}
+
+// look takes the file over if it has changed and is good.
+func (a *Authenticator) look(ctx context.Context) {
+	info, err := os.Stat(a.path)
+	changed := err == nil && (a.looked == nil || !sameFile(info, a.looked))
+	retry := !a.failed.IsZero() && a.o.Now().Sub(a.failed) >= retryEvery
+	if err != nil && a.looked != nil {
+		changed = true // it is gone: one error tells
+	}
+	if !changed && !retry {
+		return
+	}
+	if a.looked = info; err != nil {
+		a.looked = nil
+	}
+	if took, err := a.reload(ctx); err != nil {
+		if ctx.Err() != nil {
+			return
+		}
+		a.failed = a.o.Now()
+		a.o.Metrics.reloaded(false, a.failed, "")
+		a.o.Log.Error("the authentication configuration is not taken over: the earlier one stays in force", "err", err)
+	} else {
+		a.failed = time.Time{}
+		if took {
+			a.o.Log.Info("the authentication configuration is taken over", "path", a.path)
+		}
+	}
+}
+
+func sameFile(a, b os.FileInfo) bool {
+	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a, b)
+}
+
+var errSlow = errors.New("it took too long")
+
+// reload reads the file and, when all its issuers are found, puts it in force. It returns false if the file has the
+// content that is in force.
+func (a *Authenticator) reload(ctx context.Context) (bool, error) {
+	next, err := a.read()
+	if err != nil {
+		return false, err
+	}
+	old := a.current.Load()
+	if next.hash == old.hash {
+		return false, nil
+	}
+	next.start(ctx)
+	within, cancel := context.WithTimeoutCause(ctx, findWithin, errSlow)
+	defer cancel()
+	if err := next.found(within); err != nil {
+		next.stop()
+		return false, fmt.Errorf("%s: %w", a.path, err)
+	}
+	a.current.Store(next)
+	old.stop()
+	a.o.Metrics.reloaded(true, a.o.Now(), next.hash)
+	return true, nil
+}
