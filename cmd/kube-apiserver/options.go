@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -138,7 +139,7 @@ func (o *options) validate() error {
 			"--goaway-chance can not be less than 0 or greater than 0.02"),
 		daemon.Require(life == 0 || life >= time.Hour && life <= 1<<32*time.Second,
 			"the service-account-max-token-expiration must be between 1 hour and 2^32 seconds"),
-		o.validateOutside(),
+		o.validateIssuers(), o.validateOutside(),
 		daemon.Require(len(o.parts.AuthorizationModes) > 0, "at least one authorization-mode must be passed"),
 	}
 	for _, m := range o.parts.AuthorizationModes {
@@ -156,6 +157,30 @@ func (o *options) validate() error {
 		checks = append(checks, fmt.Errorf("--enable-admission-plugins, --disable-admission-plugins: %w", err))
 	}
 	return errors.Join(checks...)
+}
+
+// validateIssuers reports what is wrong with the issuers of service account tokens.
+func (o *options) validateIssuers() error {
+	a := &o.parts.Authentication
+	var errs []error
+	for n, issuer := range a.Issuers {
+		_, err := url.Parse(issuer)
+		errs = append(errs, daemon.Require(issuer != "", "service-account-issuer should not be an empty string"),
+			daemon.Require(!slices.Contains(a.Issuers[:n], issuer), "service-account-issuer %q is already specified",
+				issuer),
+			daemon.Require(err == nil || !strings.Contains(issuer, ":"),
+				"service-account-issuer %q contained a ':' but was not a valid URL: %v", issuer, err))
+	}
+	if a.JWKSURI != "" {
+		at, err := url.Parse(a.JWKSURI)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("service-account-jwks-uri must be a valid URL: %w", err))
+		} else {
+			errs = append(errs, daemon.Require(at.Scheme == "https",
+				"service-account-jwks-uri requires https scheme, parsed as: %v", at))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // validateOutside reports what is wrong with the flags of tokens that others issue.

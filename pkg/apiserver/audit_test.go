@@ -40,7 +40,7 @@ func withParts(t *testing.T, c *assemble.Config) {
 }
 
 // withCountedParts is withParts, whose metrics are registered at r.
-func withCountedParts(t *testing.T, c *assemble.Config, r prometheus.Registerer) {
+func withCountedParts(t *testing.T, c *assemble.Config, r prometheus.Registerer, changes ...func(*assemble.Options)) {
 	t.Helper()
 	dir := t.TempDir()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -60,7 +60,7 @@ func withCountedParts(t *testing.T, c *assemble.Config, r prometheus.Registerer)
 			t.Fatal(err)
 		}
 	}
-	parts, err := assemble.NewParts(assemble.Options{
+	o := assemble.Options{
 		Hostname: "vm", Metrics: r,
 		Authentication: assemble.Authentication{Issuers: []string{"https://kubernetes.default.svc"},
 			SigningKey: filepath.Join(dir, "sa.key"), TokenFile: filepath.Join(dir, "tokens"),
@@ -69,7 +69,11 @@ func withCountedParts(t *testing.T, c *assemble.Config, r prometheus.Registerer)
 		ServiceRanges: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")},
 		NodePorts:     utilnet.PortRange{Base: 30000, Size: 2768},
 		Advertise:     netip.MustParseAddr("192.0.2.1"), Port: 6443,
-	}, c.Catalog, c.Storage, c.Rows, slog.New(slog.DiscardHandler))
+	}
+	for _, change := range changes {
+		change(&o)
+	}
+	parts, err := assemble.NewParts(o, c.Catalog, c.Storage, c.Rows, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -236,16 +236,14 @@ func (a *authentication) addOutside(tokens []authn.TokenAuthenticator, o *Option
 	log *slog.Logger) ([]authn.TokenAuthenticator, error) {
 	in := &o.Authentication
 	var err error
-	options := func() oidc.Options {
-		return oidc.Options{AccountIssuers: in.Issuers, Metrics: oidc.NewMetrics(o.Metrics, o.Hostname), Log: log}
-	}
+	options := oidc.Options{AccountIssuers: in.Issuers, Metrics: oidc.NewMetrics(o.Metrics, o.Hostname), Log: log}
 	switch {
 	case in.ConfigFile != "":
-		if a.jwt, err = oidc.Open(in.ConfigFile, options()); err != nil {
+		if a.jwt, err = oidc.Open(in.ConfigFile, options); err != nil {
 			return nil, fmt.Errorf("--authentication-config: %w", err)
 		}
 	case in.OIDC.IssuerURL != "":
-		if a.jwt, err = oidc.New(in.OIDC, options()); err != nil {
+		if a.jwt, err = oidc.New(in.OIDC, options); err != nil {
 			return nil, err
 		}
 	}

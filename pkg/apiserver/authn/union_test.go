@@ -193,3 +193,43 @@ func TestCacheRefusals(t *testing.T) {
 		}
 	}
 }
+
+// FuzzBearer: no header makes the parser fail in another way than with an error, and a token comes out as it was sent:
+// without spaces, from one header only, and never in an error or in what the server chooses a sub-protocol from.
+func FuzzBearer(f *testing.F) {
+	for _, h := range []string{"Bearer a", "bearer  a ", "Bearer", "Bearer a b", "Basic a", "\tBearer\ta", "Bearer \xff"} {
+		f.Add(h, "base64url.bearer.authorization.k8s.io.YQ, v4.channel.k8s.io")
+	}
+	f.Add("", "base64url.bearer.authorization.k8s.io.YQ,base64url.bearer.authorization.k8s.io.YQ,x")
+	f.Add("", "base64url.bearer.authorization.k8s.io.YQ==,x")
+	f.Fuzz(func(t *testing.T, header, protocols string) {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Header = http.Header{"Authorization": {header}, "Upgrade": {"websocket"},
+			"Sec-Websocket-Protocol": {protocols}}
+		var got string
+		user, err := Bearer(tokenFunc(func(token string) *request.User {
+			got = token
+			return &request.User{Name: "u"}
+		})).Authenticate(r)
+		if user != nil && err != nil {
+			t.Fatal("a user and an error")
+		}
+		inHeader := bearerHeader(r)
+		if strings.ContainsAny(inHeader, " \t") || !strings.Contains(header, inHeader) {
+			t.Errorf("%q is the token of %q", inHeader, header)
+		}
+		if user != nil && inHeader == "" {
+			left := r.Header.Get("Sec-Websocket-Protocol")
+			if strings.Contains(left, protocolPrefix) {
+				t.Errorf("%q of %q are left, with the token %q", left, protocols, got)
+			}
+		}
+	})
+}
+
+// tokenFunc knows every token.
+type tokenFunc func(token string) *request.User
+
+func (f tokenFunc) AuthenticateToken(_ context.Context, token string, _ []string) (*request.User, []string, error) {
+	return f(token), nil, nil
+}

@@ -249,7 +249,11 @@ func sameFile(a, b os.FileInfo) bool {
 	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a, b)
 }
 
-var errSlow = errors.New("it took too long")
+// Why a file is not waited for any longer.
+var (
+	errSlow    = errors.New("it took too long")
+	errChanged = errors.New("the file has changed again")
+)
 
 // reload reads the file and, when all its issuers are found, puts it in force. It returns false if the file has the
 // content that is in force.
@@ -263,14 +267,37 @@ func (a *Authenticator) reload(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	next.start(ctx)
-	within, cancel := context.WithTimeoutCause(ctx, findWithin, errSlow)
-	defer cancel()
-	if err := next.found(within); err != nil {
+	if err := a.await(ctx, next); err != nil {
 		next.stop()
 		return false, fmt.Errorf("%s: %w", a.path, err)
 	}
 	a.current.Store(next)
 	old.stop()
+	for url := range old.issuers {
+		if next.issuers[url] == nil {
+			a.o.Metrics.forget(url)
+		}
+	}
 	a.o.Metrics.reloaded(true, a.o.Now(), next.hash)
 	return true, nil
+}
+
+// await waits until all issuers of a new file are found, but no longer than findWithin, nor after another change of the
+// file: whoever mends a mistake must not wait for it.
+func (a *Authenticator) await(ctx context.Context, next *generation) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, findWithin, errSlow)
+	defer cancel()
+	ctx, end := context.WithCancelCause(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer end(nil)
+	watch.Go(func() {
+		for sleep(ctx, lookEvery) {
+			if info, err := os.Stat(a.path); err != nil || a.looked == nil || !sameFile(info, a.looked) {
+				end(errChanged)
+				return
+			}
+		}
+	})
+	return next.found(ctx)
 }

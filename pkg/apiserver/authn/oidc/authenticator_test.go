@@ -530,6 +530,13 @@ func TestReload(t *testing.T) {
 	if !in(token) {
 		t.Error("a bad file took the good one away")
 	}
+	dead := oidctest.New(t, key)
+	dead.Answer(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusBadGateway) })
+	write(t, path, file(t, basic(dead), basic(q)))
+	eventually(t, func() bool { return log.has("is not found") })
+	if !in(token) || in(key.Sign(t, good(q, nil))) {
+		t.Error("a file with a dead issuer is in force")
+	}
 	write(t, path, file(t, basic(q)))
 	eventually(t, func() bool { return in(key.Sign(t, good(q, nil))) })
 	if in(token) {

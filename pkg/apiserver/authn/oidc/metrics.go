@@ -77,6 +77,17 @@ func (m *Metrics) reloaded(ok bool, at time.Time, configuration string) {
 	}
 }
 
+// forget removes what is counted of an issuer that the configuration no longer names.
+func (m *Metrics) forget(issuer string) {
+	if m == nil {
+		return
+	}
+	of := prometheus.Labels{"jwt_issuer_hash": hash(issuer)}
+	m.latency.DeletePartialMatch(of)
+	m.fetches.DeletePartialMatch(of)
+	m.keySets.DeletePartialMatch(of)
+}
+
 func (m *Metrics) configured(configuration string) {
 	if m == nil {
 		return

@@ -67,6 +67,7 @@ type Authenticator struct {
 	own        []string
 	turns      chan struct{} // holds one for each review under way
 	waiting    chan struct{} // and one for each that is under way or waits
+	firstWait  time.Duration
 }
 
 var _ authn.TokenAuthenticator = (*Authenticator)(nil)
@@ -84,15 +85,10 @@ func New(cfg Config) (*Authenticator, error) {
 	}
 	// A webhook must not have the token sent to where the file does not say.
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	at, _, err := rest.DefaultServerURL(to.Host, "", authenticationv1.SchemeGroupVersion,
-		to.CAFile != "" || len(to.CAData) > 0 || to.Insecure)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", cfg.File, err)
-	}
-	return &Authenticator{url: at.String(), client: client,
+	return &Authenticator{url: to.Host, client: client,
 		apiVersion: authenticationv1.GroupName + "/" + cfg.Version, own: cfg.APIAudiences,
 		turns:   make(chan struct{}, maxAsked),
-		waiting: make(chan struct{}, maxAsked+maxWaiting)}, nil
+		waiting: make(chan struct{}, maxAsked+maxWaiting), firstWait: firstWait}, nil
 }
 
 // AuthenticateToken implements authn.TokenAuthenticator.
@@ -171,7 +167,7 @@ func (a *Authenticator) believe(s *authenticationv1.TokenReviewStatus, audiences
 
 // ask posts a review, again while the webhook may answer later.
 func (a *Authenticator) ask(ctx context.Context, body []byte) (*authenticationv1.TokenReviewStatus, error) {
-	pause := firstWait
+	pause := a.firstWait
 	for n := 1; ; n++ {
 		status, again, err := a.post(ctx, body)
 		if err == nil || again < 0 || n == tries {
