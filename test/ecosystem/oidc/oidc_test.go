@@ -212,7 +212,7 @@ func TestFile(t *testing.T) {
     certificateAuthority: |
       %s
   claimValidationRules:
-  - expression: claims.email_verified
+  - expression: claims.email_verified == true
   claimMappings:
     username: {expression: "'p%d:' + claims.email"}
     extra:

@@ -102,7 +102,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 	return a.current.Load().cached.AuthenticateToken(ctx, token, audiences)
 }
 
-// Anonymous returns what the configuration says of requests without credentials; nil: nothing.
+// Anonymous returns the configuration of requests without credentials; nil: there is none.
 func (a *Authenticator) Anonymous() *Anonymous { return a.current.Load().anonymous }
 
 // generation is one configuration in force.
