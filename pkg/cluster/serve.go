@@ -18,13 +18,19 @@ import (
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/snapshot"
 	"bonsai/pkg/cluster/start"
+	"bonsai/pkg/cluster/status"
 	"bonsai/pkg/cluster/steps"
 	"bonsai/pkg/cluster/supervisor"
 	"bonsai/pkg/cluster/systemd"
 )
 
-// serveAgain is the time between two attempts of the steps that follow a start, if they fail.
-const serveAgain = 5 * time.Second
+const (
+	// serveAgain is the time between two attempts of the steps that follow a start, if they fail.
+	serveAgain = 5 * time.Second
+	// statusPeriod is the time between two questions how many nodes are Ready. A node that is lost counts as such after
+	// 40 seconds at the latest (--node-monitor-grace-period).
+	statusPeriod = 20 * time.Second
+)
 
 // Serve runs an existing cluster in this process until ctx ends, as a service manager wants it; Up starts a supervisor
 // in the background. It prints the steps with their times to out, and reports them to systemd. For systemd the service
@@ -86,7 +92,8 @@ func Serve(ctx context.Context, home machine.Home, c plan.Config, self string, p
 }
 
 // follow takes the steps after the supervisor's start. It waits for that and then calls begun, which releases the
-// machine's lock. It returns an error if the API server does not become ready, and nil when ctx ends.
+// machine's lock. It returns an error if the API server does not become ready, and nil when ctx ends. Until then it
+// keeps the service's status.
 func follow(ctx context.Context, c plan.Config, s steps.Start, patience time.Duration, out io.Writer,
 	n systemd.Notifier, log *slog.Logger, begun func()) error {
 	waiting, cancel := host.WithPatience(ctx, patience)
@@ -126,9 +133,29 @@ func follow(ctx context.Context, c plan.Config, s steps.Start, patience time.Dur
 		return err == nil, nil
 	})
 	if err == nil {
-		tell(n, log, systemd.Status(fmt.Sprintf("%d of %d nodes are Ready", len(c.Nodes), len(c.Nodes))))
+		keepStatus(ctx, c, n, log)
 	}
 	return nil
+}
+
+// keepStatus tells systemd how many nodes are Ready, now and whenever that has changed, until ctx ends.
+func keepStatus(ctx context.Context, c plan.Config, n systemd.Notifier, log *slog.Logger) {
+	look := time.NewTicker(statusPeriod)
+	defer look.Stop()
+	for told := ""; ; {
+		if now, err := datadir.Load(c.DataDir); err == nil { // a `node add` may have changed it
+			c = now
+		}
+		if line := status.Line(ctx, c); line != told && ctx.Err() == nil {
+			tell(n, log, systemd.Status(line))
+			told = line
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // ignoreEnd returns err unless ctx has ended, which is no failure of a service.

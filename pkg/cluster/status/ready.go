@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"fmt"
 
 	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/plan"
@@ -22,4 +23,20 @@ func AllReady(ctx context.Context, c plan.Config) bool {
 		}
 	}
 	return err == nil
+}
+
+// Line says in one line how many of this machine's nodes are Ready, or why that is not known. It is bounded as AllReady
+// is.
+func Line(ctx context.Context, c plan.Config) string {
+	isReady, err := client.ReadyNodes(ctx, c)
+	if err != nil {
+		return fmt.Sprintf("the API server does not answer: %v", err)
+	}
+	ready := 0
+	for _, node := range c.Nodes {
+		if isReady[node.Name()] {
+			ready++
+		}
+	}
+	return fmt.Sprintf("%d of %d nodes are Ready", ready, len(c.Nodes))
 }

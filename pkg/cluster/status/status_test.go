@@ -49,3 +49,11 @@ func TestStatusTables(t *testing.T) {
 		t.Errorf("%v", errs)
 	}
 }
+
+// TestLine: a cluster whose API server does not answer says so.
+func TestLine(t *testing.T) {
+	t.Parallel()
+	if line := Line(t.Context(), plantest.Config(t)); !strings.HasPrefix(line, "the API server does not answer: ") {
+		t.Errorf("%q", line)
+	}
+}
