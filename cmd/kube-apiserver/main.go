@@ -29,6 +29,7 @@ func command() *cobra.Command {
 			if err := o.gates.Validate(); err != nil {
 				return err
 			}
+			o.parts.Authentication.AnonymousFlag = cmd.Flags().Changed("anonymous-auth")
 			if err := errors.Join(refused().Check(cmd.Flags()), accepted().Check(cmd.Flags()),
 				daemon.CheckCloudProvider(cmd.Flags()), o.validate()); err != nil {
 				return err

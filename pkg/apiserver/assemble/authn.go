@@ -43,6 +43,8 @@ type Authentication struct {
 	ClientCA, TokenFile string
 	// Anonymous lets requests without credentials reach health and version and, with BootstrapTokens, what they sign.
 	Anonymous bool
+	// AnonymousFlag reports that somebody has chosen Anonymous: then ConfigFile must not.
+	AnonymousFlag bool
 	// BootstrapTokens lets new nodes in with the tokens that Secrets of kube-system hold.
 	BootstrapTokens bool
 	// Issuers are those of service account tokens: the first makes them, all are accepted. Audiences are the API's own;
@@ -236,11 +238,12 @@ func (a *authentication) addOutside(tokens []authn.TokenAuthenticator, o *Option
 	log *slog.Logger) ([]authn.TokenAuthenticator, error) {
 	in := &o.Authentication
 	var err error
-	options := oidc.Options{AccountIssuers: in.Issuers, Metrics: oidc.NewMetrics(o.Metrics, o.Hostname), Log: log}
+	options := oidc.Options{AccountIssuers: in.Issuers, AnonymousFlag: in.AnonymousFlag,
+		Metrics: oidc.NewMetrics(o.Metrics, o.Hostname), Log: log}
 	switch {
 	case in.ConfigFile != "":
 		if a.jwt, err = oidc.Open(in.ConfigFile, options); err != nil {
-			return nil, fmt.Errorf("--authentication-config: %w", err)
+			return nil, fmt.Errorf("--authentication-config %s: %w", in.ConfigFile, err)
 		}
 	case in.OIDC.IssuerURL != "":
 		if a.jwt, err = oidc.New(in.OIDC, options); err != nil {

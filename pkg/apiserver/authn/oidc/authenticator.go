@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"bonsai/pkg/apiserver/authn"
 	"bonsai/pkg/apiserver/request"
 )
@@ -36,6 +38,8 @@ const (
 type Options struct {
 	// AccountIssuers are those of service account tokens, which no other issuer may be named like.
 	AccountIssuers []string
+	// AnonymousFlag reports that --anonymous-auth is given, so that no file may say anything about it.
+	AnonymousFlag bool
 	// Metrics counts; nil: nobody does.
 	Metrics *Metrics
 	// Now is the clock; nil: time.Now.
@@ -118,17 +122,20 @@ type generation struct {
 
 // read makes a generation of the file.
 func (a *Authenticator) read() (*generation, error) {
+	fail := func(err error) error {
+		return fmt.Errorf("failed to load authentication configuration from file %q: %w", a.path, err)
+	}
 	text, err := os.ReadFile(a.path)
 	if err != nil {
-		return nil, err
+		return nil, fail(err)
 	}
 	c, err := Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", a.path, err)
+		return nil, fail(err)
 	}
 	g, err := a.generation(c)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", a.path, err)
+		return nil, fmt.Errorf("invalid authentication configuration: %w", err)
 	}
 	g.hash = hash(string(text))
 	return g, nil
@@ -138,6 +145,10 @@ func hash(text string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]
 
 func (a *Authenticator) generation(c *Configuration) (*generation, error) {
 	compiled, errs := validate(c, a.o.AccountIssuers)
+	if c.Anonymous != nil && a.o.AnonymousFlag {
+		errs = append(errs, field.Forbidden(field.NewPath("anonymous"),
+			"--anonymous-auth flag cannot be set when anonymous field is configured in authentication configuration file"))
+	}
 	if len(errs) > 0 {
 		return nil, errs.ToAggregate()
 	}

@@ -605,6 +605,20 @@ func (c *clock) add(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
+// TestAnonymousFlag: a file says nothing about anonymous requests beside the flag.
+func TestAnonymousFlag(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "authn.yaml")
+	write(t, path, append(file(t), []byte("anonymous: {enabled: true}\n")...))
+	if _, err := Open(path, Options{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := Open(path, Options{AnonymousFlag: true}); err == nil ||
+		!strings.Contains(err.Error(), "anonymous: Forbidden: --anonymous-auth flag cannot be set") {
+		t.Error(err)
+	}
+}
+
 // lines is a log.
 type lines struct {
 	mu   sync.Mutex

@@ -26,7 +26,7 @@ func (v *validator) extra(all []ExtraMapping, r *rules, at *field.Path) {
 			seen.Insert(m.Key)
 		}
 		if m.ValueExpression == "" {
-			v.fail(field.Required(value, "valueExpression is required"))
+			v.fail(field.Required(value, ""))
 			continue
 		}
 		r.extra[n] = v.compile(m.ValueExpression, ofClaims(), value, expression.Any())
@@ -37,7 +37,7 @@ func (v *validator) extra(all []ExtraMapping, r *rules, at *field.Path) {
 func (v *validator) extraKey(key string, at *field.Path) {
 	v.errs = append(v.errs, validation.IsDomainPrefixedPath(at, key)...)
 	if key != strings.ToLower(key) {
-		v.fail(field.Invalid(at, key, "key must be lowercase"))
+		v.fail(field.Invalid(at, key, "must be lowercase"))
 	}
 	domain, _, _ := strings.Cut(key, "/")
 	for _, reserved := range []string{"k8s.io", "kubernetes.io"} {

@@ -1,10 +1,13 @@
 package oidc
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	sigsjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
@@ -27,6 +30,9 @@ func Parse(text []byte) (*Configuration, error) {
 	}
 	doc, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
+		return nil, runtime.NewStrictDecodingError([]error{err})
+	}
+	if err := named(doc, text); err != nil {
 		return nil, err
 	}
 	var c Configuration
@@ -39,5 +45,23 @@ func Parse(text []byte) (*Configuration, error) {
 		return nil, fmt.Errorf("no kind %q is registered for version %q: it must be of kind AuthenticationConfiguration of %s",
 			c.Kind, c.APIVersion, versions[0])
 	}
-	return &c, errors.Join(strict...)
+	if len(strict) > 0 {
+		return nil, runtime.NewStrictDecodingError(strict)
+	}
+	return &c, nil
+}
+
+// named fails if a document does not say what it is.
+func named(doc, text []byte) error {
+	var of metav1.TypeMeta
+	if err := json.Unmarshal(doc, &of); err != nil {
+		return fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
+	}
+	switch {
+	case of.Kind == "":
+		return runtime.NewMissingKindErr(string(text))
+	case of.APIVersion == "":
+		return runtime.NewMissingVersionErr(string(text))
+	}
+	return nil
 }

@@ -2,6 +2,8 @@ package oidc
 
 import (
 	"crypto/x509"
+	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -47,7 +49,11 @@ func (v *validator) fail(err *field.Error) { v.errs = append(v.errs, err) }
 
 func (v *validator) anonymous(a *Anonymous, at *field.Path) {
 	if !a.Enabled && len(a.Conditions) > 0 {
-		v.fail(field.Invalid(at.Child("conditions"), a.Conditions,
+		var shown []struct{ Path string } // as upstream shows them
+		for _, c := range a.Conditions {
+			shown = append(shown, struct{ Path string }(c))
+		}
+		v.fail(field.Invalid(at.Child("conditions"), shown,
 			"enabled should be set to true when conditions are defined"))
 	}
 	for n, c := range a.Conditions {
@@ -88,7 +94,7 @@ func (v *validator) issuer(i *Issuer, at *field.Path) {
 	if i.EgressSelectorType != "" {
 		at := at.Child("egressSelectorType")
 		if known := []string{"cluster", "controlplane"}; !slices.Contains(known, i.EgressSelectorType) {
-			v.fail(field.NotSupported(at, i.EgressSelectorType, known))
+			v.fail(field.Invalid(at, i.EgressSelectorType, "egress selector must be either controlplane or cluster"))
 		} else {
 			v.fail(field.Invalid(at, i.EgressSelectorType,
 				"is not supported: there is no --egress-selector-config-file; the server connects to issuers itself"))
@@ -102,7 +108,7 @@ func (v *validator) issuer(i *Issuer, at *field.Path) {
 
 func (v *validator) url(text string, at *field.Path) {
 	if text == "" {
-		v.fail(field.Required(at, "URL is required"))
+		v.fail(field.Required(at, ""))
 		return
 	}
 	if slices.Contains(v.disallowed, text) {
@@ -143,7 +149,7 @@ func (v *validator) audiences(i *Issuer, at *field.Path) {
 	seen := sets.New[string]()
 	for n, a := range i.Audiences {
 		if a == "" {
-			v.fail(field.Required(all.Index(n), "audience can't be empty"))
+			v.fail(field.Required(all.Index(n), ""))
 		}
 		if seen.Has(a) {
 			v.fail(field.Duplicate(all.Index(n), a))
@@ -161,8 +167,17 @@ func (v *validator) audiences(i *Issuer, at *field.Path) {
 	}
 }
 
+// isSyntax reports whether an expression could not be read at all.
+func isSyntax(err error) bool {
+	var syntax *expression.SyntaxError
+	return errors.As(err, &syntax)
+}
+
 func (v *validator) compile(text string, in expression.Scope, at *field.Path, want *cel.Type) *expression.Program {
 	p, err := v.compiler.Compile(text, in, want)
+	if _, got, ok := strings.Cut(fmt.Sprint(err), " but got "); ok && !isSyntax(err) {
+		err = errors.New(strings.TrimSuffix(err.Error(), " but got "+got))
+	}
 	if err != nil {
 		v.fail(field.Invalid(at, text, err.Error()))
 		return nil
@@ -186,7 +201,7 @@ func (v *validator) claimRules(j *JWT, r *rules, at *field.Path) {
 			v.fail(field.Invalid(at, rule.Claim, "claim and expression can't both be set"))
 		case rule.Claim != "":
 			if rule.Message != "" {
-				v.fail(field.Invalid(at.Child("message"), rule.Message, "message can't be set when claim is set"))
+				v.fail(field.Invalid(at.Child("message"), rule.Message, "may not be specified when claim is set"))
 			}
 			if claims.Has(rule.Claim) {
 				v.fail(field.Duplicate(at.Child("claim"), rule.Claim))
@@ -195,7 +210,7 @@ func (v *validator) claimRules(j *JWT, r *rules, at *field.Path) {
 		default:
 			if rule.RequiredValue != "" {
 				v.fail(field.Invalid(at.Child("requiredValue"), rule.RequiredValue,
-					"requiredValue can't be set when expression is set"))
+					"may not be specified when expression is set"))
 			}
 			if expressions.Has(rule.Expression) {
 				v.fail(field.Duplicate(at.Child("expression"), rule.Expression))
@@ -226,12 +241,9 @@ func (v *validator) prefixed(m *PrefixedClaimOrExpression, required bool, at *fi
 		if required {
 			v.fail(field.Required(at, "claim or expression is required"))
 		}
-		if m.Prefix != nil && *m.Prefix != "" {
-			v.fail(field.Invalid(at.Child("prefix"), *m.Prefix, "non-empty prefix isn't allowed when claim is unset"))
-		}
 	case m.Expression != "":
 		if m.Prefix != nil {
-			v.fail(field.Invalid(at.Child("prefix"), *m.Prefix, "prefix can't be set when expression is set"))
+			v.fail(field.Invalid(at.Child("prefix"), *m.Prefix, "may not be specified when expression is set"))
 		}
 		return v.compile(m.Expression, ofClaims(), at.Child("expression"), expression.Any())
 	case m.Prefix == nil:
@@ -248,7 +260,7 @@ func (v *validator) userRules(j *JWT, r *rules, at *field.Path) {
 		at := at.Index(n).Child("expression")
 		switch {
 		case rule.Expression == "":
-			v.fail(field.Required(at, "expression is required"))
+			v.fail(field.Required(at, ""))
 		case seen.Has(rule.Expression):
 			v.fail(field.Duplicate(at, rule.Expression))
 		default:
