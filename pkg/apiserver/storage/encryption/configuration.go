@@ -77,7 +77,7 @@ const maxFile = 1 << 20
 func Load(path string, reload bool) (c *Configuration, hash string, err error) {
 	text, err := readFile(path)
 	if err != nil {
-		return nil, "", fmt.Errorf("error while loading file: %w", err)
+		return nil, "", fmt.Errorf("error while parsing file: error while loading file: %w", err)
 	}
 	if c, err = decode(text); err != nil {
 		return nil, "", fmt.Errorf("error while parsing file: error decoding encryption provider configuration file %q: %w",
@@ -85,7 +85,7 @@ func Load(path string, reload bool) (c *Configuration, hash string, err error) {
 	}
 	c.setDefaults()
 	if err := c.validate(reload).ToAggregate(); err != nil {
-		return nil, "", fmt.Errorf("encryption provider configuration file %q: %w", path, err)
+		return nil, "", fmt.Errorf("error while parsing file: encryption provider configuration file %q: %w", path, err)
 	}
 	return c, fileHash(text), nil
 }
@@ -120,7 +120,7 @@ func decode(text []byte) (*Configuration, error) {
 	}
 	doc, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
-		return nil, fmt.Errorf("strict decoding error: %w", err)
+		return nil, err
 	}
 	var named metav1.TypeMeta
 	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(doc, &named); err != nil {

@@ -32,10 +32,10 @@ func (c *Configuration) validate(reload bool) (errs field.ErrorList) {
 		r, at := &c.Resources[i], root.Index(i)
 		resources, providers := at.Child("resources"), at.Child("providers")
 		if len(r.Resources) == 0 {
-			errs = append(errs, field.Required(resources, "at least one resources[0] is required"))
+			errs = append(errs, field.Required(resources, fmt.Sprintf("at least one %s is required", resources)))
 		}
 		if len(r.Providers) == 0 {
-			errs = append(errs, field.Required(providers, "at least one providers is required"))
+			errs = append(errs, field.Required(providers, fmt.Sprintf("at least one %s is required", providers)))
 		}
 		errs = append(errs, validateResources(r.Resources, resources)...)
 		for j := range r.Providers {
@@ -49,6 +49,7 @@ func (c *Configuration) validate(reload bool) (errs field.ErrorList) {
 func validateResources(resources []string, at *field.Path) (errs field.ErrorList) {
 	count := map[schema.GroupResource]bool{}
 	groups := map[string]bool{}
+	twice := false
 	for i, name := range resources {
 		path := at.Index(i)
 		fail := func(detail string) { errs = append(errs, field.Invalid(path, name, detail)) }
@@ -72,21 +73,22 @@ func validateResources(resources []string, at *field.Path) (errs field.ErrorList
 		case gr.Resource != "*" && gr.Group == "*":
 			fail("encrypting the same resource across groups is not supported")
 			continue
-		case count[gr]:
-			fail("the same resource cannot be specified multiple times")
-			continue
 		}
+		twice = twice || count[gr]
 		count[gr] = true
 		if gr.Resource == "*" {
 			groups[gr.Group] = true
 		}
 	}
-	for i, name := range resources {
+	if twice {
+		errs = append(errs, field.Invalid(at, resources, "the same resource cannot be specified multiple times"))
+	}
+	if slices.ContainsFunc(resources, func(name string) bool {
 		gr := schema.ParseGroupResource(name)
-		if groups["*"] && gr.Group != "*" || groups[gr.Group] && gr.Resource != "*" {
-			errs = append(errs, field.Invalid(at.Index(i), name,
-				"using overlapping resources such as 'secrets' and '*.' in the same resource list is not allowed as they will be masked"))
-		}
+		return groups["*"] && gr.Group != "*" || groups[gr.Group] && gr.Resource != "*"
+	}) {
+		errs = append(errs, field.Invalid(at, resources,
+			"using overlapping resources such as 'secrets' and '*.' in the same resource list is not allowed as they will be masked"))
 	}
 	return errs
 }
@@ -101,8 +103,10 @@ func (p *ProviderConfiguration) validate(at *field.Path, names sets.Set[string])
 	}
 	switch {
 	case n == 0:
-		return field.ErrorList{field.Required(at, "at least one provider is required")}
+		return field.ErrorList{field.Invalid(at, "",
+			"provider does not contain any of the expected providers: KMS, AESGCM, AESCBC, Secretbox, Identity")}
 	case n > 1:
+		// without the value, which has keys in it
 		return field.ErrorList{field.Invalid(at, "",
 			"more than one provider specified in a single element, should split into different list elements")}
 	case p.KMS != nil:
