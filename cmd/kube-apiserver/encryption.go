@@ -18,7 +18,7 @@ import (
 // encrypting is what --encryption-provider-config adds to the server; all nil without it.
 type encrypting struct {
 	transform func(key string) storage.Transformer
-	checks    []health.Check
+	checks    []health.Check // of /healthz and /readyz
 	run       func(ctx context.Context) error
 	close     func()
 }

@@ -93,8 +93,7 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 		NoGarbageCollector: !o.collectGarbage, MaxValues: o.maxBodyValues, Aggregation: o.aggregation,
 		HTTP: apiserver.Config{
 			Listener: listener, TLS: config,
-			Live: append([]health.Check{etcdCheck("etcd", backend, o.etcdHealthTimeout)},
-				encrypted.checks...),
+			Live: []health.Check{etcdCheck("etcd", backend, o.etcdHealthTimeout)}, Useful: encrypted.checks,
 			Ready: []health.Check{etcdCheck("etcd-readiness", backend, o.etcdReadyTimeout)}, Metrics: counted,
 			Version:    versionInfo(),
 			MaxReading: o.maxReading, MaxMutating: o.maxMutating, RequestTimeout: o.requestTimeout,

@@ -46,6 +46,8 @@ type Config struct {
 	Paths map[string]http.Handler
 	// Live and Started are health checks that /healthz, /livez and /readyz ask; Ready are those that only /readyz asks.
 	Live, Ready, Started []health.Check
+	// Useful are health checks that /healthz and /readyz ask: a restart of the server would not mend what they find.
+	Useful []health.Check
 	// Metrics is what /metrics shows; required. The server adds its own.
 	Metrics interface {
 		prometheus.Registerer

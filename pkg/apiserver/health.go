@@ -27,8 +27,8 @@ func (s *Server) addHealth(paths map[string]http.Handler) {
 	live := slices.Concat(first, []health.Check{loopback}, s.Live, s.Started)
 	endpoints := health.New(s.Log)
 	for name, checks := range map[string][]health.Check{
-		"livez": live, "healthz": live,
-		"readyz": slices.Concat(first, s.Live, s.Ready, s.Started, []health.Check{stopping}),
+		"livez": live, "healthz": slices.Concat(first, []health.Check{loopback}, s.Live, s.Useful, s.Started),
+		"readyz": slices.Concat(first, s.Live, s.Useful, s.Ready, s.Started, []health.Check{stopping}),
 	} {
 		maps.Copy(paths, endpoints.Paths(name, checks))
 	}

@@ -15,7 +15,6 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -95,18 +94,14 @@ func (e *Encryption) Transformer(key string) storage.Transformer {
 	return e.current.Load().transformer(key)
 }
 
-// Checks are the health checks of the KMS providers: one for each, or one for all if they may change.
-func (e *Encryption) Checks() (checks []health.Check) {
-	if e.cfg.Reload {
-		return []health.Check{{Name: "kms-providers", Run: func(r *http.Request) error {
-			return e.current.Load().healthy(r.Context())
-		}}}
+// Checks is the health check of the KMS providers, if there are any or may be.
+func (e *Encryption) Checks() []health.Check {
+	if !e.cfg.Reload && len(e.current.Load().services) == 0 {
+		return nil
 	}
-	for i, service := range e.current.Load().services {
-		checks = append(checks, health.Check{Name: "kms-provider-" + strconv.Itoa(i),
-			Run: func(r *http.Request) error { return service.Healthy(r.Context()) }})
-	}
-	return checks
+	return []health.Check{{Name: "kms-providers", Run: func(r *http.Request) error {
+		return e.current.Load().healthy(r.Context())
+	}}}
 }
 
 // Close ends the KMS providers.

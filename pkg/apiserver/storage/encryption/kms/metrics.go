@@ -28,6 +28,8 @@ type Metrics struct {
 	invalid    *prometheus.CounterVec
 	cached     *prometheus.GaugeVec
 	latency    *prometheus.HistogramVec
+	generation prometheus.Histogram
+	failures   prometheus.Counter
 
 	mu    sync.Mutex
 	known map[usedLabels]*usedSeries
@@ -65,7 +67,14 @@ func NewMetrics(r prometheus.Registerer, server string) *Metrics {
 			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 20)},
 			[]string{"provider_name", "method_name", "grpc_status_code"}),
 	}
-	r.MustRegister(m.keyIDs, m.lastUsed, m.lastStatus, m.invalid, m.cached, m.latency)
+	m.generation = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "apiserver_storage_data_key_generation_duration_seconds",
+		Help:    "Latencies in seconds of data encryption key(DEK) generation operations.",
+		Buckets: prometheus.ExponentialBuckets(5e-6, 2, 14)})
+	m.failures = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "apiserver_storage_data_key_generation_failures_total",
+		Help: "Total number of failed data encryption key(DEK) generation operations."})
+	r.MustRegister(m.keyIDs, m.lastUsed, m.lastStatus, m.invalid, m.cached, m.latency, m.generation, m.failures)
 	return m
 }
 
@@ -111,6 +120,17 @@ func (m *Metrics) invalidKeyID(provider string, err error) {
 		code = "keyid_empty"
 	}
 	m.invalid.WithLabelValues(provider, code).Inc()
+}
+
+// generated counts that a seed was made, or could not be.
+func (m *Metrics) generated(took time.Duration, err error) {
+	switch {
+	case m == nil:
+	case err != nil:
+		m.failures.Inc()
+	default:
+		m.generation.Observe(took.Seconds())
+	}
 }
 
 // sources tells how many sources are kept opened.

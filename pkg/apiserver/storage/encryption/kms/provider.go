@@ -162,6 +162,14 @@ func (p *Provider) rotate(ctx context.Context, keyID string, expires time.Time) 
 		p.state.Store(&state{object: now.object, tail: now.tail, source: now.source, expires: expires})
 		return nil
 	}
+	begin := p.cfg.Now()
+	err := p.makeSeed(ctx, keyID, expires)
+	p.cfg.Metrics.generated(p.cfg.Now().Sub(begin), err)
+	return err
+}
+
+// makeSeed makes the seed for the service's key, and lets it write.
+func (p *Provider) makeSeed(ctx context.Context, keyID string, expires time.Time) error {
 	seed := make([]byte, sourceSize)
 	_, _ = rand.Read(seed) // never fails
 	uid := string(uuid.NewUUID())
