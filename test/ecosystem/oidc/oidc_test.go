@@ -70,7 +70,7 @@ func start(t *testing.T) *provider {
 // login logs a user in and returns the ID token.
 func (p *provider) login(t *testing.T, user string) string {
 	t.Helper()
-	to := p.redirect(t, p.url+"/authorize?"+url.Values{"client_id": {clientID}, "redirect_uri": {callback},
+	to := p.redirect(t, p.url+"/auth?"+url.Values{"client_id": {clientID}, "redirect_uri": {callback},
 		"response_type": {"code"}, "scope": {"openid email profile"}, "state": {"x"}}.Encode(), nil)
 	to = p.redirect(t, p.url+"/login/username", url.Values{"username": {user}, "password": {"verysecure"},
 		"id": {to.Query().Get("authRequestID")}})
@@ -172,8 +172,8 @@ func TestFlags(t *testing.T) {
 	p := start(t)
 	env := newEnvironment(t)
 	env.ControlPlane.GetAPIServer().Configure().Set("oidc-issuer-url", p.url).Set("oidc-client-id", clientID).
-		Set("oidc-ca-file", p.caFile).Set("oidc-username-claim", "email").Set("oidc-groups-claim", "locale").
-		Set("oidc-groups-prefix", "speaks:")
+		Set("oidc-ca-file", p.caFile).Set("oidc-username-prefix", "u:").Set("oidc-groups-claim", "aud").
+		Set("oidc-groups-prefix", "for:")
 	config, err := env.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func TestFlags(t *testing.T) {
 		}
 	})
 	token := p.login(t, "test-user2")
-	eventually(t, config, token, "test-user2@zitadel.ch speaks:de,system:authenticated")
+	eventually(t, config, token, "u:id2 for:web,system:authenticated")
 	parts := strings.Split(token, ".")
 	for name, bad := range map[string]string{
 		"truncated":         token[:len(token)-10],
@@ -212,13 +212,13 @@ func TestFile(t *testing.T) {
     certificateAuthority: |
       %s
   claimValidationRules:
-  - expression: claims.email_verified == true
+  - expression: claims.exp - claims.iat < 86400
   claimMappings:
-    username: {expression: "'p%d:' + claims.email"}
+    username: {expression: "'p%d:' + claims.sub"}
     extra:
-    - {key: example.org/name, valueExpression: claims.name}
+    - {key: example.org/name, valueExpression: claims.azp}
   userValidationRules:
-  - {expression: "!user.username.endsWith(':test-user@zitadel.ch')", message: no administrators}
+  - {expression: "!user.username.endsWith(':id1')", message: no administrators}
 `, p.url, clientID, strings.ReplaceAll(strings.TrimSpace(p.authority), "\n", "\n      "), n)
 		}
 		if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
@@ -241,7 +241,7 @@ func TestFile(t *testing.T) {
 		}
 	})
 	first, second := one.login(t, "test-user2"), two.login(t, "test-user2")
-	eventually(t, config, first, "p0:test-user2@zitadel.ch system:authenticated")
+	eventually(t, config, first, "p0:id2 system:authenticated")
 	if got := who(t, config, second); got != "Unauthorized" {
 		t.Errorf("a provider that the file does not name: %s", got)
 	}
@@ -250,6 +250,6 @@ func TestFile(t *testing.T) {
 		t.Errorf("a user that a rule refuses: %s", got)
 	}
 	write(two, one)
-	eventually(t, config, second, "p0:test-user2@zitadel.ch system:authenticated")
-	eventually(t, config, first, "p1:test-user2@zitadel.ch system:authenticated")
+	eventually(t, config, second, "p0:id2 system:authenticated")
+	eventually(t, config, first, "p1:id2 system:authenticated")
 }
