@@ -133,8 +133,11 @@ func testUpdateRace(e *env) {
 	}
 	wg.Wait()
 	got, err := e.s.Get(e.ctx, key("a"), 0)
-	if err != nil || bytes.Count(got.Value(), []byte("+")) != writers*each {
-		e.Fatalf("%d updates left %q, %v", writers*each, got.Value(), err)
+	if err != nil {
+		e.Fatal(err)
+	}
+	if bytes.Count(got.Value(), []byte("+")) != writers*each {
+		e.Fatalf("%d updates left %q", writers*each, got.Value())
 	}
 }
 
