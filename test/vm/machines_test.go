@@ -11,14 +11,15 @@ import (
 
 var load = flag.Duration("load", 30*time.Minute, "how long TestMachines lets clients write while it ends one machine at a time")
 
-// lan is a cluster of machines on one network. The first has the control plane, and the others have joined it.
+// lan is a cluster of machines on one network. The first has a control plane, and the others have joined it.
 type lan struct {
 	network  *Network
 	machines []*Machine // the first is number 1
 }
 
-// newLAN starts machines at the same time, makes a cluster on the first and lets the others join.
-func newLAN(t *testing.T, count int) *lan {
+// newLAN starts machines at the same time, makes a cluster on the first and lets the others join by the command that
+// `bonsai token create` prints with these flags.
+func newLAN(t *testing.T, count int, flags string) *lan {
 	t.Helper()
 	if !*machines {
 		t.Skip("SKIPPED: runs with -machines (make e2e-vm)")
@@ -39,12 +40,12 @@ func newLAN(t *testing.T, count int) *lan {
 	l.all(func(m *Machine) { start(t, m); install(t, m) })
 	first := l.machines[0]
 	must(t, first, "bonsai up --name try --advertise-address "+Address(1))
-	join := must(t, first, "bonsai token create --name try --print-join-command")
+	join := must(t, first, "bonsai token create --name try --print-join-command "+flags)
 	for _, m := range l.machines[1:] {
 		must(t, m, join+" --name try && bonsai stop --name try && systemctl enable --now "+unit)
 	}
 	must(t, first, "bonsai stop --name try && systemctl enable --now "+unit)
-	l.ready(t)
+	l.ready(t, first)
 	return l
 }
 
@@ -57,11 +58,11 @@ func (l *lan) all(f func(*Machine)) {
 	wg.Wait()
 }
 
-// ready returns when all nodes are Ready.
-func (l *lan) ready(t *testing.T) {
+// ready returns when all nodes are Ready, as the control plane of a machine says.
+func (l *lan) ready(t *testing.T, m *Machine) {
 	t.Helper()
-	eventually(t, l.machines[0], "kubectl get nodes --no-headers | grep -cw Ready", fmt.Sprint(len(l.machines)))
-	must(t, l.machines[0], "kubectl wait --for=condition=Ready node --all --timeout=10m")
+	eventually(t, m, "kubectl get nodes --no-headers | grep -cw Ready", fmt.Sprint(len(l.machines)))
+	must(t, m, "kubectl wait --for=condition=Ready node --all --timeout=10m")
 }
 
 // spread is a Deployment with a pod on each machine, which leaves a node that is gone after twenty seconds, and its
@@ -108,7 +109,7 @@ echo all reached`, "all reached")
 
 // TestMachines: three machines are one cluster, whatever becomes of one of them or of the network.
 func TestMachines(t *testing.T) {
-	l := newLAN(t, 3)
+	l := newLAN(t, 3, "")
 	first := l.machines[0]
 	must(t, first, spread)
 	l.reaches(t)
@@ -168,7 +169,7 @@ kubectl run outsider --image=localhost/busybox:1.0 -- sleep 1000000 && kubectl w
 			} else {
 				start(t, m)
 			}
-			l.ready(t)
+			l.ready(t, first)
 			must(t, first, "kubectl rollout restart deployment/web && kubectl rollout status deployment/web --timeout=10m")
 			l.reaches(t)
 		}
@@ -177,7 +178,40 @@ kubectl run outsider --image=localhost/busybox:1.0 -- sleep 1000000 && kubectl w
 	t.Run("the first loses power", func(t *testing.T) {
 		cutPower(t, first)
 		start(t, first)
-		l.ready(t)
+		l.ready(t, first)
 		l.reaches(t)
 	})
+}
+
+// TestControlPlanes: three machines have control planes. Whichever loses its power, or its network, the other two go on
+// and lose nothing, and it comes back by itself.
+func TestControlPlanes(t *testing.T) {
+	l := newLAN(t, 3, "--upload-certs")
+	must(t, l.machines[0], spread)
+	written := 0
+	for i, m := range l.machines {
+		other := l.machines[(i+1)%len(l.machines)]
+		for name, fault := range map[string]struct{ begin, end func() }{
+			"power": {func() { cutPower(t, m) }, func() { start(t, m) }},
+			"network": {func() { l.network.Port(i + 1).Set(Fault{Down: true}) },
+				func() { l.network.Port(i + 1).Set(Fault{}) }},
+		} {
+			t.Run(fmt.Sprintf("%s of %d", name, i+1), func(t *testing.T) {
+				fault.begin()
+				// The first writes may meet the machine that is gone.
+				name := fmt.Sprintf("kept-%d", written)
+				eventually(t, other, "kubectl create configmap "+name+" 2>&1; kubectl get configmap "+name+" -o name",
+					"configmap/"+name)
+				written++
+				eventually(t, other, "kubectl get nodes --no-headers", "NotReady")
+				must(t, other, "kubectl rollout status deployment/web --timeout=10m")
+				fault.end()
+				l.ready(t, m)
+				for n := range written {
+					must(t, m, fmt.Sprintf("kubectl get configmap kept-%d", n))
+				}
+				l.reaches(t)
+			})
+		}
+	}
 }
