@@ -152,13 +152,13 @@ oomScoreAdj: %d
 resolvConf: %q
 staticPodPath: %q
 serializeImagePulls: false
-evictionHard: {memory.available: 100Mi, nodefs.available: %d%%, imagefs.available: %d%%, nodefs.inodesFree: %d%%}
+evictionHard: {memory.available: %dKi, nodefs.available: %d%%, imagefs.available: %d%%, nodefs.inodesFree: %d%%}
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
 %s`, n.anyAddress(), ContainerdSocket, l.PKI("ca.crt"), n.kubeletCertificates(), n.DNSIP,
 		oomScore(),
-		l.Node(n.Name, "etc", "resolv.conf"), l.Node(n.Name, "manifests"), host.LeastSpace, host.LeastSpace,
-		host.LeastInodes, componentflags.GatesField(n.FeatureGates))
+		l.Node(n.Name, "etc", "resolv.conf"), l.Node(n.Name, "manifests"), leastMemory(host.KeptFree()),
+		host.LeastSpace, host.LeastSpace, host.LeastInodes, componentflags.GatesField(n.FeatureGates))
 }
 
 // kubeletCertificates returns the fields that say where the kubelet has its certificates from: the cluster's PKI, or
@@ -246,6 +246,12 @@ state = "/run/containerd"
 %s`, ContainerdSocket, snapshotter, localimage.Pause, registries, restrictOOM, ociRuntime, cniBinDir, cniConfDir,
 		runtimeHandlers("io.containerd.cri.v1.runtime", found))
 }
+
+// leastMemory returns below how many KiB of available memory a node evicts pods: Kubernetes' 100 MiB above what the
+// kernel keeps free. The kubelet counts as available what is free and what files have that were not used lately. The
+// kernel does not let the first fall below what it keeps, so that a threshold near to that is never crossed: the
+// machine takes its programs' own pages back, over and over, and no pod is evicted.
+func leastMemory(kept int64) int64 { return (100<<20 + kept) >> 10 }
 
 // hasSysResource reports whether oom_score_adj may be lowered (CAP_SYS_RESOURCE, bit 24 of the effective set, on the
 // machine itself and not in a user namespace). Without that, runc cannot start a sandbox unless containerd leaves the
