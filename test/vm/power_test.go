@@ -46,7 +46,7 @@ func TestPowerCuts(t *testing.T) {
 // TestFreshPowerCut: what `bonsai up` made is on the disk when it says that the cluster is ready.
 func TestFreshPowerCut(t *testing.T) {
 	m := newMachine(t)
-	// A quick machine is up before its kernel writes anything of itself. This one is slow: its kernel is told to wait.
+	// On a quick machine the cluster is up before the kernel writes anything back. This one is slow, so make it wait.
 	must(t, m, "sync; sysctl -qw vm.dirty_writeback_centisecs=0 vm.dirty_expire_centisecs=360000")
 	must(t, m, "bonsai up --name try --nodes 1")
 	before := must(t, m, "kubectl get namespace kube-system -o 'jsonpath={.metadata.uid}'")

@@ -21,8 +21,8 @@ func asAnna(script string) string {
 const makeAnna = `useradd -m -s /bin/bash anna && ssh-keygen -q -t ed25519 -N '' -f /root/anna &&
 	install -d -o anna -m 700 ~anna/.ssh && install -o anna -m 600 /root/anna.pub ~anna/.ssh/authorized_keys`
 
-// TestRootless: a user who is not root is told what the machine lacks for clusters of his own. Then they work as
-// root's do, reach nothing on the machine's loopback, survive a reboot, and leave nothing when they go.
+// TestRootless: bonsai check tells a user who is not root what the machine lacks. With that, the user's clusters work
+// as root's do, reach nothing on the machine's loopback, survive a reboot, and leave nothing behind.
 func TestRootless(t *testing.T) {
 	m := newMachine(t)
 	must(t, m, makeAnna)
