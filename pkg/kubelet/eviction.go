@@ -118,6 +118,9 @@ func diskUse(d runtime.DiskUse) pressure.Use {
 	return pressure.Use{corev1.ResourceEphemeralStorage: d.Bytes, pressure.Inodes: d.Inodes}
 }
 
+// Kill implements eviction.Node.
+func (n evictionNode) Kill(pod *corev1.Pod) error { return n.cgroups.Kill(pod) }
+
 // processUse returns the memory of a pod's processes, and their number.
 func (n evictionNode) processUse(pod *corev1.Pod) (pressure.Candidate, error) {
 	u, err := n.cgroups.PodUsage(pod)

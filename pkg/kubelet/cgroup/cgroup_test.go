@@ -387,14 +387,20 @@ func TestKernel(t *testing.T) {
 	if uids, err := m.Prepared(); err != nil || !slices.Equal(uids, []types.UID{"uid-1"}) {
 		t.Fatal("another pod's cgroup went:", uids, err)
 	}
+	if err := m.Kill(podOf("uid-2")); err != nil {
+		t.Error("a pod without a cgroup:", err)
+	}
+	if err := m.Kill(pod); err != nil {
+		t.Error(err)
+	}
+	if err := <-reaped; err == nil {
+		t.Error("the process was not killed")
+	}
 	if err := m.Unprepare(ctx, "uid-1"); err != nil {
 		t.Fatal(err)
 	}
 	if uids, err := m.Prepared(); err != nil || len(uids) != 0 {
 		t.Fatal(uids, err)
-	}
-	if err := <-reaped; err == nil {
-		t.Error("the process was not killed")
 	}
 	if err := m.Prepare(ctx, podOf("../x")); err == nil {
 		t.Error("a UID that is a path was accepted")

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // How long a removal is retried while killed processes exit, and how often. A process in the kernel may take long to
@@ -77,11 +79,47 @@ func removeDir(dir string) error {
 	return nil
 }
 
-// killAll sends SIGKILL to every process in the cgroup and below it, but never to the kubelet itself. A process that
-// forks may escape one round; the next round of remove finds its child. ENODEV is what cgroup.procs returns when the
-// cgroup is removed while it is read.
+// Kill kills every process of the pod. It is for an eviction that cannot wait for the runtime, whose own programs start
+// too slowly, or not at all, when the machine has no memory or no process numbers left.
+func (m *Manager) Kill(pod *corev1.Pod) error {
+	if err := checkUID(pod.UID); err != nil {
+		return err
+	}
+	var errs []error
+	for _, mount := range m.tree.mounts {
+		errs = append(errs, killAll(filepath.Join(mount, m.path(pod))))
+	}
+	return errors.Join(errs...)
+}
+
+// killAll kills every process in the cgroup and below it. Cgroup v2 does it at once, so that none escapes by a fork.
+// With v1, and on kernels before 5.14, a process that forks may escape one round, and the next round finds its child.
+// The kubelet itself is spared. A cgroup that does not exist counts as done.
 func killAll(dir string) error {
-	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+	err := killAtOnce(dir)
+	if err != nil {
+		err = killEach(dir)
+	}
+	// ENODEV is the kernel's answer when the cgroup is removed at this moment.
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
+		return nil
+	}
+	return err
+}
+
+// killAtOnce fails where the kernel has no such file.
+func killAtOnce(dir string) error {
+	f, err := os.OpenFile(filepath.Join(dir, "cgroup.kill"), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString("1")
+	return errors.Join(err, f.Close())
+}
+
+// killEach sends SIGKILL to the processes that a cgroup and those below it name.
+func killEach(dir string) error {
+	return filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || d.Name() != "cgroup.procs" {
 			return err
 		}
@@ -96,8 +134,4 @@ func killAll(dir string) error {
 		}
 		return nil
 	})
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
-		return nil
-	}
-	return err
 }

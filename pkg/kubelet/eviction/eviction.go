@@ -24,6 +24,9 @@ const (
 	hurry  = time.Second
 	// patience is how long to wait for the end of an evicted pod before another one is evicted.
 	patience = 30 * time.Second
+	// overdue is how long the runtime has to end a pod when memory or process numbers run out, before the kernel does:
+	// the second that such a pod gets, and two for the runtime.
+	overdue = 3 * time.Second
 )
 
 // Node is the node that is observed and relieved.
@@ -34,6 +37,8 @@ type Node interface {
 	Reclaim(signal pressure.Signal, d Disks) []func(context.Context) error
 	// Use returns how much these pods use of what the signal is about. Pods whose use is unknown are left out.
 	Use(ctx context.Context, pods []*corev1.Pod, signal pressure.Signal, d Disks) ([]pressure.Candidate, error)
+	// Kill ends the pod's processes without the runtime.
+	Kill(pod *corev1.Pod) error
 }
 
 // Disks says where the runtime keeps its files: on the file system of the kubelet's directory or on another one.
@@ -72,10 +77,11 @@ type Manager struct {
 	cfg Config
 
 	// state is what the policy remembers between observations. leaving is the pod that was evicted last, until it is
-	// gone; since is when it was evicted.
+	// gone; since is when it was evicted, and for want of what.
 	state   pressure.State
-	leaving types.UID
+	leaving *corev1.Pod
 	since   time.Time
+	want    pressure.Threshold
 }
 
 // New checks the configuration.
@@ -102,7 +108,7 @@ func (m *Manager) Run(ctx context.Context) error {
 			m.cfg.Log.Warn("pressure on the node not relieved", "err", err)
 		}
 		wait := period
-		if m.leaving != "" {
+		if m.leaving != nil {
 			wait = hurry
 		}
 		timer.Reset(wait)
@@ -113,8 +119,9 @@ func (m *Manager) Run(ctx context.Context) error {
 // threshold, the most urgent, is acted on: unused things are freed step by step, with a new observation after each, and
 // only if that is not enough one pod is evicted.
 func (m *Manager) look(ctx context.Context) error {
+	m.killOverdue()
 	begun := m.cfg.Now()
-	seen, disks, err := m.cfg.Node.Observe(ctx)
+	seen, disks, err := m.observe(ctx)
 	if err != nil { // what could be observed counts all the same
 		m.cfg.Log.Warn("not all of the node's means observed", "err", err)
 	}
@@ -145,6 +152,17 @@ func (m *Manager) look(ctx context.Context) error {
 	return nil
 }
 
+// observe returns what is left. It does not wait long for the runtime while a pod is being ended: on a machine without
+// memory that answer may take minutes, and killOverdue has its turn before.
+func (m *Manager) observe(ctx context.Context) (pressure.Observations, Disks, error) {
+	if m.leaving != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, hurry)
+		defer cancel()
+	}
+	return m.cfg.Node.Observe(ctx)
+}
+
 // show publishes the node's conditions.
 func (m *Manager) show(now []corev1.NodeConditionType) {
 	if m.cfg.Conditions.set(now) {
@@ -156,11 +174,24 @@ func (m *Manager) show(now []corev1.NodeConditionType) {
 // awaits reports whether the pod that was evicted last has not given back everything yet. What it frees may be enough,
 // and then no other pod has to go.
 func (m *Manager) awaits() bool {
-	if m.leaving != "" && !m.cfg.Gone(m.leaving) && m.cfg.Now().Sub(m.since) < patience {
+	if m.leaving != nil && !m.cfg.Gone(m.leaving.UID) && m.cfg.Now().Sub(m.since) < patience {
 		return true
 	}
-	m.leaving = ""
+	m.leaving = nil
 	return false
+}
+
+// killOverdue kills the pod that was evicted last if the runtime has not ended it in time. Without memory, what the
+// runtime has to start is read from the disk again and again, and without process numbers it does not start: the pod
+// would stay, and the node would stand still with it.
+func (m *Manager) killOverdue() {
+	if m.leaving == nil || m.cfg.Gone(m.leaving.UID) || m.cfg.Now().Sub(m.since) < overdue || !m.want.Hard() ||
+		m.want.Signal.Condition() == corev1.NodeDiskPressure {
+		return
+	}
+	if err := m.cfg.Node.Kill(m.leaving); err != nil {
+		m.cfg.Log.Warn("processes of the evicted pod not killed", "uid", m.leaving.UID, "err", err)
+	}
 }
 
 // evict ends the first of the ranked pods that can be ended. Critical pods are never evicted.
@@ -179,7 +210,7 @@ func (m *Manager) evict(ctx context.Context, pods []*corev1.Pod, t pressure.Thre
 		}
 		m.cfg.Log.Warn("pod evicted", "pod", c.Pod.Namespace+"/"+c.Pod.Name, "uid", c.Pod.UID, "signal", t.Signal,
 			"why", why.Message)
-		m.leaving, m.since = c.Pod.UID, m.cfg.Now()
+		m.leaving, m.since, m.want = c.Pod, m.cfg.Now(), t
 		return nil
 	}
 	return fmt.Errorf("no pod can be evicted to have back %s", t.Signal.Resource())

@@ -19,7 +19,8 @@ import (
 // machine is a node of which the test says what is left; each pod uses what its priority says.
 type machine struct {
 	left  int64
-	freed int64 // what removing what is unused gives back
+	about pressure.Signal // what is left of
+	freed int64           // what removing what is unused gives back
 	known bool
 	notes []string
 	pods  []*corev1.Pod
@@ -30,7 +31,7 @@ type machine struct {
 }
 
 func (m *machine) Observe(context.Context) (pressure.Observations, Disks, error) {
-	return pressure.Observations{pressure.NodeFsAvailable: {Available: m.left, Capacity: 1000}}, Disks{}, nil
+	return pressure.Observations{m.about: {Available: m.left, Capacity: 1000}}, Disks{}, nil
 }
 
 func (m *machine) Reclaim(pressure.Signal, Disks) []func(context.Context) error {
@@ -49,6 +50,11 @@ func (m *machine) Use(_ context.Context, pods []*corev1.Pod, _ pressure.Signal, 
 	return out, nil
 }
 
+func (m *machine) Kill(pod *corev1.Pod) error {
+	m.notes = append(m.notes, "kill "+pod.Name)
+	return nil
+}
+
 func (m *machine) took() string {
 	s := strings.Join(m.notes, ", ")
 	m.notes = nil
@@ -60,14 +66,14 @@ func pod(uid types.UID, priority int32) *corev1.Pod {
 		Spec: corev1.PodSpec{Priority: &priority}}
 }
 
-func setup(t *testing.T, pods ...*corev1.Pod) (*Manager, *machine) {
+func setup(t *testing.T, about pressure.Signal, pods ...*corev1.Pod) (*Manager, *machine) {
 	t.Helper()
-	n := &machine{known: true, left: 1000, pods: pods, now: time.Unix(1e6, 0)}
+	n := &machine{about: about, known: true, left: 1000, pods: pods, now: time.Unix(1e6, 0)}
 	m, err := New(Config{Conditions: &Conditions{}, Node: n, Ready: func() bool {
 		return n.known
 	}, Pods: func() []*corev1.Pod { return n.pods }, Changed: func() { n.notes = append(n.notes, "changed") },
 		Policy: pressure.Policy{
-			Thresholds: []pressure.Threshold{{Signal: pressure.NodeFsAvailable, Value: pressure.Value{Amount: 100}}},
+			Thresholds: []pressure.Threshold{{Signal: about, Value: pressure.Value{Amount: 100}}},
 			Transition: time.Minute},
 		Reclaiming: func(name corev1.ResourceName) { n.notes = append(n.notes, "reclaiming "+string(name)) },
 		Evict: func(uid types.UID, why runtime.Ending) bool {
@@ -94,7 +100,7 @@ func TestLook(t *testing.T) {
 	t.Parallel()
 	static := pod("static", -1)
 	static.Annotations = map[string]string{runtime.AnnotationConfigSource: runtime.SourceFile}
-	m, n := setup(t, pod("ending", 1), pod("first", 2), pod("second", 3),
+	m, n := setup(t, pressure.NodeFsAvailable, pod("ending", 1), pod("first", 2), pod("second", 3),
 		pod("critical", runtime.SystemCriticalPriority), static)
 	step := func(what, want string) {
 		t.Helper()
@@ -135,7 +141,7 @@ func TestLook(t *testing.T) {
 
 func TestRefuse(t *testing.T) {
 	t.Parallel()
-	m, n := setup(t)
+	m, n := setup(t, pressure.NodeFsAvailable)
 	plain, critical, tolerant := pod("p", 0), pod("c", runtime.SystemCriticalPriority), pod("t", 0)
 	burstable := pod("b", 0)
 	burstable.Status.QOSClass = corev1.PodQOSBurstable
@@ -162,4 +168,52 @@ func TestRefuse(t *testing.T) {
 		t.Error("disk:", got)
 	}
 	n.took()
+}
+
+// A pod that takes the memory, or the process numbers, and that the runtime does not end in time, is killed by the
+// kernel. Only memory and numbers keep the runtime from its work, and only a hard threshold is in such a hurry.
+func TestOverdue(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		signal pressure.Signal
+		grace  time.Duration
+		want   string
+	}{
+		{pressure.MemoryAvailable, 0, "kill greedy"},
+		{pressure.AllocatableMemoryAvailable, 0, "kill greedy"},
+		{pressure.PIDAvailable, 0, "kill greedy"},
+		{pressure.MemoryAvailable, time.Nanosecond, ""},
+		{pressure.NodeFsAvailable, 0, ""},
+	} {
+		m, n := setup(t, c.signal, pod("greedy", 0))
+		m.cfg.Policy.Thresholds[0].Grace = c.grace
+		look := func() string {
+			t.Helper()
+			if err := m.look(t.Context()); err != nil {
+				t.Error(err)
+			}
+			return n.took()
+		}
+		n.left = 50
+		look()
+		n.now = n.now.Add(time.Second) // a soft threshold is passed for its time
+		look()
+		if m.leaving == nil {
+			t.Fatal(c.signal, "no pod was evicted")
+		}
+		n.now = m.since.Add(overdue - 1)
+		if got := look(); got != "" {
+			t.Errorf("%s, in time: %q", c.signal, got)
+		}
+		for range 2 { // as long as something is left of it
+			n.now = n.now.Add(time.Second)
+			if got := look(); got != c.want {
+				t.Errorf("%s, grace %s, overdue: %q, want %q", c.signal, c.grace, got, c.want)
+			}
+		}
+		n.gone, n.left = true, 1000
+		if got := look(); got != "" {
+			t.Errorf("%s, gone: %q", c.signal, got)
+		}
+	}
 }

@@ -104,7 +104,7 @@ func (p Policy) Grace(t Threshold, pod *corev1.Pod) time.Duration {
 		own = runtime.Seconds(*s)
 	}
 	switch {
-	case t.hard():
+	case t.Hard():
 		return min(own, time.Second)
 	case p.MaxPodGrace < 0:
 		return own

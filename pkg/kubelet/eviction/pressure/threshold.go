@@ -39,8 +39,8 @@ type Threshold struct {
 	MinReclaim Value
 }
 
-// hard reports whether pods are evicted at once.
-func (t Threshold) hard() bool { return t.Grace == 0 }
+// Hard reports whether pods are evicted at once.
+func (t Threshold) Hard() bool { return t.Grace == 0 }
 
 // Settings are thresholds as the kubelet's configuration has them, by signal.
 type Settings struct {
@@ -190,7 +190,7 @@ func value(text string) (v Value, percent bool, err error) {
 func Reserved(thresholds []Threshold, capacity corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for _, t := range thresholds {
-		if !t.hard() || t.Signal != MemoryAvailable && t.Signal != NodeFsAvailable {
+		if !t.Hard() || t.Signal != MemoryAvailable && t.Signal != NodeFsAvailable {
 			continue
 		}
 		name := t.Signal.Resource()
