@@ -133,7 +133,7 @@ spec: {podSelector: {matchLabels: {app: web}}, ingress: []}
 END
 kubectl run outsider --image=localhost/busybox:1.0 -- sleep 1000000 && kubectl wait --for=condition=Ready pod/outsider --timeout=10m`)
 		for _, a := range strings.Fields(must(t, first, `kubectl get pods -l app=web -o 'jsonpath={.items[*].status.podIP}'`)) {
-			eventually(t, first, "kubectl exec outsider -- wget -T 5 -qO- http://"+a+":8080/name 2>&1 || true", "timed out")
+			eventually(t, first, "kubectl exec outsider -- wget -T 5 -qO- http://"+a+":8080/name 2>&1 || true", "refused")
 		}
 		must(t, first, "kubectl delete networkpolicy none")
 		l.reaches(t)
