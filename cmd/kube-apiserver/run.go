@@ -28,6 +28,7 @@ import (
 	"bonsai/pkg/apiserver/storage/etcd"
 	"bonsai/pkg/apiserver/storage/watchcache"
 	"bonsai/pkg/health"
+	"bonsai/pkg/keypair"
 	"bonsai/pkg/zpages"
 )
 
@@ -50,7 +51,7 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	}
 	defer encrypted.close()
 	facts := &storage.FactsTable{}
-	toEtcd, err := etcdTLS(o)
+	toEtcd, err := etcdTLS(o, log)
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	config, err := servingTLS(o, parts.ClientAuthorities)
+	config, err := servingTLS(o, parts.ClientAuthorities, log)
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 }
 
 // etcdTLS is how etcd is connected to; nil: without TLS.
-func etcdTLS(o *options) (*tls.Config, error) {
+func etcdTLS(o *options, log *slog.Logger) (*tls.Config, error) {
 	if o.etcdCA == "" && o.etcdCert == "" {
 		return nil, nil
 	}
@@ -136,11 +137,11 @@ func etcdTLS(o *options) (*tls.Config, error) {
 		}
 	}
 	if o.etcdCert != "" {
-		pair, err := tls.LoadX509KeyPair(o.etcdCert, o.etcdKey)
+		pair, err := keypair.Load(o.etcdCert, o.etcdKey, log)
 		if err != nil {
 			return nil, fmt.Errorf("--etcd-certfile, --etcd-keyfile: %w", err)
 		}
-		c.Certificates = []tls.Certificate{pair}
+		c.GetClientCertificate = pair.Client
 	}
 	return c, nil
 }

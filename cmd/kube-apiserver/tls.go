@@ -3,19 +3,21 @@ package main
 import (
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"net"
 
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/authorities"
+	"bonsai/pkg/keypair"
 )
 
 // servingTLS is the server's side of TLS: its certificate, and whose certificates clients may show.
-func servingTLS(o *options, clients *authorities.Set) (*tls.Config, error) {
-	pair, err := servingCertificate(o)
+func servingTLS(o *options, clients *authorities.Set, log *slog.Logger) (*tls.Config, error) {
+	pair, err := servingCertificate(o, log)
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := o.serving.TLS(pair.Current)
+	cfg, err := o.serving.TLS(pair.Current, log)
 	if err != nil {
 		return nil, err
 	}
@@ -24,9 +26,9 @@ func servingTLS(o *options, clients *authorities.Set) (*tls.Config, error) {
 }
 
 // servingCertificate reads the certificate of the flags, or that of --cert-dir, which it makes if it is not there.
-func servingCertificate(o *options) (*daemon.KeyPair, error) {
+func servingCertificate(o *options, log *slog.Logger) (*keypair.Pair, error) {
 	if o.tlsCert != "" {
-		pair, err := daemon.LoadKeyPair(o.tlsCert, o.tlsKey)
+		pair, err := keypair.Load(o.tlsCert, o.tlsKey, log)
 		if err != nil {
 			return nil, fmt.Errorf("--tls-cert-file %q, --tls-private-key-file %q: %w", o.tlsCert, o.tlsKey, err)
 		}
@@ -36,5 +38,5 @@ func servingCertificate(o *options) (*daemon.KeyPair, error) {
 	if host == "" && !net.ParseIP(o.bindAddress).IsUnspecified() {
 		host = o.bindAddress
 	}
-	return daemon.KeptSelfSigned(o.certDir, "apiserver", host)
+	return daemon.KeptSelfSigned(o.certDir, "apiserver", host, log)
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/keypair"
 	"bonsai/pkg/kubelet/certificate"
 	"bonsai/pkg/kubelet/kubeclient"
 	"bonsai/pkg/kubelet/notify"
@@ -120,7 +121,7 @@ func servingCertificates(s *settings, api *kubeclient.Client, node string, addre
 		Metrics:  certificate.NewServingMetrics(registry), Now: time.Now, Random: rand.Float64, Log: log}
 	// The files serve until the first certificate is signed.
 	if s.file.TLSCertFile != "" {
-		pair, err := servingFiles(s)
+		pair, err := servingFiles(s, log)
 		if err != nil {
 			return nil, err
 		}
@@ -129,8 +130,8 @@ func servingCertificates(s *settings, api *kubeclient.Client, node string, addre
 	return certificate.NewManager(cfg)
 }
 
-func servingFiles(s *settings) (*daemon.KeyPair, error) {
-	pair, err := daemon.LoadKeyPair(s.file.TLSCertFile, s.file.TLSPrivateKeyFile)
+func servingFiles(s *settings, log *slog.Logger) (*keypair.Pair, error) {
+	pair, err := keypair.Load(s.file.TLSCertFile, s.file.TLSPrivateKeyFile, log)
 	if err != nil {
 		return nil, fmt.Errorf("load the serving certificate: %w", err)
 	}
@@ -139,9 +140,10 @@ func servingFiles(s *settings) (*daemon.KeyPair, error) {
 
 // ownServing returns the current serving certificate without a signer: from the files, which are read again when they
 // change, or a self-signed one, which is kept in the certificate directory.
-func ownServing(s *settings, name string, addresses []string) (func() *tls.Certificate, error) {
+func ownServing(s *settings, name string, addresses []string,
+	log *slog.Logger) (func() *tls.Certificate, error) {
 	if s.file.TLSCertFile != "" {
-		pair, err := servingFiles(s)
+		pair, err := servingFiles(s, log)
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	goruntime "runtime"
 	"time"
 
@@ -185,7 +186,8 @@ func maxPods(c *kubeletconfig.KubeletConfiguration) int64 {
 
 // spokenTLS returns the TLS settings of the kubelet's API, without a certificate.
 func spokenTLS(c *kubeletconfig.KubeletConfiguration) (*tls.Config, error) {
-	config, err := daemon.Serving{MinVersion: c.TLSMinVersion, CipherSuites: c.TLSCipherSuites}.TLS(nil)
+	config, err := daemon.Serving{MinVersion: c.TLSMinVersion, CipherSuites: c.TLSCipherSuites}.TLS(nil,
+		slog.New(slog.DiscardHandler)) // nothing is in files
 	if err != nil {
 		return nil, fmt.Errorf("tlsMinVersion, tlsCipherSuites: %w", err)
 	}

@@ -82,7 +82,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) (err error) {
 	}
 	var srv *server.Server // nil: the kubelet serves nothing
 	if *s.file.EnableServer {
-		if srv, err = api(s, id.connection, k, name, serving, registry); err != nil {
+		if srv, err = api(s, id.connection, k, name, serving, registry, log); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"net"
 	"strconv"
 	"time"
@@ -22,19 +23,19 @@ import (
 // api makes the HTTPS server. If serving is nil, no manager renews the certificate: it comes from the files, or is
 // self-signed.
 func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, serving *certificate.Manager,
-	registry *prometheus.Registry) (*server.Server, error) {
+	registry *prometheus.Registry, log *slog.Logger) (*server.Server, error) {
 	c := s.file
 	current := serving.Current
 	if serving == nil {
 		var err error
-		if current, err = ownServing(s, name, k.NodeIPs()); err != nil {
+		if current, err = ownServing(s, name, k.NodeIPs(), log); err != nil {
 			return nil, err
 		}
 	}
 	var clients authorities.Source
 	var ask *authorities.Set
 	if path := c.Authentication.X509.ClientCAFile; path != "" {
-		file, err := authorities.NewFile(path)
+		file, err := authorities.NewFile(path, log)
 		if err != nil {
 			return nil, fmt.Errorf("authentication.x509.clientCAFile: %w", err)
 		}

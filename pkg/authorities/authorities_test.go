@@ -10,6 +10,7 @@ import (
 	"encoding/asn1"
 	"encoding/pem"
 	"errors"
+	"log/slog"
 	"math/big"
 	"net"
 	"os"
@@ -79,7 +80,7 @@ func TestSet(t *testing.T) {
 		return path
 	}
 	open := func(path string) *File {
-		f, err := NewFile(path)
+		f, err := NewFile(path, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package authorities
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -11,20 +12,22 @@ import (
 const checkEvery = time.Second
 
 // File is a PEM bundle of certificate authorities in a file, read again when the file changes. A new content that holds
-// no certificate is not taken over: the last good one stays. It is safe for concurrent use.
+// no certificate is not taken over: the last good one stays, and the log says so. It is safe for concurrent use.
 type File struct {
 	path string
 	now  func() time.Time
+	log  *slog.Logger
 
 	mu      sync.Mutex
 	checked time.Time
 	stat    os.FileInfo
+	failure string // of the last attempt, which has been logged; "": it succeeded
 	held    Held
 }
 
-// NewFile reads the bundle in path.
-func NewFile(path string) (*File, error) {
-	f := &File{path: path, now: time.Now}
+// NewFile reads the bundle in path. What goes wrong later, when the file changes, goes to log.
+func NewFile(path string, log *slog.Logger) (*File, error) {
+	f := &File{path: path, now: time.Now, log: log}
 	if err := f.read(); err != nil {
 		return nil, err
 	}
@@ -37,11 +40,29 @@ func (f *File) Bundle() Bundle {
 	defer f.mu.Unlock()
 	if now := f.now(); now.Sub(f.checked) >= checkEvery {
 		f.checked = now
-		if st, err := os.Stat(f.path); err == nil && !sameFile(st, f.stat) {
-			_ = f.read() // a file that is half written is read again once its size or time moves
-		}
+		f.refresh()
 	}
 	return f.held.Bundle()
+}
+
+// refresh reads the file if it changed. A file that is half written is read again once its size or time moves. Each new
+// reason for a failure is logged once.
+func (f *File) refresh() {
+	st, err := os.Stat(f.path)
+	if err == nil {
+		if sameFile(st, f.stat) {
+			return
+		}
+		err = f.read()
+	}
+	if err == nil {
+		f.failure = ""
+		f.log.Info("certificate authorities were read again", "file", f.path)
+	} else if err.Error() != f.failure {
+		f.failure = err.Error()
+		f.log.Warn("certificate authorities could not be read again, and those from before stay in use",
+			"file", f.path, "err", err)
+	}
 }
 
 func sameFile(a, b os.FileInfo) bool {

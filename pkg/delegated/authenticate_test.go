@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"log/slog"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -84,7 +85,7 @@ func TestAuthenticate(t *testing.T) {
 	if err := os.WriteFile(file, ca, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	roots, err := authorities.NewFile(file)
+	roots, err := authorities.NewFile(file, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,25 +11,28 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"time"
+
+	"bonsai/pkg/keypair"
 )
 
 // KeptSelfSigned is the serving certificate NAME.crt with its key NAME.key in dir; if they are not there, they are made
-// for host.
-func KeptSelfSigned(dir, name, host string) (*KeyPair, error) {
+// for host. Later changes of the files are logged.
+func KeptSelfSigned(dir, name, host string, log *slog.Logger) (*keypair.Pair, error) {
 	certFile, keyFile := filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
-	pair, err := LoadKeyPair(certFile, keyFile)
+	pair, err := keypair.Load(certFile, keyFile, log)
 	if errors.Is(err, fs.ErrNotExist) {
 		var c tls.Certificate
 		if c, err = selfSigned(host); err == nil {
 			err = save(c, certFile, keyFile)
 		}
 		if err == nil {
-			pair, err = LoadKeyPair(certFile, keyFile)
+			pair, err = keypair.Load(certFile, keyFile, log)
 		}
 	}
 	if err != nil {

@@ -1,10 +1,15 @@
 package daemon
 
 import (
+	"bytes"
 	"crypto/tls"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"bonsai/pkg/keypair"
 )
 
 // TestKeyPairChanges: a renewed pair is shown to the next client; while there is only half of it, or nothing, the one
@@ -39,7 +44,9 @@ func TestKeyPairChanges(t *testing.T) {
 	point("data", "first")
 	point("tls.crt", "data/tls.crt")
 	point("tls.key", "data/tls.key")
-	pair, err := LoadKeyPair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
+	var logged bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&logged, nil))
+	pair, err := keypair.Load(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), logger)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +54,8 @@ func TestKeyPairChanges(t *testing.T) {
 	if err := named.Named.Set(filepath.Join(dir, "tls.crt") + "," + filepath.Join(dir, "tls.key")); err != nil {
 		t.Fatal(err)
 	}
-	config, err := named.TLS(func() *tls.Certificate { t.Error("the certificate has no such name"); return nil })
+	config, err := named.TLS(func() *tls.Certificate { t.Error("the certificate has no such name"); return nil },
+		logger)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,6 +79,10 @@ func TestKeyPairChanges(t *testing.T) {
 	shows("second")
 	point("tls.crt", "third/tls.crt") // the key is second's
 	shows("second")
+	// Each of the two said it once, however many clients came.
+	if got := strings.Count(logged.String(), "could not be read again"); got != 2 {
+		t.Errorf("said %d times:\n%s", got, &logged)
+	}
 	point("tls.key", "third/tls.key")
 	shows("third")
 	if err := os.Remove(filepath.Join(dir, "tls.key")); err != nil {
@@ -80,7 +92,7 @@ func TestKeyPairChanges(t *testing.T) {
 	point("tls.crt", "first/tls.crt")
 	point("tls.key", "first/tls.key")
 	shows("first")
-	if _, err := LoadKeyPair(filepath.Join(dir, "none"), filepath.Join(dir, "tls.key")); err == nil {
+	if _, err := keypair.Load(filepath.Join(dir, "none"), filepath.Join(dir, "tls.key"), logger); err == nil {
 		t.Error("a file that is not there is no error")
 	}
 }

@@ -4,11 +4,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"bonsai/pkg/keypair"
 )
 
 // NamedCertificates are the values of --tls-sni-cert-key: which certificate a client gets that asks for a name (SNI),
@@ -57,18 +60,18 @@ func (n *NamedCertificates) Type() string { return "namedCertKey" }
 
 // namedPair is a certificate that is shown to clients that ask for one of its names.
 type namedPair struct {
-	*KeyPair
+	*keypair.Pair
 	given []string // none: those in the certificate
 }
 
 // choose returns which certificate a client gets: that of the name it asks for, or else current's. A name that was
 // given wins over one that a certificate has, an exact one over a wildcard, and an earlier certificate over a later
 // one.
-func (n NamedCertificates) choose(current func() *tls.Certificate) (
+func (n NamedCertificates) choose(current func() *tls.Certificate, log *slog.Logger) (
 	func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
 	var given, own []namedPair
 	for _, f := range n {
-		pair, err := LoadKeyPair(f.cert, f.key)
+		pair, err := keypair.Load(f.cert, f.key, log)
 		if err != nil {
 			return nil, fmt.Errorf("--tls-sni-cert-key: failed to load SNI cert and key: %w", err)
 		}

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"crypto/tls"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,7 +15,7 @@ func TestNamedCertificates(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	pair := func(host string) string {
-		if _, err := KeptSelfSigned(dir, host, host); err != nil {
+		if _, err := KeptSelfSigned(dir, host, host, slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
 		return filepath.Join(dir, host+".crt") + "," + filepath.Join(dir, host+".key")
@@ -30,7 +31,7 @@ func TestNamedCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := s.TLS(func() *tls.Certificate { return &usual })
+	config, err := s.TLS(func() *tls.Certificate { return &usual }, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,11 +68,11 @@ func TestNamedCertificates(t *testing.T) {
 func TestKeptSelfSigned(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "pki")
-	first, err := KeptSelfSigned(dir, "x", "host")
+	first, err := KeptSelfSigned(dir, "x", "host", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := KeptSelfSigned(dir, "x", "host")
+	second, err := KeptSelfSigned(dir, "x", "host", slog.New(slog.DiscardHandler))
 	if err != nil || string(second.Current().Certificate[0]) != string(first.Current().Certificate[0]) {
 		t.Errorf("made anew: %v", err)
 	}
@@ -81,7 +82,7 @@ func TestKeptSelfSigned(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "x.crt"), []byte("no"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := KeptSelfSigned(dir, "x", "host"); err == nil {
+	if _, err := KeptSelfSigned(dir, "x", "host", slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("a broken certificate is replaced")
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"bonsai/pkg/authorities"
 	"bonsai/pkg/featuregates"
 	"bonsai/pkg/health"
+	"bonsai/pkg/keypair"
 	"bonsai/pkg/zpages"
 )
 
@@ -117,7 +118,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 			listener.Close()
 			return err
 		}
-		config, err := s.Serving.TLS(current)
+		config, err := s.Serving.TLS(current, s.Log)
 		if err != nil {
 			listener.Close()
 			return err
@@ -152,7 +153,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 // certificate returns what the certificate is at a moment.
 func (s *Server) certificate() (func() *tls.Certificate, error) {
 	if s.CertFile != "" || s.KeyFile != "" {
-		pair, err := LoadKeyPair(s.CertFile, s.KeyFile)
+		pair, err := keypair.Load(s.CertFile, s.KeyFile, s.Log)
 		if err != nil {
 			return nil, fmt.Errorf("--tls-cert-file %q, --tls-private-key-file %q: %w", s.CertFile, s.KeyFile, err)
 		}
@@ -163,7 +164,7 @@ func (s *Server) certificate() (func() *tls.Certificate, error) {
 		host, _ = os.Hostname() // "" is left out
 	}
 	if s.CertDir != "" {
-		pair, err := KeptSelfSigned(s.CertDir, s.CertName, host)
+		pair, err := KeptSelfSigned(s.CertDir, s.CertName, host, s.Log)
 		if err != nil {
 			return nil, err
 		}

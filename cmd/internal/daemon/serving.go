@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"slices"
 	"syscall"
@@ -52,7 +53,7 @@ func (s *Serving) AddFlags(fs *pflag.FlagSet) {
 
 // Validate returns every problem at once.
 func (s Serving) Validate() error {
-	_, err := s.TLS(nil)
+	_, err := s.TLS(nil, slog.New(slog.DiscardHandler))
 	if s.MaxStreams < 0 {
 		err = errors.Join(err, fmt.Errorf("--http2-max-streams-per-connection must not be negative: %d", s.MaxStreams))
 	}
@@ -75,8 +76,8 @@ func (s Serving) Listen(address string) (net.Listener, error) {
 }
 
 // TLS is the configuration of a server that shows each client the certificate of that moment, or that of the name it
-// asks for.
-func (s Serving) TLS(current func() *tls.Certificate) (*tls.Config, error) {
+// asks for. Changes of the named certificates are logged.
+func (s Serving) TLS(current func() *tls.Certificate, log *slog.Logger) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	switch s.MinVersion {
 	case "", "VersionTLS12":
@@ -92,7 +93,7 @@ func (s Serving) TLS(current func() *tls.Certificate) (*tls.Config, error) {
 	config.CipherSuites, suites = cipherSuites(s.CipherSuites)
 	config.CurvePreferences, curves = curveIDs(s.Curves)
 	var named error
-	config.GetCertificate, named = s.Named.choose(current)
+	config.GetCertificate, named = s.Named.choose(current, log)
 	return config, errors.Join(suites, curves, named)
 }
 

@@ -45,7 +45,7 @@ func TestServingTLS(t *testing.T) {
 		{Serving{NoHTTP2: true}, &tls.Config{NextProtos: []string{"h2"}}, false},
 		{Serving{NoHTTP2: true}, &tls.Config{NextProtos: []string{"h2", "http/1.1"}}, true},
 	} {
-		config, err := c.serving.TLS(func() *tls.Certificate { return &own })
+		config, err := c.serving.TLS(func() *tls.Certificate { return &own }, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

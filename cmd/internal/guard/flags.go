@@ -97,7 +97,7 @@ func (f *Flags) certificates(tokens *delegated.Client, log *slog.Logger) (known 
 		clients, proxies, trust, follow = published.Clients(), published.Proxies(), published.Trust, published.Run
 	}
 	if f.ProxyCAFile != "" {
-		file, err := authorities.NewFile(f.ProxyCAFile)
+		file, err := authorities.NewFile(f.ProxyCAFile, log)
 		if err != nil {
 			return nil, nil, nil, fmt.Errorf("--requestheader-client-ca-file: %w", err)
 		}
@@ -106,7 +106,7 @@ func (f *Flags) certificates(tokens *delegated.Client, log *slog.Logger) (known 
 		}
 	}
 	if f.ClientCAFile != "" {
-		file, err := authorities.NewFile(f.ClientCAFile)
+		file, err := authorities.NewFile(f.ClientCAFile, log)
 		if err != nil {
 			return nil, nil, nil, fmt.Errorf("--client-ca-file: %w", err)
 		}

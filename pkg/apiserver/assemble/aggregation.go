@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -25,6 +26,7 @@ import (
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/storage/follow"
 	"bonsai/pkg/health"
+	"bonsai/pkg/keypair"
 )
 
 // Aggregation says how servers behind this one are reached, in the words of upstream's flags.
@@ -73,7 +75,7 @@ func (s *Server) addAggregator() error {
 	if from.missing != nil {
 		return nil
 	}
-	certificate, err := s.cfg.Aggregation.certificate()
+	certificate, err := s.cfg.Aggregation.certificate(s.cfg.HTTP.Log)
 	if err != nil {
 		return err
 	}
@@ -112,21 +114,16 @@ func (s *Server) addAggregator() error {
 	return nil
 }
 
-// certificate reads the files again at each handshake, so that a renewed one is used without a restart; nil without
-// files.
-func (o Aggregation) certificate() (func() (*tls.Certificate, error), error) {
+// certificate returns what has the certificate of the files, which may be renewed without a restart; nil without files.
+func (o Aggregation) certificate(log *slog.Logger) (func() (*tls.Certificate, error), error) {
 	if o.CertFile == "" && o.KeyFile == "" {
 		return nil, nil
 	}
-	read := func() (*tls.Certificate, error) {
-		c, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("--proxy-client-cert-file, --proxy-client-key-file: %w", err)
-		}
-		return &c, nil
+	pair, err := keypair.Load(o.CertFile, o.KeyFile, log)
+	if err != nil {
+		return nil, fmt.Errorf("--proxy-client-cert-file, --proxy-client-key-file: %w", err)
 	}
-	_, err := read()
-	return read, err
+	return func() (*tls.Certificate, error) { return pair.Current(), nil }, nil
 }
 
 // registered tells discovery of the APIServices; nil if the server serves none.

@@ -108,7 +108,7 @@ func newAuthentication(o *Options, c *catalog.Catalog, log *slog.Logger) (*authe
 	}
 	var list []authn.Authenticator
 	if h := &cfg.RequestHeader; h.CA != "" {
-		ca, err := authorities.NewFile(h.CA)
+		ca, err := authorities.NewFile(h.CA, log)
 		if err != nil {
 			return nil, fmt.Errorf("--requestheader-client-ca-file: %w", err)
 		}
@@ -118,7 +118,7 @@ func newAuthentication(o *Options, c *catalog.Catalog, log *slog.Logger) (*authe
 				ExtraHeaderPrefixes: h.ExtraHeaderPrefixes}}))
 	}
 	if cfg.ClientCA != "" {
-		ca, err := authorities.NewFile(cfg.ClientCA)
+		ca, err := authorities.NewFile(cfg.ClientCA, log)
 		if err != nil {
 			return nil, fmt.Errorf("--client-ca-file: %w", err)
 		}

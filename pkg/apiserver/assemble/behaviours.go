@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -32,11 +33,11 @@ import (
 
 // newBehaviours is the list of all resources and subresources that are more than storing.
 func newBehaviours(o *Options, stores registry.Stores, who *authentication, may *authorization,
-	addresses *serviceip.Allocator) (map[schema.GroupResource]Behaviour, error) {
+	addresses *serviceip.Allocator, log *slog.Logger) (map[schema.GroupResource]Behaviour, error) {
 	k := o.Kubelets
 	kubelets, err := kubeletproxy.New(
 		kubeletproxy.Config{Stores: stores, CAFile: k.CAFile, CertFile: k.CertFile, KeyFile: k.KeyFile,
-			AddressTypes:  k.AddressTypes,
+			AddressTypes: k.AddressTypes, Log: log,
 			LocalNetworks: o.LocalNetworks, AllowOwn: asNode(o.Hostname, stores)})
 	if err != nil {
 		return nil, fmt.Errorf("connections to kubelets: %w", err)

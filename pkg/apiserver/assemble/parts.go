@@ -114,7 +114,7 @@ func NewParts(o Options, c *catalog.Catalog, from storage.Interface, rows []reso
 	if err != nil {
 		return nil, err
 	}
-	behaviours, err := newBehaviours(&o, c, who, may, addresses)
+	behaviours, err := newBehaviours(&o, c, who, may, addresses, log)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"log/slog"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -52,7 +53,7 @@ func TestAuthenticate(t *testing.T) {
 		0o600); err != nil {
 		t.Fatal(err)
 	}
-	ca, err := authorities.NewFile(path)
+	ca, err := authorities.NewFile(path, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"log/slog"
 	"math/big"
 	"net/http/httptest"
 	"os"
@@ -67,7 +68,7 @@ func TestAuthenticate(t *testing.T) {
 	good, other := newCA(t), newCA(t)
 	path := filepath.Join(t.TempDir(), "ca.crt")
 	good.write(t, path)
-	file, err := authorities.NewFile(path)
+	file, err := authorities.NewFile(path, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func TestMemoryEnds(t *testing.T) {
 	first, second := newCA(t), newCA(t)
 	path := filepath.Join(t.TempDir(), "ca.crt")
 	first.write(t, path)
-	file, err := authorities.NewFile(path)
+	file, err := authorities.NewFile(path, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

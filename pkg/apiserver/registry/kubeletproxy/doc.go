@@ -8,13 +8,13 @@ package kubeletproxy
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +24,8 @@ import (
 
 	"bonsai/pkg/apiserver/egress"
 	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/authorities"
+	"bonsai/pkg/keypair"
 )
 
 // Config says how kubelets and pods are reached.
@@ -32,6 +34,8 @@ type Config struct {
 	// CAFile checks the kubelets' serving certificates (--kubelet-certificate-authority); "" does not check them, as
 	// upstream's default. CertFile and KeyFile are the client certificate (--kubelet-client-certificate, -key).
 	CAFile, CertFile, KeyFile string
+	// Log says when the files change. Default: discard.
+	Log *slog.Logger
 	// AddressTypes are tried in order (--kubelet-preferred-address-types); nil: upstream's default.
 	AddressTypes []corev1.NodeAddressType
 	// AllowLocal lets connections go to loopback and link-local addresses; for tests.
@@ -45,9 +49,13 @@ type Config struct {
 
 // Proxy has one method per subresource, each returning its registry.Connecter.
 type Proxy struct {
-	cfg     Config
-	kubelet *http.Transport
-	pods    *http.Transport
+	cfg  Config
+	pods *http.Transport
+	// authorities vouch for kubelets; nil: nobody does.
+	authorities *authorities.File
+	mu          sync.Mutex
+	kubelet     *http.Transport // for the generation of authorities
+	generation  uint64
 	// toKubelets and toPods are what the two connect with.
 	toKubelets, toPods egress.Dialer
 }
@@ -61,13 +69,8 @@ func New(cfg Config) (*Proxy, error) {
 		cfg.AddressTypes = []corev1.NodeAddressType{corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeInternalIP,
 			corev1.NodeExternalDNS, corev1.NodeExternalIP}
 	}
-	tlsConfig, err := kubeletTLS(cfg)
-	if err != nil {
-		return nil, err
-	}
-	transport := func(d egress.Dialer, c *tls.Config) *http.Transport {
-		return &http.Transport{DialContext: d.DialContext, TLSClientConfig: c, TLSHandshakeTimeout: 10 * time.Second,
-			MaxIdleConnsPerHost: 4, IdleConnTimeout: 90 * time.Second}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	p := &Proxy{
 		cfg: cfg,
@@ -76,39 +79,59 @@ func New(cfg Config) (*Proxy, error) {
 		}},
 		toPods: egress.Dialer{AllowLocal: cfg.AllowLocal, Networks: cfg.LocalNetworks, AllowOwn: cfg.AllowOwn},
 	}
-	p.kubelet = transport(p.toKubelets, tlsConfig)
+	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: cfg.CAFile == ""}
+	if err := p.readCertificates(config); err != nil {
+		return nil, err
+	}
+	p.kubelet = transport(p.toKubelets, config)
 	// A pod's certificate is its own affair: upstream does not check it, and sends no client certificate.
 	p.pods = transport(p.toPods, &tls.Config{InsecureSkipVerify: true})
 	return p, nil
 }
 
-func kubeletTLS(cfg Config) (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: cfg.CAFile == ""}
-	if cfg.CAFile != "" {
-		pem, err := os.ReadFile(cfg.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("reading the kubelets' certificate authority: %w", err)
+// readCertificates reads what the flags name, and puts it into config.
+func (p *Proxy) readCertificates(config *tls.Config) error {
+	var err error
+	if p.cfg.CAFile != "" {
+		if p.authorities, err = authorities.NewFile(p.cfg.CAFile, p.cfg.Log); err != nil {
+			return fmt.Errorf("--kubelet-certificate-authority: %w", err)
 		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("reading the kubelets' certificate authority: no certificate in %s", cfg.CAFile)
-		}
+		now := p.authorities.Bundle()
+		config.RootCAs, p.generation = now.Pool, now.Generation
 	}
-	if cfg.CertFile == "" && cfg.KeyFile == "" {
-		return c, nil
+	if p.cfg.CertFile == "" && p.cfg.KeyFile == "" {
+		return nil
 	}
-	if _, err := tls.LoadX509KeyPair(cfg.CertFile, cfg.KeyFile); err != nil {
-		return nil, fmt.Errorf("reading the client certificate for kubelets: %w", err)
+	pair, err := keypair.Load(p.cfg.CertFile, p.cfg.KeyFile, p.cfg.Log)
+	if err != nil {
+		return fmt.Errorf("--kubelet-client-certificate, --kubelet-client-key: %w", err)
 	}
-	// Read at each handshake, so that a renewed certificate is used without a restart.
-	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		cert, err := tls.LoadX509KeyPair(cfg.CertFile, cfg.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("reading the client certificate for kubelets: %w", err)
-		}
-		return &cert, nil
+	config.GetClientCertificate = pair.Client
+	return nil
+}
+
+func transport(d egress.Dialer, c *tls.Config) *http.Transport {
+	return &http.Transport{DialContext: d.DialContext, TLSClientConfig: c, TLSHandshakeTimeout: 10 * time.Second,
+		MaxIdleConnsPerHost: 4, IdleConnTimeout: 90 * time.Second}
+}
+
+// kubelets is the transport to kubelets, by the authorities that are in the file now. When these change, connections
+// that nobody uses are closed, and those in use end with their requests.
+func (p *Proxy) kubelets() *http.Transport {
+	if p.authorities == nil {
+		return p.kubelet
 	}
-	return c, nil
+	now := p.authorities.Bundle()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now.Generation != p.generation {
+		old := p.kubelet
+		config := old.TLSClientConfig.Clone()
+		config.RootCAs = now.Pool
+		p.kubelet, p.generation = transport(p.toKubelets, config), now.Generation
+		old.CloseIdleConnections()
+	}
+	return p.kubelet
 }
 
 // connecter is a registry.Connecter whose options are of type T.

@@ -60,13 +60,18 @@ func houseOf(t *testing.T, local bool, kubelet http.HandlerFunc) *kubeletproxy.P
 // houseAt is a house whose node and pods say that they are at address.
 func houseAt(t *testing.T, local bool, address string, kubelet http.HandlerFunc) *kubeletproxy.Proxy {
 	t.Helper()
+	return houseBy(t, local, address, filepath.Join(t.TempDir(), "ca.crt"), kubelet)
+}
+
+// houseBy is houseAt whose kubelet is known by the authority in the file ca, which it writes.
+func houseBy(t *testing.T, local bool, address, ca string, kubelet http.HandlerFunc) *kubeletproxy.Proxy {
+	t.Helper()
 	node := httptest.NewTLSServer(kubelet)
 	t.Cleanup(node.Close)
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "app %s %s", r.Method, r.URL)
 	}))
 	t.Cleanup(app.Close)
-	ca := filepath.Join(t.TempDir(), "ca.crt")
 	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: node.Certificate().Raw}),
 		0o600); err != nil {
 		t.Fatal(err)

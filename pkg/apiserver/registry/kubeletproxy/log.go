@@ -60,7 +60,7 @@ func (p *Proxy) stream(w http.ResponseWriter, r *http.Request, location *url.URL
 	if err != nil {
 		return fmt.Errorf("logs of pod %s: %w", pod, err)
 	}
-	transport := p.kubelet
+	transport := p.kubelets()
 	if opts.InsecureSkipTLSVerifyBackend && !transport.TLSClientConfig.InsecureSkipVerify {
 		transport = transport.Clone()
 		transport.TLSClientConfig.InsecureSkipVerify = true

@@ -39,7 +39,7 @@ func (p *Proxy) Node() registry.Connecter {
 			}
 			location := &url.URL{Scheme: "https", Host: host, Path: opts.Path}
 			if port == "" || port == kubeletPort {
-				return p.pass(w, r, location, p.kubelet, passOptions{rewrite: true})
+				return p.pass(w, r, location, p.kubelets(), passOptions{rewrite: true})
 			}
 			location.Scheme, location.Host = orDefault(scheme, "http"), net.JoinHostPort(addr, port)
 			return p.pass(w, r, location, p.pods, passOptions{rewrite: true})

@@ -22,9 +22,9 @@ type passOptions struct {
 // pass hands the exchange to location. The error is nil once an answer has begun.
 func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, location *url.URL, transport *http.Transport,
 	o passOptions) error {
-	dialer := p.toPods
-	if transport == p.kubelet {
-		dialer = p.toKubelets
+	dialer := p.toKubelets
+	if transport == p.pods {
+		dialer = p.toPods
 	}
 	if addr, err := netip.ParseAddr(location.Hostname()); err == nil {
 		if err := dialer.Allow(r.Context(), addr); err != nil {

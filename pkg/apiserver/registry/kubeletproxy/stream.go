@@ -68,7 +68,7 @@ func (p *Proxy) PortForward() registry.Connecter {
 			if wsstream.IsWebSocketRequestWithTunnelingProtocol(r) {
 				return p.tunnel(w, r, location)
 			}
-			return p.pass(w, r, location, p.kubelet, passOptions{upgrade: true})
+			return p.pass(w, r, location, p.kubelets(), passOptions{upgrade: true})
 		}}
 }
 
@@ -101,7 +101,7 @@ func (p *Proxy) toContainer(ctx context.Context, verb, ns, name, container strin
 	if wsstream.IsWebSocketRequestWithStreamCloseProtocol(r) {
 		return p.translate(w, r, location, q)
 	}
-	return p.pass(w, r, location, p.kubelet, passOptions{upgrade: true})
+	return p.pass(w, r, location, p.kubelets(), passOptions{upgrade: true})
 }
 
 // streamQuery asks the kubelet, which has other names for them and checks them, for the streams that are wanted.

@@ -37,7 +37,7 @@ const (
 // streams.
 func (p *Proxy) translate(w http.ResponseWriter, r *http.Request, location *url.URL, q url.Values) error {
 	upgrader, err := spdy.NewRoundTripperWithConfig(
-		spdy.RoundTripperConfig{UpgradeTransport: p.kubelet, PingPeriod: pingEvery})
+		spdy.RoundTripperConfig{UpgradeTransport: p.kubelets(), PingPeriod: pingEvery})
 	if err != nil {
 		return fmt.Errorf("connecting to the kubelet: %w", err)
 	}

@@ -68,7 +68,7 @@ func (p *Proxy) upgrade(r *http.Request, location *url.URL) (io.ReadWriteCloser,
 	req.Header.Set(httpstream.HeaderConnection, httpstream.HeaderUpgrade)
 	req.Header.Set(httpstream.HeaderUpgrade, spdy.HeaderSpdy31)
 	req.Header.Set(httpstream.HeaderProtocolVersion, protocols.PortForwardV1Name)
-	resp, err := p.kubelet.RoundTrip(req)
+	resp, err := p.kubelets().RoundTrip(req)
 	if err != nil {
 		return nil, asStatus(fmt.Errorf("connecting to the kubelet: %w", err))
 	}
