@@ -27,6 +27,9 @@ const (
 	askPatience = 5 * time.Second
 	// againAfter is the time between two attempts to add or promote a member.
 	againAfter = time.Second
+	// startPatience is how long a machine may take between the addition of its member and the start of its etcd. A
+	// machine that died in between would keep all others from joining.
+	startPatience = 3 * time.Minute
 )
 
 // At returns the etcds at these addresses of other machines, to be asked with this machine's certificate.
@@ -92,13 +95,15 @@ func (m Member) is(name, peerURL string) bool {
 // until Promote, and so no majority waits for it. The result is etcd's --initial-cluster.
 //
 // A member that this machine had before goes first: its data is lost. etcd takes one learner at a time, so Enter waits
-// for the other ones. Only ctx bounds that.
+// for the other ones, and removes one that has not started in startPatience: it has no vote and no data. Only ctx bounds
+// that.
 func Enter(ctx context.Context, c plan.Config) (initial string, err error) {
 	etcds, err := Others(c)
 	if err != nil {
 		return "", err
 	}
 	name, own := c.Etcd().Name, c.Etcd().PeerURL
+	var away unstarted
 	last := error(nil)
 	err = host.Poll(ctx, againAfter, func() (bool, error) {
 		last = ask(ctx, etcds, func(ctx context.Context, e API) error {
@@ -107,7 +112,7 @@ func Enter(ctx context.Context, c plan.Config) (initial string, err error) {
 				return err
 			}
 			for _, m := range members {
-				if !m.is(name, own) {
+				if !m.is(name, own) && !away.tooLong(m, time.Now()) {
 					continue
 				}
 				if err := e.change(ctx, "remove", map[string]any{"ID": m.ID}); err != nil {
@@ -128,6 +133,23 @@ func Enter(ctx context.Context, c plan.Config) (initial string, err error) {
 		err = fmt.Errorf("%w: %w", err, last)
 	}
 	return initial, err
+}
+
+// unstarted is a learner of another machine that has not started, and since when it is known as such.
+type unstarted struct {
+	id    string
+	since time.Time
+}
+
+// tooLong reports whether m is a learner that has not started in startPatience.
+func (u *unstarted) tooLong(m Member, now time.Time) bool {
+	if !m.IsLearner || m.Name != "" {
+		return false
+	}
+	if u.id != m.ID {
+		*u = unstarted{m.ID, now}
+	}
+	return now.Sub(u.since) >= startPatience
 }
 
 // initialCluster returns the members as etcd's flag takes them, this machine's with its name. Others that have not

@@ -1,6 +1,9 @@
 package etcd
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // TestInitialCluster: etcd compares the URLs of all members, so also those that have not started are in it; this
 // machine's has its name.
@@ -33,6 +36,30 @@ func TestIs(t *testing.T) {
 	} {
 		if got := c.is("m3", "https://192.0.2.3:2380"); got != c.want {
 			t.Errorf("%+v: %t", c.Member, got)
+		}
+	}
+}
+
+// A learner that never starts gives way to the next machine, but not one that another machine has just added.
+func TestUnstarted(t *testing.T) {
+	t.Parallel()
+	var u unstarted
+	begun := time.Unix(1e6, 0)
+	for i, step := range []struct {
+		member Member
+		after  time.Duration
+		want   bool
+	}{
+		{Member{ID: "1", IsLearner: true}, 0, false},
+		{Member{ID: "1", IsLearner: true}, startPatience - 1, false},
+		{Member{ID: "2", IsLearner: true}, startPatience, false}, // another one, from now on
+		{Member{ID: "2", IsLearner: true}, 2*startPatience - 1, false},
+		{Member{ID: "2", Name: "m2", IsLearner: true}, 3 * startPatience, false}, // it has started
+		{Member{ID: "3"}, 3 * startPatience, false},                              // it votes
+		{Member{ID: "2", IsLearner: true}, 2 * startPatience, true},
+	} {
+		if got := u.tooLong(step.member, begun.Add(step.after)); got != step.want {
+			t.Errorf("step %d: %t, want %t", i, got, step.want)
 		}
 	}
 }
