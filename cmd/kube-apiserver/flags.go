@@ -73,6 +73,17 @@ func (o *options) servingFlags(fs *pflag.FlagSet) {
 		"The minimum number of seconds a watch is kept open before timing it out; each gets a random time above it.")
 	fs.DurationVar(&o.shutdownDelay, "shutdown-delay-duration", 0,
 		"Time to delay the termination; meanwhile the server keeps serving while /readyz fails.")
+	fs.BoolVar(&o.sendRetryAfter, "shutdown-send-retry-after", false,
+		"If true, the server listens after --shutdown-delay-duration until the requests under way that are no watches or streams have been answered. Meanwhile new ones get 429 with 'Retry-After', and their connections close.")
+	fs.DurationVar(&o.watchGrace, "shutdown-watch-termination-grace-period", 0,
+		"The time over which watches end after --shutdown-delay-duration, one after the other. Default: all at once.")
+	fs.DurationVar(&o.livezGrace, "livez-grace-period", 0,
+		"The maximum time that the start should take. Until it has passed, /livez takes it that unfinished start hooks will succeed.")
+	fs.StringSliceVar(&o.origins, "cors-allowed-origins", nil, originsHelp)
+	fs.StringSliceVar(&o.strictTransport, "strict-transport-security-directives", nil,
+		"List of directives for HSTS, comma separated. If this list is empty, then HSTS directives will not be added. Example: 'max-age=31536000,includeSubDomains,preload'")
+	fs.Int64Var(&o.parts.Kubelets.MaxBytesPerSec, "max-connection-bytes-per-sec", 0,
+		"If non-zero, throttle each upgraded connection (exec, attach, port-forward, proxies) to this number of bytes/sec.")
 	fs.IntVar(&o.maxBodyValues, "max-request-body-values", o.maxBodyValues,
 		"The most JSON, YAML or protobuf values (objects, lists and scalars) that the body of a request may have; each may cost a kilobyte of memory. Bonsai's own flag.")
 	fs.Float64Var(&o.goAwayChance, "goaway-chance", 0,
@@ -189,6 +200,8 @@ func (o *options) serviceFlags(fs *pflag.FlagSet) {
 		"List of the preferred NodeAddressTypes to use for kubelet connections.")
 }
 
+const originsHelp = "List of allowed origins for CORS, comma separated. An allowed origin can be a regular expression to support subdomain matching. If this list is empty CORS will not be enabled. Please ensure each expression matches the entire hostname by anchoring to the start with '^' or including the '//' prefix, and by anchoring to the end with '$' or including the ':' port separator suffix. Examples of valid expressions are '//example\\.com(:|$)' and '^https://example\\.com(:|$)'"
+
 // accepted are flags that have no effect here, because what they choose is how this server works anyway, or only how
 // fast or how often.
 func accepted() daemon.AcceptedFlags {
@@ -205,10 +218,6 @@ func accepted() daemon.AcceptedFlags {
 		{Why: "API servers send no requests on to each other",
 			Strings: []string{"peer-advertise-ip", "peer-advertise-port"}},
 		{Why: "every listening socket has SO_REUSEADDR, as Go sets it", Bools: []string{"permit-address-sharing"}},
-		{Why: "after --shutdown-delay-duration the server takes no more connections; requests under way get ten seconds",
-			Bools: []string{"shutdown-send-retry-after"}},
-		{Why: "watches end at once after --shutdown-delay-duration",
-			Durations: []string{"shutdown-watch-termination-grace-period"}},
 		{Why: "every resource has a watch cache, which is bounded in bytes",
 			Bools: []string{"watch-cache"}, Ints: []string{"default-watch-cache-size"},
 			Lists: []string{"watch-cache-sizes"}},
@@ -224,7 +233,6 @@ func accepted() daemon.AcceptedFlags {
 			Durations: []string{"kubelet-timeout"}},
 		{Why: "there are no metrics of the number of objects in etcd, nor of the size of its database",
 			Durations: []string{"etcd-count-metric-poll-period", "etcd-db-metric-poll-interval"}},
-		{Why: "/livez includes every check from the start", Durations: []string{"livez-grace-period"}},
 		{Why: "coordinated leader election is off by default, and not built",
 			Durations: []string{"coordinated-leadership-lease-duration", "coordinated-leadership-renew-deadline",
 				"coordinated-leadership-retry-period"}},
@@ -245,17 +253,12 @@ func refused() daemon.Refused {
 		{Name: "etcd-servers-overrides", Would: "keep resources in other etcds"},
 		{Name: "service-account-signing-endpoint", Would: "have tokens of service accounts signed by another process"},
 		{Name: "authorization-config", Would: "authorize requests by the authorizers in the file", File: true},
-		{Name: "cors-allowed-origins", Would: "let scripts of other origins use the API in browsers"},
 		{Name: "egress-selector-config-file",
 			Would: "send connections to nodes, etcd and webhooks through the proxies in the file", File: true},
 		{Name: "emulated-version", Would: "serve the APIs and features of another version",
 			Usual: []string{kubeversion.API, "kube=" + kubeversion.API}},
-		{Name: "max-connection-bytes-per-sec", Would: "bound the bytes per second of long-running connections",
-			Usual: []string{"0"}},
 		{Name: "peer-ca-file", Would: "verify other API servers before requests are sent on to them", File: true},
 		{Name: "runtime-config", Would: "enable and disable API groups and versions"},
 		{Name: "storage-backend", Would: "store objects elsewhere than in etcd v3", Usual: []string{"etcd3"}},
-		{Name: "strict-transport-security-directives",
-			Would: "add the header Strict-Transport-Security to every answer"},
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"bonsai/cmd/internal/daemon"
 	"bonsai/cmd/internal/profiling"
+	"bonsai/pkg/apiserver"
 	"bonsai/pkg/apiserver/admission/defaulttolerationseconds"
 	"bonsai/pkg/apiserver/assemble"
 	"bonsai/pkg/apiserver/authn/oidc"
@@ -54,7 +55,10 @@ type options struct {
 	fairness                      bool
 	requestTimeout                time.Duration
 	minRequestTimeout             int
-	shutdownDelay                 time.Duration
+	shutdownDelay, watchGrace     time.Duration
+	livezGrace                    time.Duration
+	sendRetryAfter                bool
+	origins, strictTransport      []string
 	goAwayChance                  float64
 	maxBodyValues                 int
 	collectGarbage                bool
@@ -133,6 +137,13 @@ func (o *options) validate() error {
 		daemon.Require(o.notReadySeconds >= 0, "--default-not-ready-toleration-seconds can not be negative value"),
 		daemon.Require(o.unreachableSeconds >= 0, "--default-unreachable-toleration-seconds can not be negative value"),
 		daemon.Require(o.requestTimeout > 0, "--request-timeout can not be negative value"),
+		daemon.Require(o.minRequestTimeout >= 0, "--min-request-timeout can not be negative value"),
+		daemon.Require(o.shutdownDelay >= 0, "--shutdown-delay-duration can not be negative value"),
+		daemon.Require(o.watchGrace >= 0,
+			"shutdown-watch-termination-grace-period, if provided, can not be a negative value"),
+		daemon.Require(o.livezGrace >= 0, "--livez-grace-period can not be a negative value"),
+		daemon.Require(o.parts.Kubelets.MaxBytesPerSec >= 0, "--max-connection-bytes-per-sec can not be negative value"),
+		o.validateBrowsers(),
 		o.serving.Validate(),
 		daemon.Require(o.maxBodyValues > 0, "--max-request-body-values must be more than 0"),
 		daemon.Require(o.goAwayChance >= 0 && o.goAwayChance <= 0.02,
@@ -157,6 +168,24 @@ func (o *options) validate() error {
 		checks = append(checks, fmt.Errorf("--enable-admission-plugins, --disable-admission-plugins: %w", err))
 	}
 	return errors.Join(checks...)
+}
+
+// validateBrowsers reports what is wrong with the flags of what browsers may do.
+func (o *options) validateBrowsers() error {
+	var errs []error
+	if _, err := apiserver.CompileOrigins(o.origins); err != nil {
+		errs = append(errs, fmt.Errorf("--cors-allowed-origins has an invalid regular expression: %w, help: %s", err,
+			originsHelp))
+	}
+	for _, directive := range o.strictTransport {
+		seconds, isAge := strings.CutPrefix(directive, "max-age=")
+		_, err := strconv.ParseUint(seconds, 10, 63)
+		if directive != "includeSubDomains" && directive != "preload" && (!isAge || err != nil) {
+			errs = append(errs, errors.New("--strict-transport-security-directives invalid, allowed values: max-age=expireTime, includeSubDomains, preload. see https://tools.ietf.org/html/rfc6797#section-6.1 for more information"))
+			break
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // validateIssuers reports what is wrong with the issuers of service account tokens.

@@ -86,3 +86,35 @@ func TestExternalHostname(t *testing.T) {
 		}
 	}
 }
+
+// TestServingFlags: the errors are those of a real kube-apiserver v1.36.3.
+func TestServingFlags(t *testing.T) {
+	t.Parallel()
+	const transport = "--strict-transport-security-directives invalid, allowed values: max-age=expireTime, includeSubDomains, preload. see https://tools.ietf.org/html/rfc6797#section-6.1 for more information"
+	for arg, want := range map[string]string{
+		"--cors-allowed-origins=example.com":                       "--cors-allowed-origins has an invalid regular expression: regular expression does not pin to start/end of host in the origin header, help: List of allowed origins for CORS, ",
+		"--cors-allowed-origins=^//a$,^b,c$":                       "does not pin",
+		"--cors-allowed-origins=[":                                 "--cors-allowed-origins has an invalid regular expression: error parsing regexp: missing closing ]: `[`, help: ",
+		"--strict-transport-security-directives=foo":               transport,
+		"--strict-transport-security-directives=off":               transport,
+		"--strict-transport-security-directives=max-age=":          transport,
+		"--strict-transport-security-directives=preload=1":         transport,
+		"--goaway-chance=0.03":                                     "--goaway-chance can not be less than 0 or greater than 0.02",
+		"--shutdown-delay-duration=-1s":                            "--shutdown-delay-duration can not be negative value",
+		"--shutdown-watch-termination-grace-period=-1s":            "shutdown-watch-termination-grace-period, if provided, can not be a negative value",
+		"--livez-grace-period=-1s":                                 "--livez-grace-period can not be a negative value",
+		"--min-request-timeout=-1":                                 "--min-request-timeout can not be negative value",
+		"--strict-transport-security-directives=max-age=5,preload": "",
+		"--cors-allowed-origins=//a:":                              "",
+	} {
+		o, fs := defaults(), pflag.NewFlagSet("", pflag.ContinueOnError)
+		o.addFlags(fs)
+		if err := fs.Parse([]string{arg, "--etcd-servers=http://127.0.0.1:1", "--service-account-issuer=https://a",
+			"--service-account-signing-key-file=x"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", arg, err, want)
+		}
+	}
+}

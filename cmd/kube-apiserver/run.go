@@ -12,6 +12,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -88,6 +89,10 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	if err != nil {
 		return err
 	}
+	origins, err := apiserver.CompileOrigins(o.origins)
+	if err != nil {
+		return err
+	}
 	server, err := assemble.New(assemble.Config{
 		Catalog: served, Storage: cache, Rows: all, Parts: *parts,
 		MinWatch: time.Duration(o.minRequestTimeout) * time.Second, ServerAddress: o.serverAddress(),
@@ -98,8 +103,9 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 			Ready: []health.Check{etcdCheck("etcd-readiness", backend, o.etcdReadyTimeout)}, Metrics: counted,
 			Version:    versionInfo(),
 			MaxReading: o.maxReading, MaxMutating: o.maxMutating, RequestTimeout: o.requestTimeout,
-			ShutdownDelay: o.shutdownDelay,
-			MaxStreams:    o.serving.MaxStreams, Paths: paths(o, pages), GoAwayChance: o.goAwayChance, Auditor: auditor,
+			ShutdownDelay: o.shutdownDelay, SendRetryAfter: o.sendRetryAfter, WatchGrace: o.watchGrace,
+			LivezGrace: o.livezGrace, Origins: origins, StrictTransport: strings.Join(o.strictTransport, "; "),
+			MaxStreams: o.serving.MaxStreams, Paths: paths(o, pages), GoAwayChance: o.goAwayChance, Auditor: auditor,
 			Log: log,
 		},
 	})

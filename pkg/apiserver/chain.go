@@ -28,16 +28,19 @@ type filter func(http.HandlerFunc) http.HandlerFunc
 // body is read for a caller that may not send it. A turn comes last, so that a slow sender holds none.
 func (s *Server) chain(router http.HandlerFunc) http.HandlerFunc {
 	filters := []filter{
-		s.requestInfo,  // what is asked for: request.Info
-		s.observe,      // metrics, status code, Audit-Id
-		s.recover,      // a panic ends this request only
-		s.deadline,     // 60 s, 34 s for writes; for watches and streams only for each piece
-		s.authenticate, // who asks: request.User
-		s.audit,        // the audit log, from here to the end of the answer
-		s.impersonate,  // the user that the caller acts as: request.User
-		s.authorize,    // may they
-		s.receive,      // the body, which nothing reads earlier
-		s.limit,        // a turn, for a request whose body has come
+		s.requestInfo,   // what is asked for: request.Info
+		s.observe,       // metrics, status code, Audit-Id
+		s.retryLater,    // 429 at the server's end
+		s.recover,       // a panic ends this request only
+		s.cors,          // which scripts may see the answer
+		s.followWatches, // their end
+		s.deadline,      // 60 s, 34 s for writes; for watches and streams only for each piece
+		s.authenticate,  // who asks: request.User
+		s.audit,         // the audit log, from here to the end of the answer
+		s.impersonate,   // the user that the caller acts as: request.User
+		s.authorize,     // may they
+		s.receive,       // the body, which nothing reads earlier
+		s.limit,         // a turn, for a request whose body has come
 	}
 	h := router
 	for i := len(filters) - 1; i >= 0; i-- {
@@ -72,6 +75,9 @@ func (s *Server) observe(next http.HandlerFunc) http.HandlerFunc {
 		h := w.Header()
 		h["Audit-Id"] = []string{auditID(r)}
 		h["Cache-Control"] = []string{"no-cache, private"}
+		if s.StrictTransport != "" {
+			h["Strict-Transport-Security"] = []string{s.StrictTransport}
+		}
 		if s.GoAwayChance > 0 && r.ProtoMajor == 2 && rand.Float64() < s.GoAwayChance {
 			h.Set("Connection", "close")
 		}

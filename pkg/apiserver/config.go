@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"regexp"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -62,6 +63,17 @@ type Config struct {
 	RequestTimeout time.Duration
 	// ShutdownDelay is how long the server goes on serving at the end while /readyz fails already. Default: 0.
 	ShutdownDelay time.Duration
+	// SendRetryAfter answers new requests with 429 after ShutdownDelay, until those under way have been answered; then
+	// the server listens no more.
+	SendRetryAfter bool
+	// WatchGrace is the time over which watches end after ShutdownDelay, one after the other. Default: all at once.
+	WatchGrace time.Duration
+	// LivezGrace is how long after the start /livez takes it that Started will succeed. Default: 0.
+	LivezGrace time.Duration
+	// Origins are those whose scripts may use the API in browsers; none: no script of another origin may.
+	Origins []*regexp.Regexp
+	// StrictTransport is the header Strict-Transport-Security of every answer; "": answers have none.
+	StrictTransport string
 	// MaxStreams bounds the streams of an HTTP/2 connection; a component holds a watch per resource on one. Default:
 	// 1000.
 	MaxStreams int

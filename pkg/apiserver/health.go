@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"time"
 
 	"bonsai/pkg/health"
 )
@@ -24,7 +25,7 @@ func (s *Server) addHealth(paths map[string]http.Handler) {
 	// The server reaches itself without TLS: it has no loopback certificate that could expire.
 	loopback := health.Check{Name: "loopback-serving-certificate", Run: func(*http.Request) error { return nil }}
 	first := []health.Check{health.Ping(), log}
-	live := slices.Concat(first, []health.Check{loopback}, s.Live, s.Started)
+	live := slices.Concat(first, []health.Check{loopback}, s.Live, s.presumed(s.Started))
 	endpoints := health.New(s.Log)
 	for name, checks := range map[string][]health.Check{
 		"livez": live, "healthz": slices.Concat(first, []health.Check{loopback}, s.Live, s.Useful, s.Started),
@@ -33,4 +34,22 @@ func (s *Server) addHealth(paths map[string]http.Handler) {
 		maps.Copy(paths, endpoints.Paths(name, checks))
 	}
 	paths["/metrics/slis"] = endpoints.SLIs()
+}
+
+// presumed are checks that pass for LivezGrace after the start, whatever they find: what has not ended yet is taken to
+// end well.
+func (s *Server) presumed(checks []health.Check) []health.Check {
+	if s.LivezGrace <= 0 {
+		return checks
+	}
+	out := make([]health.Check, len(checks))
+	for i, c := range checks {
+		out[i] = health.Check{Name: c.Name, Run: func(r *http.Request) error {
+			if err := c.Run(r); err != nil && time.Since(s.began) >= s.LivezGrace {
+				return err
+			}
+			return nil
+		}}
+	}
+	return out
 }

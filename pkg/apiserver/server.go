@@ -27,6 +27,8 @@ type Server struct {
 	handler       http.HandlerFunc
 	stopping      atomic.Bool
 	underWay      atomic.Int64 // requests that have not been answered
+	leaving       leaving
+	began         time.Time
 }
 
 // New checks cfg and returns the server, which does nothing until Run. It builds the chain of filters once; a request
@@ -35,7 +37,7 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{Config: cfg, limits: inflight.New(cfg.MaxReading, cfg.MaxMutating, limitPatience),
+	s := &Server{Config: cfg, began: time.Now(), limits: inflight.New(cfg.MaxReading, cfg.MaxMutating, limitPatience),
 		bodies:    inflight.NewBodies(limitPatience),
 		receiving: inflight.NewShares(maxReceiving, maxUserReceiving, slowBody),
 		streams:   inflight.NewShares(maxStreams, maxUserStreams, 0)}
@@ -69,8 +71,9 @@ const (
 
 // Run serves until ctx ends. Then /readyz fails, watches and streams end, and other requests get ShutdownTimeout.
 //
-// The order of the end: /readyz fails for ShutdownDelay, so that load balancers stop sending; then streams end and the
-// listener closes; then requests under way get ShutdownTimeout; the audit log is flushed last. Contexts nest
+// The order of the end: /readyz fails for ShutdownDelay, so that load balancers stop sending; with SendRetryAfter, new
+// requests are refused until the earlier ones have their answers; then streams end, with WatchGrace after watches have
+// ended one by one, and the listener closes; then requests under way get ShutdownTimeout; the audit log is flushed last. Contexts nest
 // accordingly: requests live until cutOff, streams until endStreams.
 func (s *Server) Run(ctx context.Context) error {
 	requests, cutOff := context.WithCancel(context.WithoutCancel(ctx))
@@ -119,9 +122,19 @@ func (s *Server) Run(ctx context.Context) error {
 	case err := <-failed:
 		return fmt.Errorf("serve on %s: %w", s.Listener.Addr(), err)
 	}
+	if s.SendRetryAfter {
+		s.answerTheRest(s.RequestTimeout + lateAfter)
+	}
 	close(stopping)
-	endStreams()
-	err := s.drain(context.WithoutCancel(ctx), server, s.ShutdownTimeout)
+	if s.WatchGrace <= 0 {
+		endStreams()
+	} else {
+		go func() {
+			s.endWatches(serving, s.WatchGrace)
+			endStreams()
+		}()
+	}
+	err := s.drain(context.WithoutCancel(ctx), server, s.WatchGrace+s.ShutdownTimeout)
 	<-failed
 	return err
 }

@@ -72,7 +72,9 @@ func start(t *testing.T, change func(*assemble.Config)) string {
 func startServer(t testing.TB, change func(*assemble.Config)) (url string, server *assemble.Server) {
 	t.Helper()
 	facts := &storage.FactsTable{}
-	served, err := catalog.New(t.Context(), catalog.Config{Facts: facts})
+	life, end := context.WithCancel(context.WithoutCancel(t.Context())) // outlives the server, as in the command
+	t.Cleanup(end)
+	served, err := catalog.New(life, catalog.Config{Facts: facts})
 	if err != nil {
 		t.Fatal(err)
 	}

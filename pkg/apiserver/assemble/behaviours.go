@@ -37,7 +37,7 @@ func newBehaviours(o *Options, stores registry.Stores, who *authentication, may 
 	k := o.Kubelets
 	kubelets, err := kubeletproxy.New(
 		kubeletproxy.Config{Stores: stores, CAFile: k.CAFile, CertFile: k.CertFile, KeyFile: k.KeyFile,
-			AddressTypes: k.AddressTypes, Log: log,
+			AddressTypes: k.AddressTypes, MaxBytesPerSec: k.MaxBytesPerSec, Log: log,
 			LocalNetworks: o.LocalNetworks, AllowOwn: asNode(o.Hostname, stores)})
 	if err != nil {
 		return nil, fmt.Errorf("connections to kubelets: %w", err)

@@ -71,6 +71,8 @@ type Kubelets struct {
 	CAFile, CertFile, KeyFile string
 	// AddressTypes are tried in order.
 	AddressTypes []corev1.NodeAddressType
+	// MaxBytesPerSec bounds each direction of an upgraded connection to kubelets, pods and Services; 0: nothing does.
+	MaxBytesPerSec int64
 }
 
 // NewParts makes the parts of Kubernetes: everything that is plugged in is in the lists of this package.

@@ -34,6 +34,8 @@ type Config struct {
 	// CAFile checks the kubelets' serving certificates (--kubelet-certificate-authority); "" does not check them, as
 	// upstream's default. CertFile and KeyFile are the client certificate (--kubelet-client-certificate, -key).
 	CAFile, CertFile, KeyFile string
+	// MaxBytesPerSec bounds what passes in each direction of an upgraded connection; 0: nothing does.
+	MaxBytesPerSec int64
 	// Log says when the files change. Default: discard.
 	Log *slog.Logger
 	// AddressTypes are tried in order (--kubelet-preferred-address-types); nil: upstream's default.

@@ -33,6 +33,7 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, location *url.URL, 
 	}
 	var failed firstError
 	h := proxy.NewUpgradeAwareHandler(location, egress.Answers{Transport: transport}, o.rewrite, o.upgrade, &failed)
+	h.MaxBytesPerSec = p.cfg.MaxBytesPerSec
 	h.ServeHTTP(w, r)
 	return failed.err
 }

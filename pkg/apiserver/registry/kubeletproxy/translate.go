@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/mxk/go-flowrate/flowrate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/httpstream/spdy"
@@ -61,7 +62,7 @@ func (p *Proxy) translate(w http.ResponseWriter, r *http.Request, location *url.
 		_, _ = io.Copy(io.Discard, streams[constants.StreamErr])
 		cancel()
 	}()
-	err = executor.StreamWithContext(ctx, streamOptions(q, streams, ctx.Done()))
+	err = executor.StreamWithContext(ctx, p.streamOptions(q, streams, ctx.Done()))
 	conn.SetWriteDeadline(lastWrite)
 	outcome, encodeErr := json.Marshal(outcomeOf(err))
 	if encodeErr == nil {
@@ -89,20 +90,28 @@ func channels(q url.Values) []wsstream.ChannelType {
 	return all
 }
 
-func streamOptions(q url.Values, streams []io.ReadWriteCloser, done <-chan struct{}) remotecommand.StreamOptions {
+func (p *Proxy) streamOptions(q url.Values, streams []io.ReadWriteCloser, done <-chan struct{}) remotecommand.StreamOptions {
 	var o remotecommand.StreamOptions
 	if q.Has("input") {
-		o.Stdin = streams[constants.StreamStdIn]
+		o.Stdin = p.paced(streams[constants.StreamStdIn])
 	}
 	if q.Has("output") {
-		o.Stdout = streams[constants.StreamStdOut]
+		o.Stdout = p.pacedWriter(streams[constants.StreamStdOut])
 	}
 	if o.Tty = q.Has("tty"); o.Tty {
 		o.TerminalSizeQueue = newSizes(streams[constants.StreamResize], done)
 	} else if q.Has("error") {
-		o.Stderr = streams[constants.StreamStdErr]
+		o.Stderr = p.pacedWriter(streams[constants.StreamStdErr])
 	}
 	return o
+}
+
+// pacedWriter writes no faster than Config allows.
+func (p *Proxy) pacedWriter(to io.Writer) io.Writer {
+	if p.cfg.MaxBytesPerSec <= 0 {
+		return to
+	}
+	return flowrate.NewWriter(to, p.cfg.MaxBytesPerSec)
 }
 
 // sizes reads the sizes of a terminal, one JSON object after the other.

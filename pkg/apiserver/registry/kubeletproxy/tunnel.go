@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/gorilla/websocket"
+	"github.com/mxk/go-flowrate/flowrate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/apimachinery/pkg/util/httpstream/spdy"
@@ -48,8 +49,8 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, location *url.URL
 		defer to.Close() // which ends the other direction too
 		_, _ = io.CopyBuffer(to, from, make([]byte, tunnelBuffer))
 	}
-	both.Go(func() { carry(kubelet, client) })
-	both.Go(func() { carry(client, kubelet) })
+	both.Go(func() { carry(kubelet, p.paced(client)) })
+	both.Go(func() { carry(client, p.paced(kubelet)) })
 	ended := make(chan struct{})
 	go func() { both.Wait(); close(ended) }()
 	select {
@@ -57,6 +58,14 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, location *url.URL
 	case <-r.Context().Done(): // the server stops
 	}
 	return nil
+}
+
+// paced reads no faster than Config allows.
+func (p *Proxy) paced(from io.Reader) io.Reader {
+	if p.cfg.MaxBytesPerSec <= 0 {
+		return from
+	}
+	return flowrate.NewReader(from, p.cfg.MaxBytesPerSec)
 }
 
 // upgrade opens a SPDY connection for port-forwarding to the kubelet. The kubelet's refusal becomes an error.
