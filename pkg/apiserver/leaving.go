@@ -117,12 +117,12 @@ func (s *Server) endWatches(ctx context.Context, grace time.Duration) {
 	if len(open) == 0 {
 		return
 	}
-	pace := time.NewTicker(max(grace/time.Duration(len(open)), time.Microsecond))
-	defer pace.Stop()
+	turns := time.NewTicker(max(grace/time.Duration(len(open)), time.Microsecond))
+	defer turns.Stop()
 	for _, w := range open {
 		w.end()
 		select {
-		case <-pace.C:
+		case <-turns.C:
 		case <-ctx.Done():
 			return
 		}

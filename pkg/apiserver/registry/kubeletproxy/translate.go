@@ -90,7 +90,8 @@ func channels(q url.Values) []wsstream.ChannelType {
 	return all
 }
 
-func (p *Proxy) streamOptions(q url.Values, streams []io.ReadWriteCloser, done <-chan struct{}) remotecommand.StreamOptions {
+func (p *Proxy) streamOptions(q url.Values, streams []io.ReadWriteCloser,
+	done <-chan struct{}) remotecommand.StreamOptions {
 	var o remotecommand.StreamOptions
 	if q.Has("input") {
 		o.Stdin = p.paced(streams[constants.StreamStdIn])
