@@ -56,6 +56,7 @@ require (
 	github.com/docker/cli v29.7.2+incompatible // indirect
 	github.com/docker/docker-credential-helpers v0.9.3 // indirect
 	github.com/go-errors/errors v1.4.2 // indirect
+	github.com/mdlayher/genetlink v1.3.2 // indirect
 	github.com/monochromegane/go-gitignore v0.0.0-20200626010858-205db1a8cc00 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/safchain/ethtool v0.6.2 // indirect
@@ -74,6 +75,7 @@ require (
 
 require (
 	github.com/blang/semver/v4 v4.0.0
+	github.com/cloudflare/ipvs v0.12.0
 	github.com/containernetworking/plugins v1.9.1
 	github.com/coreos/go-oidc/v3 v3.17.0
 	github.com/go-json-experiment/json v1.27.2

@@ -9,6 +9,7 @@ import (
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/featuregates"
 	"bonsai/pkg/proxy/iptables"
+	"bonsai/pkg/proxy/ipvs"
 	"bonsai/pkg/proxy/nft"
 )
 
@@ -21,7 +22,8 @@ func newCommand() *cobra.Command {
 		Use:   component,
 		Short: "Make Services work on one node",
 		Long: "The Kubernetes network proxy runs on each node. It reflects Services as the API defines them: it watches Services and\n" +
-			"EndpointSlices and forwards their TCP, UDP and SCTP traffic to endpoints, with rules of nftables or iptables.",
+			"EndpointSlices and forwards their TCP, UDP and SCTP traffic to endpoints, with rules of nftables or iptables, or\n" +
+			"virtual servers of IPVS.",
 		Args: daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := o.logging.New(cmd.ErrOrStderr(), component)
@@ -31,8 +33,8 @@ func newCommand() *cobra.Command {
 			if o.cleanup {
 				return cleanup(cmd.Context())
 			}
-			if err := refused().Check(cmd.Flags()); err != nil {
-				return err
+			if o.writeTo != "" {
+				return o.writeConfiguration(cmd.Flags(), log)
 			}
 			s, err := o.settings(cmd.Flags(), log)
 			if err != nil {
@@ -46,6 +48,9 @@ func newCommand() *cobra.Command {
 			if len(s.idle) > 0 {
 				log.Warn("these fields of the configuration file are accepted, but have no effect", "fields", s.idle)
 			}
+			if o.initOnly {
+				return s.prepare()
+			}
 			return run(cmd.Context(), s, daemon.NewPages(component, cmd.Flags()), log)
 		},
 	}
@@ -56,5 +61,5 @@ func newCommand() *cobra.Command {
 
 // cleanup removes the rules of every mode.
 func cleanup(ctx context.Context) error {
-	return errors.Join(nft.Remove(ctx), iptables.Remove(ctx))
+	return errors.Join(nft.Remove(ctx), iptables.Remove(ctx), ipvs.Remove(ctx))
 }

@@ -5,9 +5,12 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	proxyconfig "k8s.io/kube-proxy/config/v1alpha1"
+	"sigs.k8s.io/yaml"
 )
 
 // readConfiguration reads the file at path, a kubeproxy.config.k8s.io/v1alpha1 KubeProxyConfiguration. What a strict
@@ -41,4 +44,26 @@ func readConfiguration(path string, log *slog.Logger) (*proxyconfig.KubeProxyCon
 		return nil, fmt.Errorf("failed complete: %s holds a %T", path, object)
 	}
 	return c, nil
+}
+
+// writeConfiguration writes the merged and checked configuration to the file of --write-config-to, as a later --config
+// reads it.
+func (o *options) writeConfiguration(fs *pflag.FlagSet, log *slog.Logger) error {
+	c, err := o.configuration(fs, log)
+	if err != nil {
+		return err
+	}
+	if errs := validate(c); len(errs) > 0 {
+		return fmt.Errorf("failed validate: %w", errs.ToAggregate())
+	}
+	c.TypeMeta = metav1.TypeMeta{APIVersion: proxyconfig.SchemeGroupVersion.String(), Kind: "KubeProxyConfiguration"}
+	data, err := yaml.Marshal(c)
+	if err != nil {
+		return fmt.Errorf("encode the configuration: %w", err)
+	}
+	if err := os.WriteFile(o.writeTo, data, 0o644); err != nil {
+		return fmt.Errorf("--write-config-to: %w", err)
+	}
+	log.Info("Wrote configuration", "file", o.writeTo)
+	return nil
 }

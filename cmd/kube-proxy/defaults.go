@@ -12,6 +12,7 @@ import (
 const (
 	modeNFTables = "nftables"
 	modeIPTables = "iptables"
+	modeIPVS     = "ipvs"
 )
 
 // How the node's pods are recognized, by the names in flags and files.
@@ -25,6 +26,7 @@ const (
 const (
 	defaultNFTablesMinSync = 250 * time.Millisecond
 	defaultIPTablesMinSync = time.Second
+	defaultIPVSMinSync     = time.Second
 	defaultResync          = 30 * time.Second
 )
 
@@ -85,5 +87,9 @@ func setDefaults(c *proxyconfig.KubeProxyConfiguration, given func(flag string) 
 	case modeIPTables:
 		duration(&c.IPTables.SyncPeriod.Duration, defaultResync)
 		duration(&c.IPTables.MinSyncPeriod.Duration, defaultIPTablesMinSync)
+	case modeIPVS:
+		text(&c.IPVS.Scheduler, "rr")
+		duration(&c.IPVS.SyncPeriod.Duration, defaultResync)
+		duration(&c.IPVS.MinSyncPeriod.Duration, defaultIPVSMinSync)
 	}
 }

@@ -28,32 +28,21 @@ type idleField struct {
 // idleFields returns all fields that have no effect, those that have one in another mode included.
 func idleFields(c *proxyconfig.KubeProxyConfiguration) []idleField {
 	const (
-		tracking = "the connection tracking table belongs to the machine: set net.netfilter.nf_conntrack_… with sysctl"
-		written  = "each line of the log is written at once, to one stream"
+		written = "each line of the log is written at once, to one stream"
 	)
-	client, table, log := &c.ClientConnection, &c.Conntrack, &c.Logging
+	client, log := &c.ClientConnection, &c.Logging
 	return []idleField{
 		{"clientConnection.acceptContentTypes", "requests are protobuf", client.AcceptContentTypes != ""},
 		{"clientConnection.contentType", "requests are protobuf",
 			client.ContentType != "" && client.ContentType != "application/vnd.kubernetes.protobuf"},
 		{"configSyncPeriod", "changes are watched",
 			c.ConfigSyncPeriod.Duration != 0 && c.ConfigSyncPeriod.Duration != 15*time.Minute},
-		{"conntrack.maxPerCore", tracking, asked(table.MaxPerCore, 32768)},
-		{"conntrack.min", tracking, asked(table.Min, 131072)},
-		{"conntrack.tcpBeLiberal", tracking, table.TCPBeLiberal},
-		{"conntrack.tcpCloseWaitTimeout", tracking,
-			table.TCPCloseWaitTimeout != nil && asked(&table.TCPCloseWaitTimeout.Duration, time.Hour)},
-		{"conntrack.tcpEstablishedTimeout", tracking,
-			table.TCPEstablishedTimeout != nil && asked(&table.TCPEstablishedTimeout.Duration, 24*time.Hour)},
-		{"conntrack.udpStreamTimeout", tracking, table.UDPStreamTimeout.Duration != 0},
-		{"conntrack.udpTimeout", tracking, table.UDPTimeout.Duration != 0},
 		{"detectLocal.bridgeInterface", "it has an effect with detectLocalMode: BridgeInterface alone",
 			c.DetectLocal.BridgeInterface != "" && c.DetectLocalMode != localBridge},
 		{"detectLocal.interfaceNamePrefix", "it has an effect with detectLocalMode: InterfaceNamePrefix alone",
 			c.DetectLocal.InterfaceNamePrefix != "" && c.DetectLocalMode != localPrefix},
 		{"iptables.localhostNodePorts", "node ports are never open at loopback addresses",
 			c.IPTables.LocalhostNodePorts != nil && *c.IPTables.LocalhostNodePorts},
-		{"ipvs", "there is no IPVS mode", set(c.IPVS)},
 		{"logging.flushFrequency", written,
 			log.FlushFrequency.Duration.Duration != 0 && log.FlushFrequency.Duration.Duration != 5*time.Second},
 		{"logging.options", written, !log.Options.Text.InfoBufferSize.IsZero() ||
@@ -65,9 +54,6 @@ func idleFields(c *proxyconfig.KubeProxyConfiguration) []idleField {
 		{"winkernel", "there is no Windows", set(c.Winkernel)},
 	}
 }
-
-// asked reports whether a setting of the kernel is asked for: 0 leaves it as it is, and so do we.
-func asked[T int32 | time.Duration](p *T, usual T) bool { return p != nil && *p != 0 && *p != usual }
 
 // set reports whether any field of a part is.
 func set(part any) bool { return !reflect.ValueOf(part).IsZero() }

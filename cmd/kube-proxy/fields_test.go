@@ -40,6 +40,21 @@ var usedFields = map[string]string{
 	"detectLocal.bridgeInterface":     "detectLocal: {bridgeInterface: br7}\ndetectLocalMode: BridgeInterface",
 	"detectLocal.interfaceNamePrefix": "detectLocal: {interfaceNamePrefix: veth}\ndetectLocalMode: InterfaceNamePrefix",
 	"oomScoreAdj":                     "oomScoreAdj: -7",
+	"ipvs.syncPeriod":                 "mode: ipvs\nipvs: {syncPeriod: 7m}",
+	"ipvs.minSyncPeriod":              "mode: ipvs\nipvs: {minSyncPeriod: 7s}",
+	"ipvs.scheduler":                  "mode: ipvs\nipvs: {scheduler: wrr}",
+	"ipvs.excludeCIDRs":               "mode: ipvs\nipvs: {excludeCIDRs: [10.7.0.0/16]}",
+	"ipvs.strictARP":                  "mode: ipvs\nipvs: {strictARP: true}",
+	"ipvs.tcpTimeout":                 "mode: ipvs\nipvs: {tcpTimeout: 7m}",
+	"ipvs.tcpFinTimeout":              "mode: ipvs\nipvs: {tcpFinTimeout: 7s}",
+	"ipvs.udpTimeout":                 "mode: ipvs\nipvs: {udpTimeout: 7s}",
+	"conntrack.maxPerCore":            "conntrack: {maxPerCore: 7}",
+	"conntrack.min":                   "conntrack: {min: 7}",
+	"conntrack.tcpEstablishedTimeout": "conntrack: {tcpEstablishedTimeout: 7m}",
+	"conntrack.tcpCloseWaitTimeout":   "conntrack: {tcpCloseWaitTimeout: 7m}",
+	"conntrack.tcpBeLiberal":          "conntrack: {tcpBeLiberal: true}",
+	"conntrack.udpTimeout":            "conntrack: {udpTimeout: 7s}",
+	"conntrack.udpStreamTimeout":      "conntrack: {udpStreamTimeout: 7s}",
 }
 
 // refusedFields have, for each field that can only say what we do anyway, a file that says something else, and the word

@@ -394,10 +394,11 @@ func TestOtherModeInKernel(t *testing.T) {
 	inEachMode(t, func(t *testing.T, w *world) {
 		w.service("web", "10.96.0.10", nil, "10.244.1.2")
 		other := *w.settings
-		other.mode = map[string]string{modeNFTables: modeIPTables, modeIPTables: modeNFTables}[w.settings.mode]
+		other.mode = map[string]string{modeNFTables: modeIPTables, modeIPTables: modeNFTables,
+			modeIPVS: modeNFTables}[w.settings.mode]
 		w.start(&other)
 		w.node.Do(func() {
-			if err := other.removeOtherMode(t.Context()); err != nil {
+			if err := other.removeOtherModes(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})

@@ -16,12 +16,15 @@ type options struct {
 	logging    daemon.Logging
 	limits     daemon.Limits
 	configFile string
+	writeTo    string
 	cleanup    bool
+	initOnly   bool
 	flags      proxyconfig.KubeProxyConfiguration
 	// Of the mode that is chosen, and a pointer in the file.
 	masqueradeAll bool
 	oomScoreAdj   int32
 	masqueradeBit int32
+	tracking      trackingOptions
 	// Only a flag.
 	master string
 }
@@ -32,6 +35,10 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	c := &o.flags
 	fs.StringVar(&o.configFile, "config", "", "The path to the configuration file (kubeproxy.config.k8s.io/v1alpha1).")
 	fs.BoolVar(&o.cleanup, "cleanup", false, "If true remove the proxy's rules of every mode and exit.")
+	fs.BoolVar(&o.initOnly, "init-only", false,
+		"If true, set what needs a process with all rights (the kernel's table of connections, --oom-score-adj), and exit.")
+	fs.StringVar(&o.writeTo, "write-config-to", "",
+		"If set, write the configuration (the file and the flags, with the defaults) to this file and exit.")
 	fs.StringVar(&c.ClientConnection.Kubeconfig, "kubeconfig", "",
 		"Path to kubeconfig file with authorization information.")
 	fs.StringVar(&o.master, "master", "",
@@ -47,7 +54,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.MetricsBindAddress, "metrics-bind-address", "127.0.0.1:10249",
 		`The address and port of the metrics server; "" serves none.`)
 	fs.BoolVar(&c.EnableProfiling, "profiling", false, "Serve profiles at /debug/pprof/ of the metrics server.")
-	fs.StringVar((*string)(&c.Mode), "proxy-mode", modeNFTables, "Which proxy mode to use: 'nftables' or 'iptables'.")
+	fs.StringVar((*string)(&c.Mode), "proxy-mode", modeNFTables, "Which proxy mode to use: 'nftables', 'iptables' or 'ipvs'.")
 	fs.StringVar(&c.ClusterCIDR, "cluster-cidr", "",
 		"The CIDR range of the pods in the cluster; traffic to cluster IPs from elsewhere is masqueraded. One per family.")
 	fs.StringVar((*string)(&c.DetectLocalMode), "detect-local-mode", localClusterCIDR,
@@ -71,14 +78,35 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 		"The bit of a packet's mark that has it masqueraded in the iptables mode, 0 to 31.")
 	fs.Int32Var(&o.oomScoreAdj, "oom-score-adj", 0,
 		"The oom_score_adj of the process; without it, that of whoever starts it.")
+	o.addIPVSFlags(fs)
+	o.tracking.addFlags(fs)
 	o.limits.AddFlags(fs, 10)
 	featuregates.AddMapFlag(fs, &c.FeatureGates)
 	accepted().AddFlags(fs)
-	refused().AddFlags(fs)
 }
 
-// accepted are flags that have no effect: changes are watched, requests are protobuf, and the connection tracking table
-// is the machine's matter, not ours.
+// addIPVSFlags registers the flags of the ipvs mode.
+func (o *options) addIPVSFlags(fs *pflag.FlagSet) {
+	c := &o.flags.IPVS
+	fs.StringVar(&c.Scheduler, "ipvs-scheduler", "",
+		"How the ipvs mode chooses an endpoint: rr (the default), wrr, lc, wlc, lblc, lblcr, sh, dh, sed, nq or mh.")
+	fs.DurationVar(&c.SyncPeriod.Duration, "ipvs-sync-period", defaultResync,
+		"How often the virtual servers of the ipvs mode are checked without a change.")
+	fs.DurationVar(&c.MinSyncPeriod.Duration, "ipvs-min-sync-period", defaultIPVSMinSync,
+		"The shortest time between two changes of virtual servers in the ipvs mode.")
+	fs.StringSliceVar(&c.ExcludeCIDRs, "ipvs-exclude-cidrs", nil,
+		"CIDR ranges of addresses whose virtual servers the ipvs mode does not remove.")
+	fs.BoolVar(&c.StrictARP, "ipvs-strict-arp", false,
+		"Do not answer ARP for addresses of Services, in the ipvs mode: sets arp_ignore to 1 and arp_announce to 2.")
+	fs.DurationVar(&c.TCPTimeout.Duration, "ipvs-tcp-timeout", 0,
+		"How long IPVS remembers idle TCP connections; 0 leaves it as it is.")
+	fs.DurationVar(&c.TCPFinTimeout.Duration, "ipvs-tcpfin-timeout", 0,
+		"How long IPVS remembers TCP connections after a FIN; 0 leaves it as it is.")
+	fs.DurationVar(&c.UDPTimeout.Duration, "ipvs-udp-timeout", 0,
+		"How long IPVS remembers clients over UDP; 0 leaves it as it is.")
+}
+
+// accepted are flags that have no effect: changes are watched, and requests are protobuf.
 func accepted() daemon.AcceptedFlags {
 	return daemon.AcceptedFlags{
 		{Why: "requests are protobuf", Strings: []string{"kube-api-content-type"}},
@@ -86,23 +114,7 @@ func accepted() daemon.AcceptedFlags {
 		{Why: "no metric is hidden", Strings: []string{"show-hidden-metrics-for-version"}},
 		{Why: "node ports are never open at loopback addresses", Bools: []string{"iptables-localhost-nodeports"}},
 		{Why: "changes are watched", Durations: []string{"config-sync-period"}},
-		{Why: "the connection tracking table belongs to the machine: set net.netfilter.nf_conntrack_… with sysctl",
-			Bools: []string{"conntrack-tcp-be-liberal"}, Int32s: []string{"conntrack-max-per-core", "conntrack-min"},
-			Durations: []string{"conntrack-tcp-timeout-established", "conntrack-tcp-timeout-close-wait",
-				"conntrack-udp-timeout", "conntrack-udp-timeout-stream"}},
-		{Why: "there is no IPVS mode", Strings: []string{"ipvs-scheduler"}, Bools: []string{"ipvs-strict-arp"},
-			Durations: []string{"ipvs-min-sync-period", "ipvs-sync-period", "ipvs-tcp-timeout", "ipvs-tcpfin-timeout",
-				"ipvs-udp-timeout"},
-			Lists: []string{"ipvs-exclude-cidrs"}},
 		daemon.AcceptedLogging(),
-	}
-}
-
-// refused are flags that have the command end, where it would go on.
-func refused() daemon.Refused {
-	return daemon.Refused{
-		{Name: "init-only", Would: "prepare the node and end", Usual: []string{"false"}, Switch: true},
-		{Name: "write-config-to", Would: "write the configuration to the file and end"},
 	}
 }
 
@@ -140,6 +152,14 @@ func (o *options) configuration(fs *pflag.FlagSet, log *slog.Logger) (*proxyconf
 			c.IPTables.MasqueradeAll, c.NFTables.MasqueradeAll = o.masqueradeAll, o.masqueradeAll
 		},
 		"iptables-masquerade-bit": func() { c.IPTables.MasqueradeBit = &o.masqueradeBit },
+		"ipvs-scheduler":          func() { c.IPVS.Scheduler = f.IPVS.Scheduler },
+		"ipvs-sync-period":        func() { c.IPVS.SyncPeriod = f.IPVS.SyncPeriod },
+		"ipvs-min-sync-period":    func() { c.IPVS.MinSyncPeriod = f.IPVS.MinSyncPeriod },
+		"ipvs-exclude-cidrs":      func() { c.IPVS.ExcludeCIDRs = f.IPVS.ExcludeCIDRs },
+		"ipvs-strict-arp":         func() { c.IPVS.StrictARP = f.IPVS.StrictARP },
+		"ipvs-tcp-timeout":        func() { c.IPVS.TCPTimeout = f.IPVS.TCPTimeout },
+		"ipvs-tcpfin-timeout":     func() { c.IPVS.TCPFinTimeout = f.IPVS.TCPFinTimeout },
+		"ipvs-udp-timeout":        func() { c.IPVS.UDPTimeout = f.IPVS.UDPTimeout },
 		"oom-score-adj":           func() { c.OOMScoreAdj = &o.oomScoreAdj },
 		"feature-gates":           func() { c.FeatureGates = f.FeatureGates },
 	} {
@@ -147,6 +167,7 @@ func (o *options) configuration(fs *pflag.FlagSet, log *slog.Logger) (*proxyconf
 			take()
 		}
 	}
+	o.tracking.over(&c.Conntrack, fs.Changed)
 	setDefaults(c, fs.Changed)
 	return c, nil
 }
@@ -173,6 +194,10 @@ type rules struct {
 func rulesOf(c *proxyconfig.KubeProxyConfiguration) rules {
 	if t := &c.IPTables; c.Mode == modeIPTables {
 		return rules{t.MasqueradeAll, 1 << *t.MasqueradeBit, t.SyncPeriod.Duration, t.MinSyncPeriod.Duration}
+	}
+	if c.Mode == modeIPVS { // which has its marks from the section of iptables, as upstream does
+		return rules{c.IPTables.MasqueradeAll, 1 << *c.IPTables.MasqueradeBit, c.IPVS.SyncPeriod.Duration,
+			c.IPVS.MinSyncPeriod.Duration}
 	}
 	t := &c.NFTables
 	return rules{t.MasqueradeAll, 1 << *t.MasqueradeBit, t.SyncPeriod.Duration, t.MinSyncPeriod.Duration}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -19,6 +20,7 @@ import (
 	"bonsai/pkg/proxy/conntrack"
 	"bonsai/pkg/proxy/healthcheck"
 	"bonsai/pkg/proxy/iptables"
+	"bonsai/pkg/proxy/ipvs"
 	"bonsai/pkg/proxy/nft"
 	"bonsai/pkg/zpages"
 )
@@ -36,6 +38,9 @@ func run(ctx context.Context, s *settings, pages *zpages.Config, log *slog.Logge
 	if err := s.setOOMScore(); err != nil {
 		log.Warn("cannot set oomScoreAdj", "err", err)
 	}
+	if err := setTracking("/proc/sys", &s.tracking); err != nil {
+		return err
+	}
 	config, err := daemon.Client("--kubeconfig", s.kubeconfig, s.master, component)
 	if err != nil {
 		return err
@@ -48,6 +53,10 @@ func run(ctx context.Context, s *settings, pages *zpages.Config, log *slog.Logge
 	if err != nil {
 		return err
 	}
+	if s.mode == modeIPVS {
+		log.Warn("The ipvs proxier is now deprecated and may be removed in a future release. " +
+			"Please use 'nftables' instead.")
+	}
 	state := proxy.NewState(s.node)
 	state.Protect(needed(ctx, config, log))
 	m := newMetrics(s.mode, state, registry)
@@ -57,8 +66,8 @@ func run(ctx context.Context, s *settings, pages *zpages.Config, log *slog.Logge
 	}
 	state.Queued = func() { m.queue(len(backends), time.Now()) }
 	h := newHealth(len(backends), s.rules.resync, m, state.Leaving, time.Now)
-	if err := s.removeOtherMode(ctx); err != nil {
-		log.Warn("cannot remove the rules of the other mode", "err", err)
+	if err := s.removeOtherModes(ctx); err != nil {
+		log.Warn("cannot remove the rules of the other modes", "err", err)
 	}
 	loop := &proxy.Loop{
 		State: state, Backends: backends,
@@ -101,7 +110,16 @@ func (s *settings) backends(m *metrics, log *slog.Logger) ([]proxy.Backend, erro
 
 // backend returns the writer of one family's rules.
 func (s *settings) backend(six bool, m *metrics, log *slog.Logger) (proxy.Backend, error) {
-	if s.mode == modeIPTables {
+	switch s.mode {
+	case modeIPVS:
+		return ipvs.Open(six, ipvs.Config{
+			Scheduler: s.ipvs.Scheduler, Exclude: prefixes(s.ipvs.ExcludeCIDRs), StrictARP: s.ipvs.StrictARP,
+			Timeouts: ipvs.Timeouts{TCP: s.ipvs.TCPTimeout.Duration, TCPFin: s.ipvs.TCPFinTimeout.Duration,
+				UDP: s.ipvs.UDPTimeout.Duration},
+			ClusterCIDRs: s.clusterCIDRs, PodInterface: s.podInterface, MasqueradeAll: s.rules.masqueradeAll,
+			MasqueradeMark: s.rules.masqueradeMark, NodePorts: s.takeNodePorts, Now: time.Now,
+		}, log)
+	case modeIPTables:
 		return iptables.Open(six, iptables.Config{
 			ClusterCIDRs: s.clusterCIDRs, PodInterface: s.podInterface, MasqueradeAll: s.rules.masqueradeAll,
 			MasqueradeMark: s.rules.masqueradeMark,
@@ -116,12 +134,16 @@ func (s *settings) backend(six bool, m *metrics, log *slog.Logger) (proxy.Backen
 	}, log)
 }
 
-// removeOtherMode removes what a proxy of the other mode left: two sets of rules would both translate.
-func (s *settings) removeOtherMode(ctx context.Context) error {
-	if s.mode == modeIPTables {
-		return nft.Remove(ctx)
+// removeOtherModes removes what proxies of the other modes left: two of them would both translate.
+func (s *settings) removeOtherModes(ctx context.Context) error {
+	var errs []error
+	for mode, remove := range map[string]func(context.Context) error{modeNFTables: nft.Remove,
+		modeIPTables: iptables.Remove, modeIPVS: ipvs.Remove} {
+		if mode != s.mode {
+			errs = append(errs, remove(ctx))
+		}
 	}
-	return iptables.Remove(ctx)
+	return errors.Join(errs...)
 }
 
 // serveAgain is how long a server that failed waits; upstream's.
@@ -198,17 +220,26 @@ func (w withAddresses) Apply(ctx context.Context, u proxy.Update) error {
 	return w.Backend.Apply(ctx, u)
 }
 
-// interfaceAddresses lists the machine's addresses.
+// interfaceAddresses lists the machine's addresses, without those of Services that the ipvs mode gives it.
 func interfaceAddresses() ([]netip.Addr, error) {
-	all, err := net.InterfaceAddrs()
+	links, err := net.Interfaces()
 	if err != nil {
-		return nil, fmt.Errorf("list interface addresses: %w", err)
+		return nil, fmt.Errorf("list the machine's interfaces: %w", err)
 	}
 	var out []netip.Addr
-	for _, a := range all {
-		if n, ok := a.(*net.IPNet); ok {
-			if ip, ok := netip.AddrFromSlice(n.IP); ok {
-				out = append(out, ip.Unmap())
+	for i := range links {
+		if links[i].Name == ipvs.Link {
+			continue
+		}
+		all, err := links[i].Addrs()
+		if err != nil {
+			continue // it went meanwhile, as interfaces of pods do
+		}
+		for _, a := range all {
+			if n, ok := a.(*net.IPNet); ok {
+				if ip, ok := netip.AddrFromSlice(n.IP); ok {
+					out = append(out, ip.Unmap())
+				}
 			}
 		}
 	}

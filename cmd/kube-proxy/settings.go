@@ -28,6 +28,8 @@ type settings struct {
 	nodePortAddresses      []netip.Prefix // empty: the node's own with primaryNodePorts, else all
 	mode                   string
 	rules                  rules
+	ipvs                   proxyconfig.KubeProxyIPVSConfiguration
+	tracking               proxyconfig.KubeProxyConntrackConfiguration
 	limits                 daemon.Limits
 	logging                daemon.Logging
 	profiling              profiling.Flags
@@ -66,6 +68,7 @@ func (o *options) settings(fs *pflag.FlagSet, log *slog.Logger) (*settings, erro
 		primary: primary(c.BindAddress), mode: string(c.Mode), rules: rulesOf(c), limits: o.requests(c, fs.Changed),
 		logging:   o.logger(c, fs.Changed),
 		profiling: profiling.Flags{Enabled: c.EnableProfiling}, hardFail: c.BindAddressHardFail,
+		ipvs: c.IPVS, tracking: c.Conntrack,
 		oomScoreAdj: c.OOMScoreAdj, gates: c.FeatureGates, idle: idle(c),
 	}
 	switch c.DetectLocalMode {

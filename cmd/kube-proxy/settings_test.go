@@ -85,7 +85,7 @@ func TestRefusedSettings(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--proxy-mode=ipvs"}, `"ipvs": is not supported`},
+		{[]string{"--proxy-mode=ipvs", "--ipvs-scheduler=quick"}, `"quick": must be in [rr `},
 		{[]string{"--proxy-mode=quick"}, `"quick": must be`},
 		{[]string{"--cluster-cidr=10.0.0.0"}, "ClusterCIDRs[0]"},
 		{[]string{"--nodeport-addresses=primary,10.0.0.0/8"}, "NodePortAddresses[0]"},

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,9 @@ const primaryAddresses = "primary"
 func validate(c *proxyconfig.KubeProxyConfiguration) (errs field.ErrorList) {
 	at := field.NewPath("KubeProxyConfiguration")
 	errs = append(errs, bit(at.Child("KubeProxyIPTablesConfiguration"), c.IPTables.MasqueradeBit)...)
+	if c.Mode == modeIPVS {
+		errs = append(errs, validateIPVS(at.Child("KubeProxyIPVSConfiguration"), &c.IPVS)...)
+	}
 	if c.Mode == modeNFTables {
 		errs = append(errs, bit(at.Child("KubeProxyNFTablesConfiguration"), c.NFTables.MasqueradeBit)...)
 	}
@@ -40,6 +44,8 @@ func validate(c *proxyconfig.KubeProxyConfiguration) (errs field.ErrorList) {
 		errs = append(errs, periods(at, c.NFTables.SyncPeriod.Duration, c.NFTables.MinSyncPeriod.Duration)...)
 	case modeIPTables:
 		errs = append(errs, periods(at, c.IPTables.SyncPeriod.Duration, c.IPTables.MinSyncPeriod.Duration)...)
+	case modeIPVS:
+		errs = append(errs, periods(at, c.IPVS.SyncPeriod.Duration, c.IPVS.MinSyncPeriod.Duration)...)
 	}
 	if netutils.ParseIPSloppy(c.BindAddress) == nil {
 		errs = append(errs, field.Invalid(at.Child("BindAddress"), c.BindAddress,
@@ -100,15 +106,37 @@ func validateLinux(at *field.Path, c *proxyconfig.KubeProxyConfiguration) (errs 
 	return errs
 }
 
+// validateIPVS looks at what the ipvs mode alone has, except its periods.
+func validateIPVS(at *field.Path, c *proxyconfig.KubeProxyIPVSConfiguration) (errs field.ErrorList) {
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{{"TCPTimeout", c.TCPTimeout.Duration}, {"TCPFinTimeout", c.TCPFinTimeout.Duration},
+		{"UDPTimeout", c.UDPTimeout.Duration}} {
+		if d.value < 0 {
+			errs = append(errs, field.Invalid(at.Child(d.name), d.value.String(), atLeast0))
+		}
+	}
+	known := []string{"rr", "wrr", "lc", "wlc", "lblc", "lblcr", "sh", "dh", "sed", "nq", "mh", ""}
+	if !slices.Contains(known, c.Scheduler) {
+		errs = append(errs, field.Invalid(at.Child("Scheduler").Child("Scheduler"), c.Scheduler,
+			fmt.Sprintf("must be in %v, blank means the default algorithm method (currently rr)", known)))
+	}
+	for i, text := range c.ExcludeCIDRs {
+		if _, _, err := netutils.ParseCIDRSloppy(text); err != nil {
+			errs = append(errs, field.Invalid(at.Child("ExcludeCidrs").Index(i), text, "must be a valid CIDR"))
+		}
+	}
+	return errs
+}
+
 // validateMode names the modes that there are here, as upstream names its own.
 func validateMode(at *field.Path, mode string) (errs field.ErrorList) {
 	switch mode {
-	case modeNFTables, modeIPTables:
-	case "ipvs":
-		errs = append(errs, field.Invalid(at, mode, "is not supported by this proxy, use nftables or iptables"))
+	case modeNFTables, modeIPTables, modeIPVS:
 	default:
 		errs = append(errs, field.Invalid(at, mode,
-			"must be iptables, nftables or blank (blank means the best-available proxy [currently nftables])"))
+			"must be iptables, ipvs, nftables or blank (blank means the best-available proxy [currently nftables])"))
 	}
 	return errs
 }

@@ -43,9 +43,13 @@ func TestValidation(t *testing.T) {
 		"showHiddenMetricsForVersion: x": at +
 			`ShowHiddenMetricsForVersion: Invalid value: "x": invalid showHiddenMetricsForVersion: showHiddenMetricsForVersion: Invalid value: "x": must be omitted or have the value '1.35'; only the previous minor version is allowed`,
 		"mode: quick": at +
-			`Mode.ProxyMode: Invalid value: "quick": must be iptables, nftables or blank (blank means the best-available proxy [currently nftables])`,
-		"mode: ipvs": at +
-			`Mode.ProxyMode: Invalid value: "ipvs": is not supported by this proxy, use nftables or iptables`,
+			`Mode.ProxyMode: Invalid value: "quick": must be iptables, ipvs, nftables or blank (blank means the best-available proxy [currently nftables])`,
+		"mode: ipvs\nipvs: {scheduler: foo, tcpTimeout: -1s, excludeCIDRs: [bar], syncPeriod: -1s}": `[` + at +
+			`KubeProxyIPVSConfiguration.TCPTimeout: Invalid value: "-1s": must be greater than or equal to 0, ` + at +
+			`KubeProxyIPVSConfiguration.Scheduler.Scheduler: Invalid value: "foo": must be in [rr wrr lc wlc lblc lblcr sh dh sed nq mh ], blank means the default algorithm method (currently rr), ` + at +
+			`KubeProxyIPVSConfiguration.ExcludeCidrs[0]: Invalid value: "bar": must be a valid CIDR, ` + at +
+			`SyncPeriod: Invalid value: "-1s": must be greater than 0, ` + at +
+			`SyncPeriod: Invalid value: "1s": must be greater than or equal to ` + at + `MinSyncPeriod]`,
 		"detectLocalMode: BridgeInterface": at +
 			`DetectLocalConfiguration.InterfaceName: Invalid value: "": must not be empty`,
 		"detectLocalMode: InterfaceNamePrefix": at +

@@ -3,6 +3,7 @@ package main
 import (
 	"log/slog"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	proxyconfig "k8s.io/kube-proxy/config/v1alpha1"
 
 	"bonsai/cmd/internal/netnstest"
 	"bonsai/pkg/proxy"
@@ -40,9 +42,12 @@ func newState() *proxy.State {
 func inEachMode(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	t.Parallel()
-	for _, mode := range []string{modeNFTables, modeIPTables} {
+	for _, mode := range []string{modeNFTables, modeIPTables, modeIPVS} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
+			if _, err := os.Stat("/proc/net/ip_vs"); mode == modeIPVS && err != nil {
+				t.Skipf("SKIPPED: the kernel has no IPVS (modprobe ip_vs): %v", err)
+			}
 			test(t, newWorld(t, mode))
 		})
 	}
@@ -68,6 +73,7 @@ func newWorld(t *testing.T, mode string) *world {
 	w.node.Run("nft", "add table ip leak; add chain ip leak out { type filter hook postrouting priority 300; }; add rule ip leak out ip daddr 10.96.0.0/16 counter")
 
 	s := &settings{mode: mode, primaryNodePorts: mode == modeNFTables,
+		ipvs:         proxyconfig.KubeProxyIPVSConfiguration{Scheduler: "rr"},
 		clusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}}
 	w.start(s)
 	w.state.Nodes().Set(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here"},
@@ -161,7 +167,11 @@ func (w *world) rules() string {
 	if w.settings.mode == modeIPTables {
 		return w.node.Run("iptables-save")
 	}
-	return w.node.Run("nft", "list", "table", "ip", "kube-proxy")
+	table := "kube-proxy"
+	if w.settings.mode == modeIPVS {
+		table = "kube-proxy-ipvs"
+	}
+	return w.node.Run("nft", "list", "table", "ip", table)
 }
 
 func (w *world) noLeak() {

@@ -32,7 +32,6 @@ var protecting = map[string]map[string]string{
 	},
 	"kube-controller-manager": {"emulated-version": "1.35", "leader-migration-config": "/nowhere"},
 	"kube-scheduler":          {"emulated-version": "1.35", "write-config-to": "/nowhere/x"},
-	"kube-proxy":              {"init-only": "true", "write-config-to": "/nowhere/x"},
 	"kubelet": {"cgroups-per-qos": "false", "cpu-cfs-quota": "false", "cpu-cfs-quota-period": "5ms",
 		"enable-controller-attach-detach": "false",
 		"exit-on-lock-contention":         "true", "local-storage-capacity-isolation": "false",

@@ -119,7 +119,7 @@ func Findings(ctx context.Context, c plan.Config) ([]preflight.Finding, error) {
 		Account:  account,
 		Programs: programs(c),
 		Features: kernel.Needs(host.Snapshotter(host.Existing(c.DataDir)) == host.OverlaySnapshotter,
-			c.IPFamily.IptablesPrograms()),
+			c.IPFamily.IptablesPrograms(), ipvsScheduler(c.ComponentFlags["kube-proxy"])),
 		DataDir: c.DataDir,
 		Written: []string{c.Bin("bonsai"), c.Layout().Config()},
 	})
@@ -127,6 +127,14 @@ func Findings(ctx context.Context, c plan.Config) ([]preflight.Finding, error) {
 		return nil, fmt.Errorf("look at this machine: %w", err)
 	}
 	return append(preflight.Inspect(m, needs), preflight.Refused("cluster", errs...)...), nil
+}
+
+// ipvsScheduler returns the scheduler of a kube-proxy that has these flags; "" unless it uses IPVS.
+func ipvsScheduler(flags map[string]string) string {
+	if flags["proxy-mode"] != "ipvs" {
+		return ""
+	}
+	return cmp.Or(flags["ipvs-scheduler"], "rr")
 }
 
 // Account describes a user who runs clusters without being root.

@@ -17,9 +17,17 @@ type interpreter struct {
 	attempt
 }
 
-// forwards reports whether both chains let the packet through.
+// forwards reports whether both chains let the packet through. Those for what IPVS sends must agree.
 func (i *interpreter) forwards() bool {
-	for _, name := range []string{"forward-egress", "forward-ingress"} {
+	forwarded, sent := i.passes("forward-egress", "forward-ingress"), i.passes("output-egress", "output-ingress")
+	if forwarded != sent {
+		i.t.Errorf("%+v: forwarded %t, sent by IPVS %t", i.attempt, forwarded, sent)
+	}
+	return forwarded
+}
+
+func (i *interpreter) passes(chains ...string) bool {
+	for _, name := range chains {
 		switch v := i.chain(name); v {
 		case "drop", "reject":
 			return false
@@ -62,7 +70,7 @@ func (i *interpreter) rule(w []string) (string, bool) {
 			}
 			w = w[3:]
 			continue
-		case "icmpv6":
+		case "icmpv6", "fib": // nobody finds a neighbour, and the node itself is no client
 			return "", false
 		}
 		var key []string

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,6 +50,9 @@ func wordsOf(d network.Direction) words {
 // chains "accept" goes on with the next. What the node itself sends to its pods, or gets from them, passes neither: a
 // node may always reach its pods (probes), and they it. Packets between pods on one bridge pass here as well where
 // br_netfilter hands them over (bridge-nf-call-iptables).
+//
+// A packet that IPVS leads to an endpoint is not forwarded: the node gets it, at the Service's address, and sends it
+// again. So what the node sends is looked at as well, unless it comes from the node itself.
 func policyBase(ip string, u *network.PolicyUpdate) nftables.Fragment {
 	f := nftables.NewFragment()
 	addr := nftables.AddressType(ip)
@@ -68,6 +72,8 @@ func policyBase(ip string, u *network.PolicyUpdate) nftables.Fragment {
 			rules = append(rules, ip+" "+w.pod+" "+own+" "+ip+" "+w.pod+" != @"+localPods+" drop")
 		}
 		f.Hook("forward-"+w.name, knftables.FilterType, knftables.ForwardHook, w.priority, rules...)
+		sent := slices.Concat(rules[:1], []string{"fib saddr type local accept"}, rules[1:])
+		f.Hook("output-"+w.name, knftables.FilterType, knftables.OutputHook, w.priority, sent...)
 	}
 	return f
 }

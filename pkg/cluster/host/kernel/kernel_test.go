@@ -123,7 +123,7 @@ func TestKernelNeeds(t *testing.T) {
 	}
 	for _, programs := range [][]string{{"iptables-restore"}, {"ip6tables-restore"},
 		{"iptables-restore", "ip6tables-restore"}} {
-		for _, g := range Needs(true, programs) {
+		for _, g := range Needs(true, programs, "") {
 			if err := g.all(t.Context()); err != nil {
 				t.Errorf("%q, with others: %v", g.features[0].module, err)
 			}
@@ -132,6 +132,21 @@ func TestKernelNeeds(t *testing.T) {
 					t.Errorf("%s: %v", f.module, err)
 				}
 			}
+		}
+	}
+}
+
+// TestIPVSNeeds: Services in IPVS need the virtual servers and their scheduler, and nothing else does.
+func TestIPVSNeeds(t *testing.T) {
+	t.Parallel()
+	with, without := Needs(false, nil, "sh"), Needs(false, nil, "")
+	if len(with) != len(without)+1 {
+		t.Fatalf("%d groups with IPVS, %d without", len(with), len(without))
+	}
+	for i, want := range []Feature{{module: "ip_vs", option: "CONFIG_IP_VS"},
+		{module: "ip_vs_sh", option: "CONFIG_IP_VS_SH"}} {
+		if got := with[len(without)].features[i]; got.module != want.module || got.option != want.option {
+			t.Errorf("%s (%s), want %s (%s)", got.module, got.option, want.module, want.option)
 		}
 	}
 }
