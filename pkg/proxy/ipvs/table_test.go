@@ -177,7 +177,8 @@ func TestForeign(t *testing.T) {
 	}
 	n.apply(all)
 	for _, at := range []string{"192.0.2.1:30081", "192.0.2.9:80"} {
-		n.kernel.servers[key(at)], n.kernel.reals[key(at)] = ipvs.Server{Scheduler: "wlc"}, map[netip.AddrPort]ipvs.Real{}
+		n.kernel.servers[key(at)] = ipvs.Server{Scheduler: "wlc"}
+		n.kernel.reals[key(at)] = map[netip.AddrPort]ipvs.Real{}
 	}
 	n.restart()
 	n.kernel.did = nil
