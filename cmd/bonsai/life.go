@@ -190,16 +190,19 @@ func snapshotCommand(chosen *chosen) *cobra.Command {
 		}
 		return up(cmd, chosen.home, config, self, *patience)
 	}
+	save := &cobra.Command{
+		Use:     "save SNAPSHOT",
+		Short:   "Save the cluster's objects, volumes, images and certificates in its data directory",
+		Example: "  bonsai snapshot save clean",
+		Args:    cobra.ExactArgs(1),
+	}
+	withKeys := save.Flags().Bool("with-encryption-keys", false,
+		"put the keys of the Secrets into the snapshot, for another cluster: whoever has the snapshot can then read all Secrets in it")
+	save.RunE = func(cmd *cobra.Command, args []string) error {
+		return cluster.SaveSnapshot(cmd.Context(), chosen.dataDir, args[0], *withKeys, cmd.OutOrStdout())
+	}
 	group.AddCommand(
-		&cobra.Command{
-			Use:     "save SNAPSHOT",
-			Short:   "Save the cluster's objects, volumes, images and certificates in its data directory",
-			Example: "  bonsai snapshot save clean",
-			Args:    cobra.ExactArgs(1),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				return cluster.SaveSnapshot(cmd.Context(), chosen.dataDir, args[0], cmd.OutOrStdout())
-			},
-		},
+		save,
 		restore,
 		&cobra.Command{
 			Use:     "list",

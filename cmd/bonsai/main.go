@@ -80,7 +80,7 @@ func command() *cobra.Command {
 	// another process, or are internal.
 	root.AddCommand(interruptible(upCommand(c), downCommand(c), checkCommand(c), listCommand(c), configCommand(),
 		stopCommand(c), startCommand(c), pauseCommand(c), resumeCommand(c), nodeCommand(c), snapshotCommand(c),
-		defragmentCommand(c), tokenCommand(c), joinCommand(c), statusCommand(c), exportCommand(c), kubeconfigCommand(c),
+		defragmentCommand(c), encryptionCommand(c), tokenCommand(c), joinCommand(c), statusCommand(c), exportCommand(c), kubeconfigCommand(c),
 		imageCommand(c), testenvCommand(), versionCommand())...)
 	root.AddCommand(dnsCommand(c), logsCommand(c), execCommand(c),
 		superviseCommand(c), nodeEnterCommand(), nodeInitCommand(), memberEnterCommand(), balanceCommand(),

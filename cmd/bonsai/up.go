@@ -39,6 +39,7 @@ type upFlags struct {
 	nodes, port  int
 	planes       int
 	egress       bool
+	encrypt      bool
 	wait         time.Duration
 	// kubeconfigMode is octal.
 	kubeconfigMode string
@@ -104,6 +105,8 @@ func (f *upFlags) describe(c *cobra.Command) {
 	c.Flags().IntVar(&f.planes, "control-planes", 1,
 		"number of control planes: 1, or 3 behind a balancer, one may fail")
 	c.Flags().BoolVar(&f.egress, "egress", true, "let nodes and pods reach what this machine reaches (masqueraded)")
+	c.Flags().BoolVar(&f.encrypt, "encrypt-secrets", true,
+		"encrypt Secrets in etcd, in a new cluster (bonsai encryption enable: in an existing one)")
 	c.Flags().StringVar(&f.family, "ip-family", "ipv4", "addresses of nodes, pods and Services: ipv4, ipv6 or dual")
 	c.Flags().StringVar(&f.programs, "programs", programs.Bundled, programsUsage)
 	c.Flags().StringVar(&f.advertise, "advertise-address", "",
@@ -211,6 +214,9 @@ func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (plan
 	}
 	if given("egress") {
 		config.Egress = f.egress
+	}
+	if given("encrypt-secrets") {
+		config.EncryptSecrets = f.encrypt
 	}
 	if given("ip-family") {
 		if config.IPFamily, err = plan.ParseIPFamily(f.family); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bonsai/pkg/cluster/datadir"
+	"bonsai/pkg/cluster/encryption"
 	"bonsai/pkg/cluster/etcd"
 	"bonsai/pkg/cluster/join"
 	"bonsai/pkg/cluster/kubeconfig"
@@ -76,6 +77,7 @@ func Join(ctx context.Context, home machine.Home, c plan.Config, o join.Options,
 		if err != nil {
 			return c, err
 		}
+		c.EncryptSecrets = authorities.EncryptSecrets()
 	}
 	if c, err = start.CheckJoined(ctx, s, c, home); err != nil {
 		return c, err
@@ -210,6 +212,9 @@ func UploadCertificates(ctx context.Context, dataDir string, key join.Certificat
 	if c.IsHighlyAvailable() {
 		return fmt.Errorf("the cluster in %s has %d control planes on this machine, and takes none of others", dataDir,
 			c.ControlPlanes)
+	}
+	if encryption.IsRotating(c.Layout()) { // a machine that joined with the keys of now would soon lack one
+		return errors.New("the key of the cluster's Secrets is being changed: finish that first (bonsai encryption rotate)")
 	}
 	if !c.Extensible {
 		was := c

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bonsai/pkg/cluster/datadir"
+	"bonsai/pkg/cluster/encryption"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
 	"bonsai/pkg/cluster/machine"
@@ -21,8 +22,9 @@ import (
 )
 
 // SaveSnapshot saves the cluster in dataDir. If the cluster runs, it is frozen meanwhile: the snapshot has the state
-// that a power failure would leave, and etcd and containerd can start from that.
-func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err error) {
+// that a power failure would leave, and etcd and containerd can start from that. The keys of its Secrets are in it only
+// if withKeys.
+func SaveSnapshot(ctx context.Context, dataDir, name string, withKeys bool, out io.Writer) (err error) {
 	c, err := datadir.LoadFirst(dataDir)
 	if err != nil {
 		return err
@@ -54,7 +56,11 @@ func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err
 		// WithoutCancel: a cluster that was frozen for the snapshot must go on, however the command ends.
 		defer func() { err = errors.Join(err, resume(context.WithoutCancel(ctx), c)) }()
 	}
-	return snapshot.Save(ctx, c.Layout(), name)
+	keys, err := encryption.Record(c, withKeys)
+	if err != nil {
+		return err
+	}
+	return snapshot.Save(ctx, c.Layout(), name, keys)
 }
 
 // RestoreSnapshot ends the cluster in dataDir, if it runs, as a power failure would, and puts a snapshot in its place.
@@ -69,6 +75,9 @@ func RestoreSnapshot(ctx context.Context, dataDir, name string, alone bool,
 	}
 	from, err := snapshot.Find(c.Layout(), name)
 	if err != nil {
+		return false, err
+	}
+	if err := encryption.Missing(c.Layout(), name); err != nil {
 		return false, err
 	}
 	// The snapshot has one member of etcd's, as it was: the others would refuse it, or follow it.
@@ -98,7 +107,13 @@ func RestoreSnapshot(ctx context.Context, dataDir, name string, alone bool,
 			}
 			return errors.Join(teardown.Kill(ctx, c.Mark()), start.CleanUp(ctx, c))
 		}),
-		steps.New("Copy the snapshot", func(ctx context.Context) error { return snapshot.Restore(ctx, from, dataDir) }),
+		steps.New("Copy the snapshot", func(ctx context.Context) error {
+			// The keys come first: once the copy is whole, any command may put it in place.
+			if err := encryption.Admit(c.Layout(), name); err != nil {
+				return err
+			}
+			return snapshot.Restore(ctx, from, dataDir)
+		}),
 		steps.New("Put it in place", func(context.Context) error { return snapshot.Finish(dataDir) }),
 	} {
 		if err := p.Run(step.Name, func() error { return step.Run(ctx) }); err != nil {

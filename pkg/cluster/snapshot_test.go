@@ -209,13 +209,13 @@ func TestSnapshotNames(t *testing.T) {
 			t.Errorf("restore %q: %v", name, err)
 		}
 	}
-	if err := SaveSnapshot(t.Context(), c.DataDir, "../x", io.Discard); err == nil {
+	if err := SaveSnapshot(t.Context(), c.DataDir, "../x", false, io.Discard); err == nil {
 		t.Error("saved as ../x")
 	}
 	if err := os.MkdirAll(filepath.Join(c.Layout().Snapshot("there")), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := SaveSnapshot(t.Context(), c.DataDir, "there", io.Discard); err == nil ||
+	if err := SaveSnapshot(t.Context(), c.DataDir, "there", false, io.Discard); err == nil ||
 		!strings.Contains(err.Error(), "already") {
 		t.Errorf("saved twice: %v", err)
 	}

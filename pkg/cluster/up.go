@@ -150,6 +150,10 @@ func launch(ctx context.Context, s steps.Start, c plan.Config, home machine.Home
 func compareWithRunning(ctx context.Context, c plan.Config) (wanted, old plan.Config, alive bool, err error) {
 	old, err = datadir.Load(c.DataDir)
 	if errors.Is(err, os.ErrNotExist) {
+		// A cluster that begins with a file of the user's never had keys of its own.
+		if _, own := c.OwnEncryption(); own {
+			c.EncryptSecrets = false
+		}
 		return c, c, false, nil
 	}
 	if err != nil {

@@ -50,12 +50,17 @@ bonsai snapshot save clean
 bonsai snapshot list => clean
 bonsai snapshot restore clean
 bonsai snapshot rm clean
+bonsai encryption status => writes and reads
+bonsai encryption rotate
 bonsai pause
 bonsai resume
 bonsai stop
 bonsai start
 bonsai down
 
++ bonsai up --encrypt-secrets=false
+bonsai encryption enable => All Secrets are encrypted by
++ bonsai down
 bonsai up --port 8080:30080
 + bonsai down
 bonsai up --ip-family dual

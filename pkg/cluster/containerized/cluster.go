@@ -24,7 +24,7 @@ import (
 // their names. In each container dataDir is a volume with the files that this one needs, and binDir has the programs.
 func New(dataDir, binDir string, network netip.Prefix) (plan.Config, error) {
 	c := plan.Config{Name: plan.DefaultName, DataDir: dataDir, BinDir: binDir, Nodes: plan.NodesUpTo(3),
-		ControlPlanes: plan.MaxControlPlanes, Egress: true,
+		ControlPlanes: plan.MaxControlPlanes, Egress: true, EncryptSecrets: true,
 		Containerized: true, NodeSubnet: network}.InSlot(0)
 	if network.Bits() != 24 {
 		return c, fmt.Errorf("--network: must be a /24, not %s", network)

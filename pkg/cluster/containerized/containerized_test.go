@@ -238,7 +238,7 @@ func TestHandOut(t *testing.T) {
 	}{
 		"etcd-cp3": {controlPlaneUser, []string{"pki/etcd-ca.crt", "pki/etcd-cp3.crt", "pki/etcd-cp3.key"}},
 		"kube-apiserver-cp1": {controlPlaneUser,
-			[]string{"pki/apiserver-cp1.crt", "pki/apiserver-cp1.key", "pki/apiserver-etcd-client-cp1.crt",
+			[]string{"encryption/config.yaml", "pki/apiserver-cp1.crt", "pki/apiserver-cp1.key", "pki/apiserver-etcd-client-cp1.crt",
 				"pki/apiserver-etcd-client-cp1.key",
 				"pki/apiserver-kubelet-client-cp1.crt", "pki/apiserver-kubelet-client-cp1.key", "pki/ca.crt",
 				"pki/etcd-ca.crt", "pki/front-proxy-ca.crt",

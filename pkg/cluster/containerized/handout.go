@@ -12,6 +12,7 @@ import (
 
 	"bonsai/pkg/cluster/controlplane"
 	"bonsai/pkg/cluster/datadir"
+	"bonsai/pkg/cluster/encryption"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/node"
@@ -29,7 +30,7 @@ const controlPlaneUser = 65532
 // It can be repeated, and then renews what expires soon. It stops at the first failure: containers after that keep what
 // they had.
 func HandOut(c plan.Config, volumes string, now time.Time) error {
-	if err := errors.Join(datadir.Save(c), pki.Make(c, now)); err != nil {
+	if err := errors.Join(datadir.Save(c), encryption.Make(c, now), pki.Make(c, now)); err != nil {
 		return err
 	}
 	if err := kubeconfig.WriteAll(c); err != nil {
@@ -73,7 +74,8 @@ func roles(c plan.Config) (map[string]role, error) {
 			r := role{user: controlPlaneUser}
 			for _, arg := range p.Argv {
 				_, path, _ := strings.Cut(arg, "=")
-				if (strings.HasPrefix(path, l.PKI("")) || strings.HasPrefix(path, l.At("kubeconfig"))) &&
+				if (strings.HasPrefix(path, l.PKI("")) || strings.HasPrefix(path, l.At("kubeconfig")) ||
+					path == l.Encryption()) &&
 					!slices.Contains(r.files, path) {
 					r.files = append(r.files, path)
 				}
@@ -98,7 +100,7 @@ func roles(c plan.Config) (map[string]role, error) {
 // files that have not changed, because the container may be running.
 func give(c plan.Config, dir string, r role) error {
 	// A container that changed its role, or a volume from another cluster, must not keep credentials.
-	for _, of := range [2]string{"pki", "kubeconfig"} {
+	for _, of := range [...]string{"pki", "kubeconfig", "encryption"} {
 		present, err := filepath.Glob(filepath.Join(dir, of, "*"))
 		if err != nil {
 			return err

@@ -175,6 +175,11 @@ func apiserverArgs(c plan.Config, m plan.Member) []string {
 	if c.IsJoinable() {
 		joining = []string{"--enable-bootstrap-token-auth=true"}
 	}
+	var encryption []string
+	if c.EncryptsSecrets() { // automatic reload, because a rotation waits until the API servers have its keys
+		encryption = []string{"--encryption-provider-config=" + l.Encryption(),
+			"--encryption-provider-config-automatic-reload=true"}
+	}
 	return slices.Concat([]string{c.Bin("kube-apiserver"),
 		fmt.Sprintf("--etcd-servers=https://%s:%d", m.Local, c.Ports.EtcdClient),
 		"--etcd-cafile=" + l.PKI("etcd-ca.crt"),
@@ -192,7 +197,7 @@ func apiserverArgs(c plan.Config, m plan.Member) []string {
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--enable-aggregator-routing=true", "--allow-privileged=true", plan.StepsFlag,
 	},
-		joining, pair("apiserver", "--tls-cert-file", "--tls-private-key-file"),
+		encryption, joining, pair("apiserver", "--tls-cert-file", "--tls-private-key-file"),
 		pair("apiserver-etcd-client", "--etcd-certfile", "--etcd-keyfile"),
 		pair("apiserver-kubelet-client", "--kubelet-client-certificate", "--kubelet-client-key"),
 		pair("front-proxy-client", "--proxy-client-cert-file", "--proxy-client-key-file"))

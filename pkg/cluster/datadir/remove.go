@@ -23,6 +23,7 @@ func IsLeftover(dir string, parts ...string) bool {
 	l := plan.Layout(dir)
 	known := slices.Clone(parts)
 	for _, path := range []string{l.Config(), l.Config() + host.NewSuffix, l.Peers(), l.CloudConfig(), l.PKI(""),
+		filepath.Dir(l.Encryption()),
 		filepath.Dir(l.Kubeconfig("")), l.At("etcd"), l.At("nodes"), filepath.Dir(l.Log("")), l.Run(),
 		l.Snapshots()} {
 		known = append(known, filepath.Base(path))

@@ -38,12 +38,21 @@ type Status struct {
 	Errors      []string `json:"errors"`
 }
 
-// maxEtcdAnswer bounds an answer of etcd, in bytes.
-const maxEtcdAnswer = 1 << 20
+// maxEtcdAnswer bounds an answer of etcd about itself, in bytes. maxEtcdValues bounds one with values: pageSize of them,
+// each of at most 1.5 MiB and its part of a transaction, in base64.
+const (
+	maxEtcdAnswer = 1 << 20
+	maxEtcdValues = pageSize << 22
+)
 
 // call posts in to a path of etcd's API and reads its answer into out, unless that is nil. Only ctx bounds it: to
 // rewrite a large file takes etcd long.
 func (e API) call(ctx context.Context, path string, in, out any) error {
+	return e.callFor(ctx, path, in, out, maxEtcdAnswer)
+}
+
+// callFor is call for an answer of at most that many bytes.
+func (e API) callFor(ctx context.Context, path string, in, out any, most int64) error {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return err
@@ -57,7 +66,7 @@ func (e API) call(ctx context.Context, path string, in, out any) error {
 		return fmt.Errorf("ask %s: %w", e.name, err)
 	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxEtcdAnswer))
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, most))
 	if err != nil {
 		return fmt.Errorf("ask %s: %w", e.name, err)
 	}

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/api/bootstraptoken"
@@ -36,6 +35,17 @@ const (
 // shared are the files of the PKI that all control planes share. Each makes its own certificates with them.
 var shared = [...]string{"ca.crt", "ca.key", "front-proxy-ca.crt", "front-proxy-ca.key", "etcd-ca.crt", "etcd-ca.key",
 	"sa.key", "sa.pub"}
+
+// encryptionEntry is the entry with the keys of the cluster's Secrets, if it encrypts them. kubeadm has none like it.
+const encryptionEntry = "encryption-config.yaml"
+
+// place returns where a machine has the file of an entry.
+func place(l plan.Layout, entry string) string {
+	if entry == encryptionEntry {
+		return l.Encryption()
+	}
+	return l.PKI(entry)
+}
 
 // CertificateKey is the key of the Secret. Whoever has it and a bootstrap token is the administrator of the cluster.
 type CertificateKey []byte
@@ -101,8 +111,12 @@ func UploadCertificates(ctx context.Context, c plan.Config, key CertificateKey, 
 		return err
 	}
 	data := map[string][]byte{}
-	for _, name := range shared {
-		plain, err := os.ReadFile(c.Layout().PKI(name))
+	entries := shared[:]
+	if c.EncryptsSecrets() {
+		entries = append(slices.Clone(entries), encryptionEntry)
+	}
+	for _, name := range entries {
+		plain, err := os.ReadFile(place(c.Layout(), name))
 		if err != nil {
 			return err
 		}
@@ -122,9 +136,8 @@ func UploadCertificates(ctx context.Context, c plan.Config, key CertificateKey, 
 	if owner, err = secrets.Create(ctx, owner); err != nil {
 		return fmt.Errorf("create the token that ends the Secret %s: %w", certificatesSecret, err)
 	}
-	if err := secrets.Delete(ctx, metav1.NamespaceSystem, certificatesSecret, ""); err != nil &&
-		!apierrors.IsNotFound(err) {
-		return fmt.Errorf("replace the Secret %s: %w", certificatesSecret, err)
+	if err := Withdraw(ctx, c); err != nil {
+		return err
 	}
 	_, err = secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem,
 		Name: certificatesSecret, OwnerReferences: []metav1.OwnerReference{
@@ -138,6 +151,9 @@ func UploadCertificates(ctx context.Context, c plan.Config, key CertificateKey, 
 // Authorities are the files that all control planes share, by their names.
 type Authorities map[string][]byte
 
+// EncryptSecrets reports whether the cluster encrypts Secrets, and its keys are among the files.
+func (a Authorities) EncryptSecrets() bool { return a[encryptionEntry] != nil }
+
 // Authorities reads the authorities of the cluster with the token and the certificate key of the request. Each must be
 // whole, and the cluster's must be the one that the cluster has proved.
 func (d *Cluster) Authorities(ctx context.Context, r Request) (Authorities, error) {
@@ -150,7 +166,11 @@ func (d *Cluster) Authorities(ctx context.Context, r Request) (Authorities, erro
 		return nil, fmt.Errorf("ask for the certificates of the control plane: %w", err)
 	}
 	all := Authorities{}
-	for _, name := range shared {
+	entries := shared[:]
+	if _, has := s.Data[encryptionEntry]; has {
+		entries = append(slices.Clone(entries), encryptionEntry)
+	}
+	for _, name := range entries {
 		if all[name], err = r.key.decrypt(s.Data[name]); err != nil {
 			return nil, fmt.Errorf("--certificate-key: does not open %s of the Secret %s: it is the key of an earlier upload, or of another cluster",
 				name, certificatesSecret)
@@ -168,10 +188,10 @@ func (d *Cluster) Authorities(ctx context.Context, r Request) (Authorities, erro
 	return all, nil
 }
 
-// Write writes the authorities into the PKI of a machine that joins.
+// Write writes the authorities into the PKI of a machine that joins, and the keys of Secrets beside it.
 func (a Authorities) Write(c plan.Config) error {
 	for name, data := range a {
-		if err := host.WriteFile(c.Layout().PKI(name), data); err != nil {
+		if err := host.WriteFile(place(c.Layout(), name), data); err != nil {
 			return err
 		}
 	}

@@ -30,6 +30,9 @@ type Config struct {
 	ControlPlanes int
 	// Egress lets pods and nodes reach whatever the host reaches, masqueraded as the host.
 	Egress bool
+	// EncryptSecrets has the API servers encrypt Secrets in etcd (EncryptsSecrets). Clusters of versions that knew
+	// nothing of it do not have it.
+	EncryptSecrets bool `json:",omitempty"`
 	// Mirrors are registries that nodes ask in place of those in the names of images.
 	Mirrors []Mirror `json:",omitempty"`
 	// OCIRuntime is the program that makes the containers of pods without a RuntimeClass (OCIRuntimes); "" is
@@ -81,7 +84,7 @@ const DefaultName = "bonsai"
 // has if it is alone on the machine.
 func Default(dataDir, binDir string) Config {
 	c := Config{Name: DefaultName, DataDir: dataDir, BinDir: binDir, Nodes: NodesUpTo(1), ControlPlanes: 1,
-		Egress: true}
+		Egress: true, EncryptSecrets: true}
 	return c.InSlot(0)
 }
 

@@ -26,6 +26,16 @@ func (l Layout) CloudConfig() string { return l.At("cloud.yaml") }
 // PKI is the file of that name among the certificates and keys.
 func (l Layout) PKI(name string) string { return l.At("pki", name) }
 
+// Encryption is the file with the keys by which the API servers encrypt Secrets. KeptKeys has the keys that only
+// snapshots need, and Rotation names the key of a rotation that is not finished.
+func (l Layout) Encryption() string { return l.At("encryption", "config.yaml") }
+
+// KeptKeys is beside Encryption, which explains it.
+func (l Layout) KeptKeys() string { return l.At("encryption", "kept.yaml") }
+
+// Rotation is beside Encryption, which explains it.
+func (l Layout) Rotation() string { return l.At("encryption", "rotation") }
+
 // Kubeconfig is the kubeconfig of an identity.
 func (l Layout) Kubeconfig(identity string) string { return l.At("kubeconfig", identity+".conf") }
 
@@ -61,6 +71,9 @@ func (l Layout) Snapshots() string { return l.At("snapshots") }
 
 // Snapshot is the directory of one snapshot.
 func (l Layout) Snapshot(name string) string { return l.At("snapshots", name) }
+
+// SnapshotKeys is the file of a snapshot that names the keys that its Secrets need.
+func (l Layout) SnapshotKeys(name string) string { return l.At("snapshots", name, "encryption.yaml") }
 
 // Service is the file that exists while a service manager runs the supervisor. It holds the name of the systemd unit,
 // or nothing.

@@ -51,6 +51,7 @@ func settings(c Config) []setting {
 	list = append(list,
 		setting{"control planes", fmt.Sprint(c.ControlPlanes)},
 		setting{"egress", fmt.Sprint(c.Egress)},
+		setting{"encryption of Secrets", fmt.Sprint(c.EncryptSecrets)},
 		setting{"registry mirrors", words(c.Mirrors)},
 		setting{"OCI runtime", c.OCIRuntime},
 		setting{"programs", cmp.Or(c.Programs, programs.Bundled)},
@@ -92,6 +93,12 @@ func (c Config) CheckChange(wanted Config, running bool) error {
 		return fixed("number of control planes", strconv.Itoa(c.ControlPlanes), strconv.Itoa(wanted.ControlPlanes))
 	case !slices.Equal(c.Networks().list(), wanted.Networks().list()) || c.IPFamily != wanted.IPFamily:
 		return fixed("networks", networking(c), networking(wanted))
+	case !c.EncryptSecrets && wanted.EncryptSecrets:
+		return fmt.Errorf("up does not encrypt the Secrets of an existing cluster: start the cluster in %s as it is, then run bonsai --data-dir %[1]s encryption enable",
+			c.DataDir)
+	case c.EncryptSecrets && !wanted.EncryptSecrets:
+		return fmt.Errorf("the Secrets of the cluster in %s are encrypted, and stay so: --encrypt-secrets=false is for a new cluster",
+			c.DataDir)
 	case c.Extensible && c.AdvertiseAddress != wanted.AdvertiseAddress:
 		return fmt.Errorf("the cluster in %s has, or had, control planes on other machines, which find this one at %s: the advertise address cannot change",
 			c.DataDir, c.AdvertiseAddress)

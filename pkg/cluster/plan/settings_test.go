@@ -126,6 +126,20 @@ func TestCheckChange(t *testing.T) {
 			}
 		}
 	}
+	covered["EncryptSecrets"] = true
+	for _, encrypted := range []bool{true, false} {
+		is := Default("/data", "/bin")
+		is.EncryptSecrets = encrypted
+		wanted := is
+		wanted.EncryptSecrets = !encrypted
+		want := map[bool]string{true: "--encrypt-secrets=false is for a new cluster",
+			false: "bonsai --data-dir /data encryption enable"}[encrypted]
+		for _, running := range []bool{true, false} {
+			if err := is.CheckChange(wanted, running); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("encrypted %t, running %t: %v", encrypted, running, err)
+			}
+		}
+	}
 	for field := range reflect.TypeFor[Config]().Fields() {
 		if !covered[field.Name] {
 			t.Errorf("nothing says how a change of %s is told", field.Name)

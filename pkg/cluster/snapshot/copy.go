@@ -12,7 +12,8 @@ import (
 	"bonsai/pkg/cluster/host"
 )
 
-// Parts are the parts of the data directory that a snapshot has: all but logs, what runs, and snapshots.
+// Parts are the parts of the data directory that a snapshot has: all but logs, what runs, snapshots, and the keys of
+// Secrets, because snapshots are shared.
 var Parts = [...]string{"cluster.json", "pki", "kubeconfig", "etcd", "nodes"}
 
 // A restoration copies a snapshot to the directory Restoring below the data directory, and renames that to Restored

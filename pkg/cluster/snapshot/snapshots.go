@@ -15,14 +15,17 @@ import (
 )
 
 // Save saves the state in the data directory as a new snapshot, whole or not at all. It first removes what killed saves
-// left. Nothing may write below the data directory meanwhile.
-func Save(ctx context.Context, l plan.Layout, name string) error {
+// left. Nothing may write below the data directory meanwhile. keys says which keys its Secrets need, nil if none.
+func Save(ctx context.Context, l plan.Layout, name string, keys []byte) error {
 	if err := errors.Join(os.MkdirAll(l.Snapshots(), 0o700), RemovePartial(l.Snapshots())); err != nil {
 		return err
 	}
 	to := l.Snapshot(name)
 	partial := to + PartialSuffix
 	err := Copy(ctx, string(l), partial)
+	if err == nil && keys != nil {
+		err = host.WriteFile(l.SnapshotKeys(name+PartialSuffix), keys)
+	}
 	if err == nil {
 		err = os.Rename(partial, to)
 	}

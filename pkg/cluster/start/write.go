@@ -7,6 +7,7 @@ import (
 
 	"bonsai/pkg/cluster/controlplane"
 	"bonsai/pkg/cluster/datadir"
+	"bonsai/pkg/cluster/encryption"
 	"bonsai/pkg/cluster/join"
 	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/pki"
@@ -23,7 +24,7 @@ func Write(c plan.Config) error {
 	if err := controlplane.WriteCloudConfig(c); err != nil {
 		return err
 	}
-	if err := pki.Make(c, time.Now()); err != nil {
+	if err := errors.Join(encryption.Make(c, time.Now()), pki.Make(c, time.Now())); err != nil {
 		return err
 	}
 	return kubeconfig.WriteAll(c)

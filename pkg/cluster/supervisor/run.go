@@ -89,6 +89,9 @@ func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, lo
 			}
 		})
 	}
+	if c.Joined != nil && c.HasControlPlane() && c.EncryptsSecrets() {
+		layers.run(func(ctx context.Context) { join.FollowKeys(ctx, c, log) })
+	}
 	published := publish.NewPortKeeper(log)
 	published.LeadTo(nodeAddresses(c))
 	if err := published.Keep(ctx, c.Mappings()); err != nil {

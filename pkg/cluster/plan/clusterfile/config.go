@@ -51,6 +51,9 @@ func (f file) config(c plan.Config, p *problems) plan.Config {
 		p.check(err, "portMappings", i)
 		c.PortMappings = append(c.PortMappings, mapping)
 	}
+	if f.EncryptSecrets != nil { // left out, an existing cluster stays as it is
+		c.EncryptSecrets = *f.EncryptSecrets
+	}
 	c.Mirrors = nil
 	for i, m := range f.RegistryMirrors {
 		c.Mirrors = append(c.Mirrors, plan.Mirror(m))

@@ -50,6 +50,7 @@ nodes:
 networking: {nodeSubnet: 10.90.0.0/24, podSubnet: 10.91.0.0/16, serviceSubnet: 10.92.0.0/16, apiPort: 7443, egress: false, advertiseAddress: 192.0.2.1}
 registryMirrors: [{registry: docker.io, url: "http://10.90.0.1:5000"}]
 ociRuntime: crun
+encryptSecrets: false
 programs: machine
 featureGates: {MemoryQoS: true, PodDeletionCost: false}
 componentFlags: {kube-apiserver: {v: "4", profiling: "false"}}
@@ -135,6 +136,19 @@ func TestFileProblems(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), w) {
 				t.Errorf("%q: no %q in: %v", text, w, err)
 			}
+		}
+	}
+}
+
+// TestEncryptionLeftOut: an existing cluster stays as it is with a file of before there was the field.
+func TestEncryptionLeftOut(t *testing.T) {
+	t.Parallel()
+	for _, is := range []bool{true, false} {
+		c := undecided()
+		c.EncryptSecrets = is
+		c, err := Read([]byte("apiVersion: bonsai.io/v1alpha1\nkind: Cluster\n"), c)
+		if err != nil || c.EncryptSecrets != is {
+			t.Errorf("%t became %t (%v)", is, c.EncryptSecrets, err)
 		}
 	}
 }
