@@ -80,8 +80,8 @@ func command() *cobra.Command {
 	// another process, or are internal.
 	root.AddCommand(interruptible(upCommand(c), downCommand(c), checkCommand(c), listCommand(c), configCommand(),
 		stopCommand(c), startCommand(c), pauseCommand(c), resumeCommand(c), nodeCommand(c), snapshotCommand(c),
-		defragmentCommand(c), encryptionCommand(c), tokenCommand(c), joinCommand(c), statusCommand(c), exportCommand(c), kubeconfigCommand(c),
-		imageCommand(c), testenvCommand(), versionCommand())...)
+		defragmentCommand(c), encryptionCommand(c), tokenCommand(c), joinCommand(c), statusCommand(c), exportCommand(c),
+		kubeconfigCommand(c), imageCommand(c), testenvCommand(), versionCommand())...)
 	root.AddCommand(dnsCommand(c), logsCommand(c), execCommand(c),
 		superviseCommand(c), nodeEnterCommand(), nodeInitCommand(), memberEnterCommand(), balanceCommand(),
 		containerizedCommand(c), rootlessKeepCommand(), rootlessBeginCommand(), rootlessInitCommand())

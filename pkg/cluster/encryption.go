@@ -26,6 +26,7 @@ import (
 	"bonsai/pkg/cluster/join"
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/componentflags"
 	"bonsai/pkg/cluster/steps"
 )
 
@@ -95,11 +96,11 @@ func loadRunning(ctx context.Context, dataDir string) (plan.Config, error) {
 // checkKeys returns an error if the keys of the API servers are not this command's to change, or their Secrets not
 // where it looks for them.
 func checkKeys(c plan.Config) error {
-	if file, given := c.OwnEncryption(); given {
+	if file, given := componentflags.OwnEncryption(c.ComponentFlags); given {
 		return fmt.Errorf("the API servers encrypt by a file of yours (kube-apiserver --encryption-provider-config=%s), which this command does not change (docs/guides/encryption.md says how)",
 			file)
 	}
-	if !c.EncryptsSecrets() {
+	if !componentflags.EncryptsSecrets(c.EncryptSecrets, c.ComponentFlags) {
 		return errors.New("the cluster's Secrets are not encrypted (bonsai encryption enable)")
 	}
 	for _, flag := range []string{"etcd-servers", "etcd-servers-overrides"} {
@@ -168,8 +169,8 @@ type keyed struct {
 // Lock implements encryption.Cluster.
 func (k *keyed) Lock(ctx context.Context) (io.Closer, error) { return machine.Lock(ctx) }
 
-// AwaitLoaded implements encryption.Cluster. It looks at the cluster anew each time: control planes of other machines may
-// have come.
+// AwaitLoaded implements encryption.Cluster. It loads the cluster each time: control planes of other machines may have
+// come.
 func (k *keyed) AwaitLoaded(ctx context.Context, hash string) error {
 	c, err := loadRunning(ctx, k.dataDir)
 	if err != nil {
@@ -201,7 +202,8 @@ func (k *keyed) AwaitLoaded(ctx context.Context, hash string) error {
 			return last == nil, nil
 		})
 		if err != nil {
-			return fmt.Errorf("wait until %s has loaded %s: %w", server.name, c.Layout().Encryption(), errors.Join(err, last))
+			return fmt.Errorf("wait until %s has loaded %s: %w", server.name, c.Layout().Encryption(),
+				errors.Join(err, last))
 		}
 	}
 	return nil
@@ -248,8 +250,8 @@ func countSecrets(ctx context.Context, c plan.Config, etcds []etcd.API) (map[enc
 	return stored, nil
 }
 
-// Rewrite implements encryption.Cluster. An update that changes nothing is stored again by the API server if the value is
-// not by its first key. It is an empty patch, so no writer's change is lost, and none is in its way.
+// Rewrite implements encryption.Cluster. An update that changes nothing is stored again by the API server if the value
+// is not by its first key. It is an empty patch, so no writer's change is lost, and none is in its way.
 func (k *keyed) Rewrite(ctx context.Context, by encryption.Holder) error {
 	c, err := datadir.Load(k.dataDir)
 	if err != nil {
@@ -319,7 +321,7 @@ func PrintEncryption(ctx context.Context, dataDir string, out io.Writer) error {
 		return err
 	}
 	l := c.Layout()
-	file, own := c.OwnEncryption()
+	file, own := componentflags.OwnEncryption(c.ComponentFlags)
 	switch {
 	case own:
 		fmt.Fprintf(out, "The API servers encrypt by a file of yours, %s.\n", file)
@@ -353,7 +355,8 @@ func PrintEncryption(ctx context.Context, dataDir string, out io.Writer) error {
 			return err
 		}
 	}
-	return printKeys(out, keyRows(keys, kept, needed, stored, c.EncryptsSecrets()))
+	inForce := componentflags.EncryptsSecrets(c.EncryptSecrets, c.ComponentFlags)
+	return printKeys(out, keyRows(keys, kept, needed, stored, inForce))
 }
 
 // keyRow is a line of what PrintEncryption prints.

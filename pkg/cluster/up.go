@@ -16,6 +16,7 @@ import (
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/network"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/componentflags"
 	"bonsai/pkg/cluster/snapshot"
 	"bonsai/pkg/cluster/start"
 	"bonsai/pkg/cluster/status"
@@ -151,7 +152,7 @@ func compareWithRunning(ctx context.Context, c plan.Config) (wanted, old plan.Co
 	old, err = datadir.Load(c.DataDir)
 	if errors.Is(err, os.ErrNotExist) {
 		// A cluster that begins with a file of the user's never had keys of its own.
-		if _, own := c.OwnEncryption(); own {
+		if _, own := componentflags.OwnEncryption(c.ComponentFlags); own {
 			c.EncryptSecrets = false
 		}
 		return c, c, false, nil

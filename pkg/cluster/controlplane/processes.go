@@ -176,7 +176,8 @@ func apiserverArgs(c plan.Config, m plan.Member) []string {
 		joining = []string{"--enable-bootstrap-token-auth=true"}
 	}
 	var encryption []string
-	if c.EncryptsSecrets() { // automatic reload, because a rotation waits until the API servers have its keys
+	if componentflags.EncryptsSecrets(c.EncryptSecrets, c.ComponentFlags) {
+		// A rotation waits until the API servers have loaded its keys.
 		encryption = []string{"--encryption-provider-config=" + l.Encryption(),
 			"--encryption-provider-config-automatic-reload=true"}
 	}

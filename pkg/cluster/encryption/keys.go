@@ -18,6 +18,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/componentflags"
 )
 
 // Provider is the provider of the cluster's file. It binds a value to its place in etcd, so nobody who can write there
@@ -90,8 +91,8 @@ type keyList struct {
 	Keys []Key `json:"keys"`
 }
 
-// documentOf returns the file with these keys, the first of which writes. Values that are not encrypted are read, too:
-// those of the time before there was a key.
+// documentOf returns the file with these keys: the first one writes. Values that are not encrypted are read, too: those
+// of the time before there was a key.
 func documentOf(keys []Key) document {
 	return document{APIVersion: "apiserver.config.k8s.io/v1", Kind: "EncryptionConfiguration", Resources: []rule{{
 		Resources: []string{"secrets"},
@@ -103,8 +104,7 @@ const header = "# The keys of this cluster's Secrets in etcd, kept by bonsai enc
 // ErrChanged is the error of a file that is not as this command writes it.
 var ErrChanged = errors.New("it was changed by hand: change it back, or rotate its keys by hand, too (docs/guides/encryption.md)")
 
-// Read returns the keys of the cluster's file, the first of which writes. The error is fs.ErrNotExist if there is no
-// file.
+// Read returns the keys of the cluster's file: the first one writes. The error is fs.ErrNotExist if there is no file.
 func Read(l plan.Layout) ([]Key, error) {
 	text, err := os.ReadFile(l.Encryption())
 	if err != nil {
@@ -232,15 +232,15 @@ func find(name string, lists ...[]Key) (Key, bool) {
 // Make makes the file of a new cluster with its first key. An existing file stays. It refuses where a cluster has lost
 // its file: with another key the API servers would read no Secret.
 //
-// If the user gives the API servers a file of his own, Make checks that they will be able to read what the cluster's own
-// keys have written.
+// If the user gives the API servers a file of his own, Make checks that they will be able to read what the cluster's
+// own keys have written.
 func Make(c plan.Config, now time.Time) error {
 	l := c.Layout()
 	keys, err := Read(l)
-	switch file, given := c.OwnEncryption(); {
+	switch file, given := componentflags.OwnEncryption(c.ComponentFlags); {
 	case given && c.EncryptSecrets && err == nil:
 		return checkOwn(l, file, keys)
-	case !c.EncryptsSecrets() || err == nil || errors.Is(err, ErrChanged):
+	case given || !c.EncryptSecrets || err == nil || errors.Is(err, ErrChanged):
 		return nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("read the keys of the cluster's Secrets: %w", err)

@@ -12,6 +12,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/componentflags"
 	"bonsai/pkg/cluster/plan/plantest"
 )
 
@@ -72,7 +73,7 @@ func TestOwnFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.ComponentFlags = map[string]map[string]string{"kube-apiserver": {"encryption-provider-config": own}}
-	if c.EncryptsSecrets() {
+	if componentflags.EncryptsSecrets(c.EncryptSecrets, c.ComponentFlags) {
 		t.Error("both files are in force")
 	}
 	for content, ok := range map[string]bool{"other": false, string(text): true} {
@@ -179,7 +180,8 @@ func TestElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, err := range []error{Missing(l, "without"), Admit(l, "without")} {
-		if err == nil || !strings.Contains(err.Error(), keys[0].Name) || !strings.Contains(err.Error(), "--with-encryption-keys") {
+		if err == nil || !strings.Contains(err.Error(), keys[0].Name) ||
+			!strings.Contains(err.Error(), "--with-encryption-keys") {
 			t.Errorf("without the keys: %v", err)
 		}
 	}
@@ -236,7 +238,7 @@ func TestStored(t *testing.T) {
 		"": "",
 		"# HELP " + name + " hash=\n" + name + `{apiserver_id_hash="sha256:` + strings.Repeat("ff", 32) + `",hash="sha256:` +
 			hash + `"} 1` + "\nother 2\n": hash,
-		name + `{hash="` + hash + `",apiserver_id_hash="x"} 1` + "\n":      hash,
+		name + `{hash="` + hash + `",apiserver_id_hash="x"} 1` + "\n":        hash,
 		name + `{apiserver_id_hash="sha256:` + hash + `",hash="x"} 1` + "\n": "",
 	} {
 		if got := Loaded([]byte(metrics)); got != want {

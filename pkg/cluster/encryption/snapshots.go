@@ -13,13 +13,14 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/componentflags"
 )
 
 // Record returns what a snapshot says about the keys of the cluster's file: their names and, with the bytes, the keys
 // themselves. It is nil in a cluster without keys. All keys of the file may be needed: a rotation may be under way.
 func Record(c plan.Config, bytes bool) ([]byte, error) {
 	keys, err := Read(c.Layout())
-	if !c.EncryptsSecrets() || errors.Is(err, fs.ErrNotExist) {
+	if !componentflags.EncryptsSecrets(c.EncryptSecrets, c.ComponentFlags) || errors.Is(err, fs.ErrNotExist) {
 		if bytes {
 			return nil, errors.New("--with-encryption-keys: this cluster has no keys of its own (bonsai encryption status)")
 		}
@@ -93,7 +94,8 @@ func withNeeded(l plan.Layout, snapshot string) ([]Key, error) {
 	keys, err := Read(l)
 	if errors.Is(err, ErrChanged) { // it is the user's, who keeps what it needs
 		has, unreadable := anyNames(l)
-		if unreadable == nil && !slices.ContainsFunc(needed, func(k Key) bool { return !slices.Contains(has, k.Name) }) {
+		lacks := func(k Key) bool { return !slices.Contains(has, k.Name) }
+		if unreadable == nil && !slices.ContainsFunc(needed, lacks) {
 			return nil, nil
 		}
 	}

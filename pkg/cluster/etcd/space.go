@@ -38,8 +38,8 @@ type Status struct {
 	Errors      []string `json:"errors"`
 }
 
-// maxEtcdAnswer bounds an answer of etcd about itself, in bytes. maxEtcdValues bounds one with values: pageSize of them,
-// each of at most 1.5 MiB and its part of a transaction, in base64.
+// maxEtcdAnswer bounds an answer of etcd about itself, in bytes. maxEtcdValues bounds one with values: pageSize of
+// them, each of at most 1.5 MiB unless the user gives etcd another bound, in base64.
 const (
 	maxEtcdAnswer = 1 << 20
 	maxEtcdValues = pageSize << 22

@@ -8,8 +8,8 @@ import (
 // pageSize is the number of values in one answer: Secrets may have a megabyte each.
 const pageSize = 16
 
-// Each calls do with each key below prefix and its value, in the order of the keys. What is written meanwhile behind the
-// present key is seen. The value is good during the call alone.
+// Each calls do with each key below prefix and its value, in the order of the keys. What is written meanwhile behind
+// the present key is seen. The value is good during the call alone.
 func Each(ctx context.Context, etcds []API, prefix string, do func(key string, value []byte) error) error {
 	if len(etcds) == 0 || prefix == "" {
 		return errors.New("there is no etcd to read, or nothing to read from it")

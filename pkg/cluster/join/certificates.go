@@ -21,6 +21,7 @@ import (
 	"bonsai/api/bootstraptoken"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/componentflags"
 )
 
 // The Secret with the authorities of a cluster for machines that join with a control plane is kubeadm's: its name, its
@@ -112,7 +113,7 @@ func UploadCertificates(ctx context.Context, c plan.Config, key CertificateKey, 
 	}
 	data := map[string][]byte{}
 	entries := shared[:]
-	if c.EncryptsSecrets() {
+	if componentflags.EncryptsSecrets(c.EncryptSecrets, c.ComponentFlags) {
 		entries = append(slices.Clone(entries), encryptionEntry)
 	}
 	for _, name := range entries {

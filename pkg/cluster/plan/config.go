@@ -30,8 +30,8 @@ type Config struct {
 	ControlPlanes int
 	// Egress lets pods and nodes reach whatever the host reaches, masqueraded as the host.
 	Egress bool
-	// EncryptSecrets has the API servers encrypt Secrets in etcd (EncryptsSecrets). Clusters of versions that knew
-	// nothing of it do not have it.
+	// EncryptSecrets has the API servers encrypt Secrets in etcd by the cluster's keys, unless the user gives them a
+	// file (componentflags.EncryptsSecrets). Clusters of versions that knew nothing about it do not have it.
 	EncryptSecrets bool `json:",omitempty"`
 	// Mirrors are registries that nodes ask in place of those in the names of images.
 	Mirrors []Mirror `json:",omitempty"`

@@ -19,6 +19,7 @@ import (
 	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/componentflags"
 	"bonsai/pkg/cluster/publish"
 	"bonsai/pkg/cluster/supervise"
 )
@@ -89,7 +90,7 @@ func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, lo
 			}
 		})
 	}
-	if c.Joined != nil && c.HasControlPlane() && c.EncryptsSecrets() {
+	if c.Joined != nil && c.HasControlPlane() && componentflags.EncryptsSecrets(c.EncryptSecrets, c.ComponentFlags) {
 		layers.run(func(ctx context.Context) { join.FollowKeys(ctx, c, log) })
 	}
 	published := publish.NewPortKeeper(log)

@@ -88,8 +88,8 @@ type fileNetworking struct {
 }
 
 // Read returns c with everything that a configuration file says of a cluster, and the defaults for everything that it
-// leaves out; only the name, the subnets, the port and the encryption that it leaves out remain c's. The error has all problems, each
-// with its line and field. An unknown field is a problem, because it may be a misspelled one.
+// leaves out; only the name, the subnets, the port and the encryption that it leaves out remain c's. The error has all
+// problems, each with its line and field. An unknown field is a problem, because it may be a misspelled one.
 func Read(data []byte, c plan.Config) (plan.Config, error) {
 	var f file
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
