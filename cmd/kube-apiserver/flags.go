@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/spf13/pflag"
+	flag "k8s.io/component-base/cli/flag"
 
 	"bonsai/api/kubeversion"
 	"bonsai/cmd/internal/daemon"
@@ -73,6 +74,8 @@ func (o *options) servingFlags(fs *pflag.FlagSet) {
 		"The minimum number of seconds a watch is kept open before timing it out; each gets a random time above it.")
 	fs.DurationVar(&o.shutdownDelay, "shutdown-delay-duration", 0,
 		"Time to delay the termination; meanwhile the server keeps serving while /readyz fails.")
+	fs.Var(flag.NewMapStringString(&o.runtimeConfig), "runtime-config",
+		"A set of key=value pairs that enable or disable built-in APIs: v1=true|false for the core API group, <group>/<version>=true|false and <group>/<version>/<resource>=true|false, api/all, api/ga and api/beta and api/alpha for classes of versions. The server itself still reads what is disabled.")
 	fs.BoolVar(&o.sendRetryAfter, "shutdown-send-retry-after", false,
 		"If true, the server listens after --shutdown-delay-duration until the requests under way that are no watches or streams have been answered. Meanwhile new ones get 429 with 'Retry-After', and their connections close.")
 	fs.DurationVar(&o.watchGrace, "shutdown-watch-termination-grace-period", 0,
@@ -258,7 +261,6 @@ func refused() daemon.Refused {
 		{Name: "emulated-version", Would: "serve the APIs and features of another version",
 			Usual: []string{kubeversion.API, "kube=" + kubeversion.API}},
 		{Name: "peer-ca-file", Would: "verify other API servers before requests are sent on to them", File: true},
-		{Name: "runtime-config", Would: "enable and disable API groups and versions"},
 		{Name: "storage-backend", Would: "store objects elsewhere than in etcd v3", Usual: []string{"etcd3"}},
 	}
 }

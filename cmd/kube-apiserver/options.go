@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
+	"bonsai/api/resources/rows"
 	"bonsai/cmd/internal/daemon"
 	"bonsai/cmd/internal/profiling"
 	"bonsai/pkg/apiserver"
@@ -26,6 +27,7 @@ import (
 	"bonsai/pkg/apiserver/authn/tokenreview"
 	"bonsai/pkg/apiserver/egress"
 	"bonsai/pkg/apiserver/rest"
+	"bonsai/pkg/apiserver/runtimeconfig"
 	"bonsai/pkg/featuregates"
 )
 
@@ -59,6 +61,7 @@ type options struct {
 	livezGrace                    time.Duration
 	sendRetryAfter                bool
 	origins, strictTransport      []string
+	runtimeConfig                 map[string]string
 	goAwayChance                  float64
 	maxBodyValues                 int
 	collectGarbage                bool
@@ -144,7 +147,7 @@ func (o *options) validate() error {
 		daemon.Require(o.livezGrace >= 0, "--livez-grace-period can not be a negative value"),
 		daemon.Require(o.parts.Kubelets.MaxBytesPerSec >= 0,
 			"--max-connection-bytes-per-sec can not be negative value"),
-		o.validateBrowsers(),
+		o.validateBrowsers(), o.validateRuntime(),
 		o.serving.Validate(),
 		daemon.Require(o.maxBodyValues > 0, "--max-request-body-values must be more than 0"),
 		daemon.Require(o.goAwayChance >= 0 && o.goAwayChance <= 0.02,
@@ -187,6 +190,17 @@ func (o *options) validateBrowsers() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// validateRuntime reports what is wrong with --runtime-config.
+func (o *options) validateRuntime() error {
+	config, err := runtimeconfig.Parse(o.runtimeConfig, rows.All())
+	if err != nil {
+		return err
+	}
+	off := config.FairnessOff(o.runtimeConfig)
+	return daemon.Require(off == "" || !o.fairness,
+		"--runtime-config=%s conflicts with --enable-priority-and-fairness=true", off)
 }
 
 // validateIssuers reports what is wrong with the issuers of service account tokens.

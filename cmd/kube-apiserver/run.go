@@ -25,6 +25,7 @@ import (
 	"bonsai/pkg/apiserver/assemble"
 	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/registry/componentstatus"
+	"bonsai/pkg/apiserver/runtimeconfig"
 	"bonsai/pkg/apiserver/storage"
 	"bonsai/pkg/apiserver/storage/etcd"
 	"bonsai/pkg/apiserver/storage/watchcache"
@@ -68,7 +69,11 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 		return fmt.Errorf("start the watch cache: %w", err)
 	}
 	defer cache.Close()
-	served, err := catalog.New(life, catalog.Config{Facts: facts, Forget: cache.Forget})
+	apis, err := runtimeconfig.Parse(o.runtimeConfig, all)
+	if err != nil {
+		return err
+	}
+	served, err := catalog.New(life, catalog.Config{Facts: facts, Off: apis.Off, Forget: cache.Forget})
 	if err != nil {
 		return err
 	}

@@ -73,8 +73,8 @@ const (
 //
 // The order of the end: /readyz fails for ShutdownDelay, so that load balancers stop sending; with SendRetryAfter, new
 // requests are refused until the earlier ones have their answers; then streams end, with WatchGrace after watches have
-// ended one by one, and the listener closes; then requests under way get ShutdownTimeout; the audit log is flushed last.
-// Contexts nest accordingly: requests live until cutOff, streams until endStreams.
+// ended one by one, and the listener closes; then requests under way get ShutdownTimeout; the audit log is flushed
+// last. Contexts nest accordingly: requests live until cutOff, streams until endStreams.
 func (s *Server) Run(ctx context.Context) error {
 	requests, cutOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer cutOff()

@@ -25,6 +25,9 @@ import (
 type Config struct {
 	// Facts learns how the facts of each stored resource are read, and forgets it with the resource. Required.
 	Facts *storage.FactsTable
+	// Off reports whether a resource of the server's own is not served in a version; nil: all are. The server itself
+	// goes on reading what is off.
+	Off func(schema.GroupVersionResource) bool
 	// Forget drops what is cached under the prefix of a resource that is gone; nil: nothing is cached.
 	Forget func(prefix string)
 }
@@ -47,6 +50,9 @@ func New(ctx context.Context, cfg Config) (*Catalog, error) {
 	}
 	if cfg.Forget == nil {
 		cfg.Forget = func(string) {}
+	}
+	if cfg.Off == nil {
+		cfg.Off = func(schema.GroupVersionResource) bool { return false }
 	}
 	c := &Catalog{cfg: cfg, ctx: ctx}
 	c.now.Store(newSnapshot(0, nil))

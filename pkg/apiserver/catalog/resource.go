@@ -64,7 +64,7 @@ type Subresource struct {
 	Answerer registry.Answerer
 }
 
-// Routes are the resource in all its versions, preferred first. The slice is shared.
+// Routes are the resource in all versions that are served, preferred first. The slice is shared.
 func (r *Resource) Routes() []*Route { return r.routes }
 
 // Context ends when the resource is not served any more.
@@ -101,6 +101,9 @@ func (c *Catalog) admit(all []*Resource, e Entry) (*Resource, error) {
 	r.ctx, r.end = context.WithCancel(c.ctx)
 	for _, v := range e.Row.ServedVersions() {
 		rt := &Route{Resource: r, GVK: e.Row.GVK.GroupKind().WithVersion(v.Name), Version: v}
+		if !e.Row.Dynamic() && c.cfg.Off(rt.GVR()) {
+			continue
+		}
 		var err error
 		if rt.Handler, err = e.Handle(rt); err != nil {
 			r.end()

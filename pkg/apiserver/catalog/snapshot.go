@@ -22,7 +22,7 @@ func newSnapshot(generation uint64, all []*Resource) *Snapshot {
 		groups: map[string]bool{}, byVersion: map[schema.GroupVersion][]*Route{}}
 	for _, r := range all {
 		s.byName[r.Row.GroupResource()] = r
-		s.groups[r.Row.GVK.Group] = s.groups[r.Row.GVK.Group] || !r.Row.Dynamic()
+		s.groups[r.Row.GVK.Group] = s.groups[r.Row.GVK.Group] || !r.Row.Dynamic() && len(r.routes) > 0
 		for _, rt := range r.routes {
 			s.routes[rt.GVR()] = rt
 			gv := rt.GVK.GroupVersion()
