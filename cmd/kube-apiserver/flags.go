@@ -6,6 +6,7 @@ import (
 
 	"bonsai/api/kubeversion"
 	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/apiserver/assemble"
 )
 
 // addFlags registers upstream's flag names on o.
@@ -175,15 +176,15 @@ func (o *options) authorizationFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.parts.AuthorizationModes, "authorization-mode", o.parts.AuthorizationModes,
 		"Ordered list of plug-ins to do authorization on secure port: AlwaysAllow, AlwaysDeny, Node, RBAC.")
 	fs.BoolVar(&o.allowPrivileged, "allow-privileged", false, "If true, allow privileged containers.")
-	fs.StringSliceVar(&o.parts.EnableAdmission, "enable-admission-plugins", nil,
-		"Admission plugins that should be enabled in addition to default enabled ones.")
+	fs.StringSliceVar(&o.parts.EnableAdmission, "enable-admission-plugins", nil, assemble.AdmissionUsage(
+		"admission plugins that should be enabled in addition to default enabled ones"))
 	fs.Int64Var(&o.notReadySeconds, "default-not-ready-toleration-seconds", o.notReadySeconds,
 		"Indicates the tolerationSeconds of the toleration for notReady:NoExecute that is added by default to every pod that does not already have such a toleration.")
 	fs.Int64Var(&o.unreachableSeconds, "default-unreachable-toleration-seconds", o.unreachableSeconds,
 		"Indicates the tolerationSeconds of the toleration for unreachable:NoExecute that is added by default to every pod that does not already have such a toleration.")
 	fs.StringVar(&o.admissionFile, "admission-control-config-file", "", "File with admission control configuration.")
-	fs.StringSliceVar(&o.parts.DisableAdmission, "disable-admission-plugins", nil,
-		"Admission plugins that should be disabled although they are in the default enabled plugins list.")
+	fs.StringSliceVar(&o.parts.DisableAdmission, "disable-admission-plugins", nil, assemble.AdmissionUsage(
+		"admission plugins that should be disabled although they are in the default enabled plugins list"))
 }
 
 func (o *options) serviceFlags(fs *pflag.FlagSet) {

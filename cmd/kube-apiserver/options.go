@@ -168,9 +168,7 @@ func (o *options) validate() error {
 		rangesError,
 	)
 	checks = append(checks, o.validateAudit()...)
-	if err := assemble.CheckAdmission(o.parts.EnableAdmission, o.parts.DisableAdmission); err != nil {
-		checks = append(checks, fmt.Errorf("--enable-admission-plugins, --disable-admission-plugins: %w", err))
-	}
+	checks = append(checks, assemble.CheckAdmission(o.parts.EnableAdmission, o.parts.DisableAdmission))
 	return errors.Join(checks...)
 }
 

@@ -39,10 +39,15 @@ func withParts(t *testing.T, c *assemble.Config) {
 	withCountedParts(t, c, nil)
 }
 
-// withCountedParts is withParts, whose metrics are registered at r.
-func withCountedParts(t *testing.T, c *assemble.Config, r prometheus.Registerer, changes ...func(*assemble.Options)) {
+// auditTokens are the users of the recordings.
+const auditTokens = `auditadm,admin,u-admin,"system:masters"
+auditali,alice,u-alice,"devs,more"
+auditnob,nobody-logs-me,u-nob,"system:masters"
+`
+
+// accountKey makes a key for the tokens of service accounts, in PEM.
+func accountKey(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -51,10 +56,14 @@ func withCountedParts(t *testing.T, c *assemble.Config, r prometheus.Registerer,
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := map[string]string{
-		"sa.key": string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})),
-		"tokens": "auditadm,admin,u-admin,\"system:masters\"\nauditali,alice,u-alice,\"devs,more\"\nauditnob,nobody-logs-me,u-nob,\"system:masters\"\n",
-	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}))
+}
+
+// withCountedParts is withParts, whose metrics are registered at r.
+func withCountedParts(t *testing.T, c *assemble.Config, r prometheus.Registerer, changes ...func(*assemble.Options)) {
+	t.Helper()
+	dir := t.TempDir()
+	files := map[string]string{"sa.key": accountKey(t), "tokens": auditTokens}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

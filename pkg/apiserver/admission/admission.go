@@ -76,6 +76,10 @@ type Plugin struct {
 	Name      string
 	Mutator   Mutator
 	Validator Validator
+	// Deprecated plug-ins are reported when the server starts.
+	Deprecated bool
+	// Idle says why the plug-in has neither Mutator nor Validator: nothing that it would look at is served.
+	Idle string
 	// Place is required for a plug-in that Kubernetes does not have, and must be nil for Kubernetes' own.
 	Place *Place
 }

@@ -5,17 +5,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Chain runs plug-ins in their order.
-type Chain struct{ plugins []Plugin }
+type Chain struct {
+	plugins []Plugin
+	times   *times // nil: nobody measures
+}
 
 // NewChain returns a Chain of plugins, in the order they run.
-func NewChain(plugins ...Plugin) *Chain { return &Chain{plugins} }
+func NewChain(plugins ...Plugin) *Chain { return &Chain{plugins: plugins} }
+
+// Measure registers at r how long each plug-in takes. It must be called before the Chain is used.
+func (c *Chain) Measure(r prometheus.Registerer) { c.times = newTimes(r, c.plugins) }
 
 // Names returns the plug-ins' names, in order.
 func (c *Chain) Names() []string {
@@ -38,11 +47,15 @@ func (c *Chain) Admit(ctx context.Context, a *Attributes) error {
 }
 
 func (c *Chain) admit(ctx context.Context, a *Attributes) error {
-	for _, p := range c.plugins {
+	clock := c.times.start()
+	for i := range c.plugins {
+		p := &c.plugins[i]
 		if p.Mutator == nil {
 			continue
 		}
-		if err := p.Mutator.Admit(ctx, a); err != nil {
+		err := p.Mutator.Admit(ctx, a)
+		clock.lap(i, mutating, a.Operation, err != nil)
+		if err != nil {
 			return refused(p.Name, err)
 		}
 	}
@@ -51,11 +64,15 @@ func (c *Chain) admit(ctx context.Context, a *Attributes) error {
 
 // Validate runs the validating plug-ins; the first refusal ends it.
 func (c *Chain) Validate(ctx context.Context, a *Attributes) error {
-	for _, p := range c.plugins {
+	clock := c.times.start()
+	for i := range c.plugins {
+		p := &c.plugins[i]
 		if p.Validator == nil {
 			continue
 		}
-		if err := p.Validator.Validate(ctx, a); err != nil {
+		err := p.Validator.Validate(ctx, a)
+		clock.lap(i, validating, a.Operation, err != nil)
+		if err != nil {
 			return refused(p.Name, err)
 		}
 	}
@@ -79,6 +96,12 @@ func Forbid(a *Attributes, format string, args ...any) error {
 	}
 	return apierrors.NewForbidden(cmp.Or(a.RequestResource, a.Resource).GroupResource(), name,
 		fmt.Errorf(format, args...))
+}
+
+// Fail returns the 500 without a reason with which some of upstream's plug-ins refuse, and all that cannot decide.
+func Fail(format string, args ...any) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure,
+		Code: http.StatusInternalServerError, Message: fmt.Sprintf(format, args...)}}
 }
 
 // Is reports whether a is about the resource itself, or the subresource if one is given as "pods/status".

@@ -5,41 +5,81 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// order returns the names of all plug-ins that Kubernetes has, in the order they run. Those that are not built may be
-// disabled, but not enabled.
-func order() []string {
-	return []string{
-		"AlwaysAdmit", "NamespaceAutoProvision", "NamespaceLifecycle", "NamespaceExists",
-		"LimitPodHardAntiAffinityTopology",
-		"LimitRanger", "ServiceAccount", "NodeRestriction", "TaintNodesByCondition", "AlwaysPullImages",
-		"ImagePolicyWebhook",
-		"PodSecurity", "PodNodeSelector", "Priority", "DefaultTolerationSeconds", "PodTolerationRestriction",
-		"EventRateLimit",
-		"ExtendedResourceToleration", "DefaultStorageClass", "StorageObjectInUseProtection", "PodGroupProtection",
-		"OwnerReferencesPermissionEnforcement",
-		"PersistentVolumeClaimResize", "RuntimeClass", "CertificateApproval", "CertificateSigning",
-		"ClusterTrustBundleAttest",
-		"CertificateSubjectRestriction", "DefaultIngressClass", "DenyServiceExternalIPs", "PodTopologyLabels",
-		"PodGroupWorkloadExists",
-		"NodeDeclaredFeatureValidator", "JobValidation", "PodResizeValidator", "MutatingAdmissionPolicy",
-		"MutatingAdmissionWebhook",
-		"ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook", "ResourceQuota", "AlwaysDeny",
+// Whether a plug-in of Kubernetes runs without being enabled.
+const on, off = true, false
+
+// known is a plug-in that Kubernetes has.
+type known struct {
+	name      string
+	byDefault bool
+}
+
+// kubernetes returns all plug-ins that Kubernetes has, in the order they run, and which of them run unless
+// --disable-admission-plugins names them.
+func kubernetes() []known {
+	return []known{
+		{"AlwaysAdmit", off},
+		{"NamespaceAutoProvision", off},
+		{"NamespaceLifecycle", on},
+		{"NamespaceExists", off},
+		{"LimitPodHardAntiAffinityTopology", off},
+		{"LimitRanger", on},
+		{"ServiceAccount", on},
+		{"NodeRestriction", off},
+		{"TaintNodesByCondition", on},
+		{"AlwaysPullImages", off},
+		{"ImagePolicyWebhook", off},
+		{"PodSecurity", on},
+		{"PodNodeSelector", off},
+		{"Priority", on},
+		{"DefaultTolerationSeconds", on},
+		{"PodTolerationRestriction", off},
+		{"EventRateLimit", off},
+		{"ExtendedResourceToleration", off},
+		{"DefaultStorageClass", on},
+		{"StorageObjectInUseProtection", on},
+		{"PodGroupProtection", on},
+		{"OwnerReferencesPermissionEnforcement", off},
+		{"PersistentVolumeClaimResize", on},
+		{"RuntimeClass", on},
+		{"CertificateApproval", on},
+		{"CertificateSigning", on},
+		{"ClusterTrustBundleAttest", on},
+		{"CertificateSubjectRestriction", on},
+		{"DefaultIngressClass", on},
+		{"DenyServiceExternalIPs", off},
+		{"PodTopologyLabels", on},
+		{"PodGroupWorkloadExists", on},
+		{"NodeDeclaredFeatureValidator", on},
+		{"JobValidation", on},
+		{"PodResizeValidator", on},
+		{"MutatingAdmissionPolicy", on},
+		{"MutatingAdmissionWebhook", on},
+		{"ValidatingAdmissionPolicy", on},
+		{"ValidatingAdmissionWebhook", on},
+		{"ResourceQuota", on},
+		{"AlwaysDeny", off},
 	}
+}
+
+// order returns the names of Kubernetes' plug-ins in the order they run.
+func order() []string {
+	var names []string
+	for _, k := range kubernetes() {
+		names = append(names, k.name)
+	}
+	return names
 }
 
 // defaultOn returns those that are on unless --disable-admission-plugins says otherwise.
 func defaultOn() []string {
-	return []string{
-		"NamespaceLifecycle", "LimitRanger", "ServiceAccount", "TaintNodesByCondition", "PodSecurity", "Priority",
-		"DefaultTolerationSeconds", "DefaultStorageClass", "StorageObjectInUseProtection", "PodGroupProtection",
-		"PersistentVolumeClaimResize",
-		"RuntimeClass", "CertificateApproval", "CertificateSigning", "ClusterTrustBundleAttest",
-		"CertificateSubjectRestriction",
-		"DefaultIngressClass", "PodTopologyLabels", "PodGroupWorkloadExists", "NodeDeclaredFeatureValidator",
-		"JobValidation", "PodResizeValidator",
-		"MutatingAdmissionPolicy",
-		"MutatingAdmissionWebhook", "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook", "ResourceQuota",
+	var names []string
+	for _, k := range kubernetes() {
+		if k.byDefault {
+			names = append(names, k.name)
+		}
 	}
+	return names
 }
 
 // Known are the names of all plug-ins that Kubernetes has.

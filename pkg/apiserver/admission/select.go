@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Place says where a plug-in that Kubernetes does not have runs, and whether it runs without being enabled.
@@ -26,19 +27,19 @@ func Select(available []Plugin, enable, disable []string) ([]Plugin, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range slices.Concat(enable, disable) {
-		if !slices.Contains(all, n) {
-			return nil, fmt.Errorf("admission plug-in %q is unknown", n)
-		}
+	if err := errors.Join(unknown("enable", enable, all), unknown("disable", disable, all)); err != nil {
+		return nil, err
+	}
+	if both := slices.DeleteFunc(slices.Clone(enable), func(n string) bool {
+		return !slices.Contains(disable, n)
+	}); len(both) > 0 {
+		return nil, fmt.Errorf("%v in enable-admission-plugins and disable-admission-plugins overlapped", both)
 	}
 	built := map[string]Plugin{}
 	for _, p := range available {
 		built[p.Name] = p
 	}
 	for _, n := range enable {
-		if slices.Contains(disable, n) {
-			return nil, fmt.Errorf("admission plug-in %q is both enabled and disabled", n)
-		}
 		if _, ok := built[n]; !ok {
 			return nil, fmt.Errorf("admission plug-in %q is not built: nothing would check or change what it does in Kubernetes", n)
 		}
@@ -51,6 +52,29 @@ func Select(available []Plugin, enable, disable []string) ([]Plugin, error) {
 		}
 	}
 	return chosen, nil
+}
+
+// unknown names the plug-ins of a flag that are none of all.
+func unknown(verb string, names, all []string) error {
+	var errs []error
+	for _, n := range names {
+		if !slices.Contains(all, n) {
+			errs = append(errs, fmt.Errorf("%s-admission-plugins plugin %q is unknown", verb, n))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Usage describes, as upstream, a flag that enables or disables plug-ins: what it does, which plug-ins are on by
+// default, and which there are. Plug-ins that cannot be arranged are left out: Select says what is wrong with them.
+func Usage(what string, available []Plugin) string {
+	all, on, err := arrange(available)
+	if err != nil {
+		all, on = order(), defaultOn()
+	}
+	slices.Sort(all)
+	return fmt.Sprintf("%s (%s). Comma-delimited list of admission plugins: %s. The order of plugins in this flag does not matter.",
+		what, strings.Join(on, ", "), strings.Join(all, ", "))
 }
 
 // arrange returns the names of all plug-ins in the order they run, and those that are on by default.

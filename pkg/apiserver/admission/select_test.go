@@ -84,3 +84,23 @@ func TestSelectRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestSelectNames: names that a flag cannot have are reported as upstream reports them.
+func TestSelectNames(t *testing.T) {
+	t.Parallel()
+	have := []Plugin{{Name: "Priority"}, {Name: "NodeRestriction"}}
+	for _, c := range []struct{ enable, disable, want string }{
+		{"Nope", "", `enable-admission-plugins plugin "Nope" is unknown`},
+		{"", "Nope Nix", "disable-admission-plugins plugin \"Nope\" is unknown\n" +
+			`disable-admission-plugins plugin "Nix" is unknown`},
+		{"NodeRestriction", "NodeRestriction Priority",
+			"[NodeRestriction] in enable-admission-plugins and disable-admission-plugins overlapped"},
+		{"EventRateLimit", "",
+			`admission plug-in "EventRateLimit" is not built: nothing would check or change what it does in Kubernetes`},
+	} {
+		_, err := Select(have, strings.Fields(c.enable), strings.Fields(c.disable))
+		if err == nil || err.Error() != c.want {
+			t.Errorf("enable %q, disable %q: %v, want %s", c.enable, c.disable, err, c.want)
+		}
+	}
+}

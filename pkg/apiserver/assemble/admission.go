@@ -2,6 +2,7 @@ package assemble
 
 import (
 	"log/slog"
+	"slices"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -13,20 +14,33 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/admission/always"
+	"bonsai/pkg/apiserver/admission/alwayspullimages"
 	"bonsai/pkg/apiserver/admission/certificates"
 	"bonsai/pkg/apiserver/admission/claimresize"
 	"bonsai/pkg/apiserver/admission/defaultingressclass"
 	"bonsai/pkg/apiserver/admission/defaultstorageclass"
 	"bonsai/pkg/apiserver/admission/defaulttolerationseconds"
 	"bonsai/pkg/apiserver/admission/denyserviceexternalips"
+	"bonsai/pkg/apiserver/admission/eventratelimit"
+	"bonsai/pkg/apiserver/admission/extendedresourcetoleration"
+	"bonsai/pkg/apiserver/admission/idle"
+	"bonsai/pkg/apiserver/admission/imagepolicywebhook"
+	"bonsai/pkg/apiserver/admission/limitpodhardantiaffinitytopology"
 	"bonsai/pkg/apiserver/admission/limitranger"
 	"bonsai/pkg/apiserver/admission/match"
+	"bonsai/pkg/apiserver/admission/namespaceautoprovision"
+	"bonsai/pkg/apiserver/admission/namespaceexists"
 	"bonsai/pkg/apiserver/admission/namespacelifecycle"
 	"bonsai/pkg/apiserver/admission/nodedeclaredfeatures"
 	"bonsai/pkg/apiserver/admission/noderestriction"
+	"bonsai/pkg/apiserver/admission/ownerreferences"
 	"bonsai/pkg/apiserver/admission/paramaccess"
+	"bonsai/pkg/apiserver/admission/podnodeselector"
 	"bonsai/pkg/apiserver/admission/podresize"
 	"bonsai/pkg/apiserver/admission/podsecurity"
+	"bonsai/pkg/apiserver/admission/podtolerationrestriction"
+	"bonsai/pkg/apiserver/admission/podtopologylabels"
 	"bonsai/pkg/apiserver/admission/policies"
 	"bonsai/pkg/apiserver/admission/priority"
 	"bonsai/pkg/apiserver/admission/rbacescalation"
@@ -47,20 +61,40 @@ import (
 // accountWait is how long a pod waits for the account "default" of a namespace that was made just now.
 const accountWait = 5 * time.Second
 
+// available returns all plug-ins as they are before anything else is there: only their names and places count.
+func available() []admission.Plugin {
+	return plugins(nil, webhooks.New(webhooks.Config{}), policies.New(policies.Config{}), &Options{}, nil)
+}
+
 // CheckAdmission tells what is wrong with the names of plug-ins, before anything else is there.
 func CheckAdmission(enable, disable []string) error {
-	_, err := admission.Select(
-		plugins(late(nil), webhooks.New(webhooks.Config{}), policies.New(policies.Config{}), &Options{}, nil), enable,
-		disable)
+	_, err := admission.Select(available(), enable, disable)
 	return err
 }
 
-// plugins is the list of all admission plug-ins. store finds what they read, o is what flags and files say of some of
-// them, may answers what users may do.
-func plugins(store func(group, resource string) registry.Store, hooks *webhooks.Plugins, rules *policies.Plugins,
-	o *Options, may authz.Authorizer) []admission.Plugin {
+// AdmissionUsage describes a flag that enables or disables plug-ins.
+func AdmissionUsage(what string) string { return admission.Usage(what, available()) }
+
+// plugins is the list of all admission plug-ins. c finds what they read, o is what flags and files say of some of them,
+// may answers what users may do.
+func plugins(c *catalog.Catalog, hooks *webhooks.Plugins, rules *policies.Plugins, o *Options,
+	may authz.Authorizer) []admission.Plugin {
+	store := late(c)
 	namespaces := store("", "namespaces").Shared()
-	return []admission.Plugin{
+	return append(idle.Plugins(),
+		always.Admit(),
+		namespaceautoprovision.New(store("", "namespaces")),
+		namespaceexists.New(namespaces),
+		limitpodhardantiaffinitytopology.New(),
+		alwayspullimages.New(),
+		imagepolicywebhook.New(o.Admission.ImagePolicy, time.Now),
+		podnodeselector.New(namespaces, o.Admission.NodeSelectors),
+		podtolerationrestriction.New(namespaces, o.Admission.Tolerations),
+		eventratelimit.New(o.Admission.EventLimits),
+		extendedresourcetoleration.New(),
+		ownerreferences.New(c, may),
+		podtopologylabels.New(store("", "nodes").Shared()),
+		always.Deny(),
 		namespacelifecycle.New(namespaces),
 		limitranger.New(store("", "limitranges")),
 		serviceaccount.New(serviceaccount.Config{ServiceAccounts: store("", "serviceaccounts"), Suffix: func() string {
@@ -92,7 +126,7 @@ func plugins(store func(group, resource string) registry.Store, hooks *webhooks.
 		hooks.Validating(),
 		resourcequota.New(store("", "resourcequotas"), store("resource.k8s.io", "deviceclasses"), store("", "pods"),
 			o.Admission.Limited, time.Now),
-	}
+	)
 }
 
 // seconds is how long pods stay on a node that fails; nil: as long as by default.
@@ -135,17 +169,31 @@ func newWebhookClient(c *catalog.Catalog) *webhook.Client {
 
 // newAdmission chooses the plug-ins that the options ask for. With RBAC, nobody may hand out more rights than he has.
 func newAdmission(o *Options, c *catalog.Catalog, hooks *webhooks.Plugins, rules *policies.Plugins,
-	may *authorization) (*admission.Chain, error) {
-	chosen, err := admission.Select(plugins(late(c), hooks, rules, o, may.authorizer), o.EnableAdmission,
+	may *authorization, log *slog.Logger) (*admission.Chain, error) {
+	chosen, err := admission.Select(plugins(c, hooks, rules, o, may.authorizer), o.EnableAdmission,
 		o.DisableAdmission)
 	if err != nil {
 		return nil, err
+	}
+	if err := o.Admission.complete(o.EnableAdmission); err != nil {
+		return nil, err
+	}
+	for i := range chosen {
+		if p := &chosen[i]; p.Deprecated {
+			log.Warn(p.Name + " admission controller is deprecated. Please remove this controller from your configuration files and scripts.")
+		} else if p.Idle != "" && slices.Contains(o.EnableAdmission, p.Name) {
+			log.Info("the enabled admission plug-in has nothing to do", "plugin", p.Name, "reason", p.Idle)
+		}
 	}
 	chosen = append(chosen, paramaccess.New(paramaccess.Config{Catalog: c, Stores: c.Late, Authorizer: may.authorizer}))
 	if may.usesRBAC {
 		chosen = append(chosen, rbacescalation.New(rbacescalation.Config{Rules: may.rbac, Authorizer: may.authorizer}))
 	}
-	return admission.NewChain(chosen...), nil
+	chain := admission.NewChain(chosen...)
+	if o.Metrics != nil {
+		chain.Measure(o.Metrics)
+	}
+	return chain, nil
 }
 
 // late finds stores that are there when they are used.

@@ -13,7 +13,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/admission/eventratelimit"
+	"bonsai/pkg/apiserver/admission/imagepolicywebhook"
+	"bonsai/pkg/apiserver/admission/podnodeselector"
 	"bonsai/pkg/apiserver/admission/podsecurity"
+	"bonsai/pkg/apiserver/admission/podtolerationrestriction"
 	"bonsai/pkg/apiserver/admission/resourcequota"
 	"bonsai/pkg/apiserver/webhook"
 	"bonsai/pkg/docbounds"
@@ -30,6 +34,26 @@ type AdmissionConfiguration struct {
 	Limited []resourcequota.Limited
 	// PodSecurity is what holds where namespaces do not say it.
 	PodSecurity podsecurity.Configuration
+	// ImagePolicy is the webhook that is asked about images, EventLimits bound events: their plug-ins need them.
+	ImagePolicy *imagepolicywebhook.Hook
+	EventLimits *eventratelimit.Configuration
+	// NodeSelectors and Tolerations are what namespaces do not say of their pods; nil: nothing.
+	NodeSelectors *podnodeselector.Configuration
+	Tolerations   *podtolerationrestriction.Configuration
+}
+
+// complete reports which enabled plug-ins lack the configuration without which they would let everything through.
+func (c *AdmissionConfiguration) complete(enabled []string) error {
+	var errs []error
+	for _, p := range []struct {
+		name    string
+		missing bool
+	}{{"ImagePolicyWebhook", c.ImagePolicy == nil}, {"EventRateLimit", c.EventLimits == nil}} {
+		if p.missing && slices.Contains(enabled, p.name) {
+			errs = append(errs, fmt.Errorf("the admission plug-in %s is enabled and needs a configuration in the file of --admission-control-config-file", p.name))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // admissionConfiguration is the file (AdmissionConfiguration of apiserver.config.k8s.io/v1).
@@ -118,6 +142,24 @@ func (c *AdmissionConfiguration) read(p *pluginConfiguration, dir string) error 
 		if err = bounded(doc); err == nil {
 			c.PodSecurity, err = podsecurity.ReadConfiguration(doc)
 		}
+	case "ImagePolicyWebhook":
+		c.ImagePolicy, err = readImagePolicy(doc)
+	case "EventRateLimit":
+		c.EventLimits = &eventratelimit.Configuration{}
+		if err = readVersioned(doc, eventratelimit.APIVersion, eventratelimit.Kind, c.EventLimits,
+			&c.EventLimits.TypeMeta); err == nil {
+			err = c.EventLimits.Validate()
+		}
+	case "PodNodeSelector":
+		if err = bounded(doc); err == nil {
+			c.NodeSelectors, err = podnodeselector.ReadConfiguration(doc)
+		}
+	case "PodTolerationRestriction":
+		c.Tolerations = &podtolerationrestriction.Configuration{}
+		if err = readVersioned(doc, podtolerationrestriction.APIVersion, podtolerationrestriction.Kind, c.Tolerations,
+			&c.Tolerations.TypeMeta); err == nil {
+			err = c.Tolerations.Validate()
+		}
 	default:
 		return errors.New("the plug-in takes no configuration")
 	}
@@ -145,6 +187,17 @@ func readCredentials(doc []byte) (webhook.Directory, error) {
 	return found, nil
 }
 
+func readImagePolicy(doc []byte) (*imagepolicywebhook.Hook, error) {
+	if err := bounded(doc); err != nil {
+		return nil, err
+	}
+	c, err := imagepolicywebhook.ReadConfiguration(doc)
+	if err != nil {
+		return nil, err
+	}
+	return imagepolicywebhook.NewHook(c)
+}
+
 func readLimited(doc []byte) ([]resourcequota.Limited, error) {
 	var c quotaConfiguration
 	if err := readConfiguration(doc, "ResourceQuotaConfiguration", &c, &c.TypeMeta); err != nil {
@@ -166,8 +219,13 @@ func bounded(text []byte) error {
 	return docbounds.YAML(text, docbounds.Bounds{Bytes: maxConfiguration, Values: 10_000, Depth: 50})
 }
 
-// readConfiguration reads a document of a kind into out, whose kind is named.
+// readConfiguration reads a document of a kind of configGroup into out, whose kind is named.
 func readConfiguration(text []byte, kind string, out any, named *metav1.TypeMeta) error {
+	return readVersioned(text, configGroup, kind, out, named)
+}
+
+// readVersioned reads a document of a kind and version into out, whose kind is named.
+func readVersioned(text []byte, version, kind string, out any, named *metav1.TypeMeta) error {
 	if err := bounded(text); err != nil {
 		return err
 	}
@@ -179,8 +237,8 @@ func readConfiguration(text []byte, kind string, out any, named *metav1.TypeMeta
 	if err != nil {
 		return err
 	}
-	if named.APIVersion != configGroup || named.Kind != kind {
-		return fmt.Errorf("it must be of kind %s of %s, and is of kind %q of %q", kind, configGroup, named.Kind,
+	if named.APIVersion != version || named.Kind != kind {
+		return fmt.Errorf("it must be of kind %s of %s, and is of kind %q of %q", kind, version, named.Kind,
 			named.APIVersion)
 	}
 	return errors.Join(strict...)

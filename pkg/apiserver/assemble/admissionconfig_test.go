@@ -71,3 +71,65 @@ func TestLoadAdmissionConfiguration(t *testing.T) {
 		}
 	}
 }
+
+// TestPluginConfigurations: the configurations of plug-ins are read strictly, with upstream's bounds and messages.
+func TestPluginConfigurations(t *testing.T) {
+	t.Parallel()
+	hook := filepath.Join(t.TempDir(), "hook")
+	if err := os.WriteFile(hook, []byte("{apiVersion: v1, kind: Config, current-context: c, "+
+		"contexts: [{name: c, context: {cluster: w}}], clusters: [{name: w, cluster: {server: 'https://127.0.0.1:1/x'}}]}"),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	const events = "apiVersion: eventratelimit.admission.k8s.io/v1alpha1, kind: Configuration, "
+	const tolerations = "apiVersion: podtolerationrestriction.admission.k8s.io/v1alpha1, kind: Configuration, "
+	policy := "imagePolicy: {kubeConfigFile: " + hook
+	for _, c := range []struct{ plugin, text, want string }{
+		{"EventRateLimit", events + "limits: [{type: Server, qps: 1, burst: 1, cacheSize: -1}]", ""},
+		{"EventRateLimit", events + "limits: []", "limits: Invalid value: []: must not be empty"},
+		{"EventRateLimit", events + "limits: [{type: Foo, qps: 1, burst: 1}]",
+			`limits[0].type: Unsupported value: "Foo": supported values: "Server", "Namespace", "User", "SourceAndObject"`},
+		{"EventRateLimit", events + "limits: [{type: Server, burst: -1}, {type: User, qps: 1, burst: 1, cacheSize: -2}]",
+			"[limits[0].burst: Invalid value: -1: must be positive, limits[0].qps: Invalid value: 0: must be positive, " +
+				"limits[1].cacheSize: Invalid value: -2: must not be negative]"},
+		{"EventRateLimit", events + "limitz: []", `unknown field "limitz"`},
+		{"EventRateLimit", "apiVersion: eventratelimit.admission.k8s.io/v1, kind: Configuration",
+			`and is of kind "Configuration" of "eventratelimit.admission.k8s.io/v1"`},
+		{"PodTolerationRestriction", tolerations + "default: [{key: a, operator: Exists}], whitelist: []", ""},
+		{"PodTolerationRestriction", tolerations + "default: [{key: a, operator: Foo}]", "default[0].operator: "},
+		{"PodTolerationRestriction", tolerations + "whitelist: [{operator: Equal}]", "whitelist[0].operator: "},
+		{"PodTolerationRestriction", tolerations + "defaults: []", `unknown field "defaults"`},
+		{"PodNodeSelector", "podNodeSelectorPluginConfig: {clusterDefaultNodeSelector: 'a=b', x: ''}", ""},
+		{"PodNodeSelector", "podNodeSelectorPluginConfig: {x: 'a in (b)'}",
+			`podNodeSelectorPluginConfig[x]: Invalid value: "a in (b)": invalid selector: [a in (b)]`},
+		{"PodNodeSelector", "podNodeSelectorPluginConfig: {x: [b]}", "cannot unmarshal array"},
+		{"PodNodeSelector", "foo: {}", `unknown field "foo"`},
+		{"ImagePolicyWebhook", policy + ", allowTTL: -1, denyTTL: -1, retryBackoff: -1, defaultAllow: true}", ""},
+		{"ImagePolicyWebhook", policy + "}", ""},
+		{"ImagePolicyWebhook", "imagePolicy: {}", "imagePolicy.kubeConfigFile: Required value"},
+		{"ImagePolicyWebhook", "imagePolicy: {kubeConfigFile: /none}", "imagePolicy.kubeConfigFile: stat /none: "},
+		{"ImagePolicyWebhook", policy + ", allowTTL: 5000}",
+			"imagePolicy.allowTTL: valid value is between 1s and 30m0s, got 1h23m20s"},
+		{"ImagePolicyWebhook", policy + ", denyTTL: -5}", "imagePolicy.denyTTL: valid value is between 1s and 30m0s, got -5s"},
+		{"ImagePolicyWebhook", policy + ", allowTTL: 9223372036854775807}", "imagePolicy.allowTTL: valid value is between"},
+		{"ImagePolicyWebhook", policy + ", retryBackoff: 500000}",
+			"imagePolicy.retryBackoff: valid value is between 1ns and 5m0s, got 8m20s"},
+		{"ImagePolicyWebhook", policy + ", foo: 1}", `unknown field "imagePolicy.foo"`},
+		{"ImagePolicyWebhook", "imagePolicy: [" + strings.Repeat("[", 200) + "]", "yaml: "},
+	} {
+		path := filepath.Join(t.TempDir(), "file")
+		text := "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n- {name: " + c.plugin +
+			", configuration: {" + c.text + "}}"
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := LoadAdmissionConfiguration(path)
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", c.text, err)
+		case c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), "--admission-control-config-file "+path) ||
+			!strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s\ngot  %v\nwant %s", c.text, err, c.want)
+		}
+	}
+}

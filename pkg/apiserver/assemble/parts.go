@@ -106,7 +106,7 @@ func NewParts(o Options, c *catalog.Catalog, from storage.Interface, rows []reso
 	if err != nil {
 		return nil, err
 	}
-	chain, err := newAdmission(&o, c, hooks, rules, may)
+	chain, err := newAdmission(&o, c, hooks, rules, may, log)
 	if err != nil {
 		return nil, err
 	}

@@ -15,9 +15,9 @@ import (
 // maxShown is how much of a refusal's text an error shows.
 const maxShown = 2048
 
-// refusal is the error for an answer of another code than 2xx, as client-go words it: the Status in the body if there
+// Refusal is the error for an answer of another code than 2xx, as client-go words it: the Status in the body if there
 // is one.
-func refusal(answer *http.Response, body []byte) error {
+func Refusal(answer *http.Response, body []byte) error {
 	var said metav1.Status
 	if json.Unmarshal(body, &said) == nil && said.Kind == "Status" && said.APIVersion == "v1" &&
 		said.Status == metav1.StatusFailure {

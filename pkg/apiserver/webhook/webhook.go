@@ -97,7 +97,7 @@ func (c *Client) Call(ctx context.Context, to *Hook, body []byte, timeout time.D
 		return nil, err
 	}
 	if answer.StatusCode < http.StatusOK || answer.StatusCode > http.StatusPartialContent {
-		return nil, refusal(answer, b)
+		return nil, Refusal(answer, b)
 	}
 	if len(b) == 0 {
 		return nil, fmt.Errorf("0-length response with status code: %d and content type: %s", answer.StatusCode,

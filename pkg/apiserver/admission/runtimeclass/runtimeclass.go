@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -78,7 +79,7 @@ func setScheduling(a *admission.Attributes, pod *corev1.Pod, s *nodev1.Schedulin
 	if s == nil {
 		return nil
 	}
-	for _, key := range sortedKeys(s.NodeSelector) {
+	for _, key := range slices.Sorted(maps.Keys(s.NodeSelector)) {
 		if has, ok := pod.Spec.NodeSelector[key]; ok && has != s.NodeSelector[key] {
 			return admission.Forbid(a,
 				"conflict: runtimeClass.scheduling.nodeSelector[%s] = %s; pod.spec.nodeSelector[%s] = %s", key,
@@ -89,6 +90,6 @@ func setScheduling(a *admission.Attributes, pod *corev1.Pod, s *nodev1.Schedulin
 		pod.Spec.NodeSelector = map[string]string{}
 	}
 	maps.Copy(pod.Spec.NodeSelector, s.NodeSelector)
-	pod.Spec.Tolerations = merged(pod.Spec.Tolerations, s.Tolerations)
+	pod.Spec.Tolerations = admission.MergeTolerations(pod.Spec.Tolerations, s.Tolerations)
 	return nil
 }

@@ -1,22 +1,21 @@
-package runtimeclass
+package admission
 
 import (
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
-// merged are the pod's tolerations and its class's, without those that another one covers. Of two that mean the same
-// the later stays.
-func merged(pod, class []corev1.Toleration) []corev1.Toleration {
-	all := slices.Concat(pod, class)
-	if len(class) == 0 {
+// MergeTolerations returns the tolerations of a pod and more, without those that another one covers. Of two that mean
+// the same the later stays. Without more, those of the pod stay as they are.
+func MergeTolerations(pod, more []corev1.Toleration) []corev1.Toleration {
+	if len(more) == 0 {
 		return pod
 	}
+	all := slices.Concat(pod, more)
 	var out []corev1.Toleration
 	for i, t := range all {
-		covered := func(by corev1.Toleration) bool { return covers(by, t) }
+		covered := func(by corev1.Toleration) bool { return Covers(by, t) }
 		if !slices.ContainsFunc(out, covered) && !slices.ContainsFunc(all[i+1:], covered) {
 			out = append(out, t)
 		}
@@ -24,8 +23,8 @@ func merged(pod, class []corev1.Toleration) []corev1.Toleration {
 	return out
 }
 
-// covers reports whether t tolerates every taint that other does, for as long.
-func covers(t, other corev1.Toleration) bool {
+// Covers reports whether t tolerates every taint that other does, for as long.
+func Covers(t, other corev1.Toleration) bool {
 	exists := t.Operator == corev1.TolerationOpExists
 	switch {
 	case t.Key != other.Key && (t.Key != "" || !exists):
@@ -38,5 +37,3 @@ func covers(t, other corev1.Toleration) bool {
 	}
 	return exists || other.Operator != corev1.TolerationOpExists && t.Value == other.Value
 }
-
-func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

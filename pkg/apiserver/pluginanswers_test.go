@@ -1,0 +1,302 @@
+package apiserver_test
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"flag"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	imagepolicyv1alpha1 "k8s.io/api/imagepolicy/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"bonsai/api/apiextensions/referencetest"
+	"bonsai/pkg/apiserver/assemble"
+	"bonsai/pkg/apiserver/storage/etcdtest"
+	"bonsai/pkg/apiserver/webhook/webhooktest"
+)
+
+var recordPlugins = flag.Bool("record-plugins", false,
+	"write testdata/plugins/answers with the real kube-apiserver of $REFERENCE_KUBE_APISERVER")
+
+// pluginScenario is a server with some plug-ins, and what it is asked. In its files, $DIR is their directory, and $HOOK
+// and $CA are where the image policy webhook of the tests is.
+type pluginScenario struct {
+	Enable  []string `json:"enable"`
+	Disable []string `json:"disable,omitempty"`
+	// Files are written before the server starts. admission.yaml is that of --admission-control-config-file.
+	Files map[string]string `json:"files,omitempty"`
+	// Unready is a server that cannot become ready, as it may not write what it starts with.
+	Unready bool         `json:"unready,omitempty"`
+	Steps   []pluginStep `json:"steps"`
+}
+
+// pluginStep is one request.
+type pluginStep struct {
+	// Do is the method and the path, As the user: admin by default, or alice.
+	Do   string `json:"do"`
+	As   string `json:"as,omitempty"`
+	Body any    `json:"body,omitempty"`
+	Type string `json:"type,omitempty"`
+	// Show are the fields of an object in the answer that count, with dots between their parts.
+	Show []string `json:"show,omitempty"`
+	// Until repeats the request until it is answered with this code: roles and annotations are seen a little later.
+	Until int `json:"until,omitempty"`
+}
+
+// pluginAnswer is what a server answers.
+type pluginAnswer struct {
+	Code     int            `json:"code"`
+	Reason   string         `json:"reason,omitempty"`
+	Message  string         `json:"message,omitempty"`
+	Causes   any            `json:"causes,omitempty"`
+	Warnings []string       `json:"warnings,omitempty"`
+	Fields   map[string]any `json:"fields,omitempty"`
+}
+
+// TestPluginAnswers asks what a real kube-apiserver v1.36.3 was asked with the same plug-ins and files, and expects its
+// answers: every file in testdata/plugins is a scenario, and what was answered to it is in the file of the same name in
+// answers. With -record-plugins it asks the real server instead, and writes those files.
+func TestPluginAnswers(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/plugins/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		t.Run(name, func(t *testing.T) {
+			var s pluginScenario
+			referencetest.Read(t, file, &s)
+			dir := writePluginFiles(t, s.Files)
+			answers := filepath.Join("testdata/plugins/answers", name+".yaml")
+			if *recordPlugins {
+				referencetest.Write(t, answers, playPlugins(t, startRealWith(t, dir, &s), &s))
+				return
+			}
+			t.Parallel()
+			var want []pluginAnswer
+			referencetest.Read(t, answers, &want)
+			got := playPlugins(t, start(t, func(c *assemble.Config) { withPlugins(t, c, dir, &s) }), &s)
+			if len(want) != len(got) {
+				t.Fatalf("%d steps, %d answers", len(got), len(want))
+			}
+			for i := range got {
+				if g, w := plainJSON(t, got[i]), plainJSON(t, want[i]); !reflect.DeepEqual(g, w) {
+					t.Errorf("step %d: %s %s\n%s", i, s.Steps[i].Do, asYAML(t, s.Steps[i].Body),
+						difference(asYAML(t, w), asYAML(t, g)))
+				}
+			}
+		})
+	}
+}
+
+// writePluginFiles writes the files of a scenario into a directory, which it returns.
+func writePluginFiles(t *testing.T, files map[string]string) string {
+	t.Helper()
+	hook, dir := webhooktest.NewServer(t, http.HandlerFunc(reviewImages)), t.TempDir()
+	fill := strings.NewReplacer("$HOOK", hook.URL, "$CA", base64.StdEncoding.EncodeToString(hook.CABundle), "$DIR", dir)
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(fill.Replace(text)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// reviewImages is an image policy webhook. What it answers stands in the name of the first image.
+func reviewImages(w http.ResponseWriter, r *http.Request) {
+	var review imagepolicyv1alpha1.ImageReview
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil || len(review.Spec.Containers) == 0 {
+		http.Error(w, "no review", http.StatusBadRequest)
+		return
+	}
+	image := review.Spec.Containers[0].Image
+	switch {
+	case strings.HasPrefix(image, "broken"):
+		http.Error(w, "broken", http.StatusForbidden)
+		return
+	case strings.HasPrefix(image, "bad"):
+		review.Status.Reason = "a bad image"
+	case strings.HasPrefix(image, "mute"):
+	case strings.HasPrefix(image, "echo"):
+		spec, err := json.Marshal(review.Spec)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		review.Status.Reason = string(spec)
+	default:
+		review.Status.Allowed = true
+		review.Status.AuditAnnotations = map[string]string{"seen": image}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(&review) // the client may be gone
+}
+
+// withPlugins has the parts of Kubernetes, with the plug-ins of a scenario.
+func withPlugins(t *testing.T, c *assemble.Config, dir string, s *pluginScenario) {
+	t.Helper()
+	file := filepath.Join(dir, "admission.yaml")
+	if s.Files["admission.yaml"] == "" {
+		file = ""
+	}
+	configured, err := assemble.LoadAdmissionConfiguration(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	withCountedParts(t, c, nil, func(o *assemble.Options) {
+		o.EnableAdmission, o.DisableAdmission = s.Enable, slices.Concat(o.DisableAdmission, s.Disable)
+		o.Admission = *configured
+	})
+}
+
+// playPlugins takes a server through a scenario.
+func playPlugins(t *testing.T, url string, scenario *pluginScenario) []pluginAnswer {
+	t.Helper()
+	var out []pluginAnswer
+	steps := scenario.Steps
+	if !scenario.Unready {
+		steps = append([]pluginStep{{Do: "GET /api/v1/namespaces/default", Until: http.StatusOK}}, steps...)
+	}
+	for i, s := range steps {
+		method, path, ok := strings.Cut(s.Do, " ")
+		if !ok {
+			t.Fatalf("step %d does nothing: %q", i, s.Do)
+		}
+		var body string
+		if s.Body != nil {
+			b, err := json.Marshal(s.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body = string(b)
+		}
+		token := map[string]string{"": "auditadm", "alice": "auditali"}[s.As]
+		a := asker{plain(""), url}
+		deadline := time.Now().Add(30 * time.Second)
+		for {
+			code, header, text := a.callWith(t, method, path, body, http.Header{"Content-Type": {media(s.Type)},
+				"Authorization": {"Bearer " + token}})
+			if s.Until == 0 || code == s.Until {
+				out = append(out, pluginAnswered(t, code, header["Warning"], text, s.Show))
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("step %d: %s: waited in vain for %d, last was %d %s", i, s.Do, s.Until, code, text)
+			}
+		}
+	}
+	return out[len(steps)-len(scenario.Steps):]
+}
+
+func pluginAnswered(t *testing.T, code int, warnings []string, text string, show []string) pluginAnswer {
+	t.Helper()
+	a := pluginAnswer{Code: code, Warnings: warnings}
+	var doc map[string]any
+	if err := json.Unmarshal([]byte(text), &doc); err != nil {
+		a.Message = text
+		return a
+	}
+	if doc["kind"] == "Status" {
+		orderCauses(doc)
+		a.Reason, _ = doc["reason"].(string)
+		a.Message, _ = doc["message"].(string)
+		a.Causes, _, _ = unstructured.NestedFieldNoCopy(doc, "details", "causes")
+		return a
+	}
+	for _, path := range show {
+		v, found, err := unstructured.NestedFieldNoCopy(doc, strings.Split(path, ".")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found {
+			if a.Fields == nil {
+				a.Fields = map[string]any{}
+			}
+			a.Fields[path] = withoutTimes(v)
+		}
+	}
+	return a
+}
+
+// startRealWith starts Kubernetes' own kube-apiserver with the plug-ins of a scenario, and returns its URL.
+func startRealWith(t *testing.T, dir string, s *pluginScenario) string {
+	t.Helper()
+	binary := os.Getenv("REFERENCE_KUBE_APISERVER")
+	if binary == "" {
+		t.Fatal("REFERENCE_KUBE_APISERVER names no kube-apiserver to record")
+	}
+	own := t.TempDir()
+	for name, text := range map[string]string{"sa.key": accountKey(t), "tokens": auditTokens} {
+		if err := os.WriteFile(filepath.Join(own, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err = cmp.Or(err, l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--etcd-servers=" + etcdtest.Start(t).Endpoint, "--bind-address=127.0.0.1", "--secure-port=" + port,
+		"--cert-dir=" + own, "--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + filepath.Join(own, "sa.key"),
+		"--service-account-signing-key-file=" + filepath.Join(own, "sa.key"),
+		"--token-auth-file=" + filepath.Join(own, "tokens"), "--authorization-mode=Node,RBAC",
+		"--service-cluster-ip-range=10.96.0.0/16",
+		"--disable-admission-plugins=" + strings.Join(append(s.Disable, "ServiceAccount"), ","),
+		"--enable-admission-plugins=" + strings.Join(s.Enable, ",")}
+	if s.Files["admission.yaml"] != "" {
+		args = append(args, "--admission-control-config-file="+filepath.Join(dir, "admission.yaml"))
+	}
+	var log bytes.Buffer
+	cmd := exec.Command(binary, args...)
+	cmd.Stdout, cmd.Stderr = &log, &log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // reports the kill
+		if t.Failed() {
+			t.Logf("the real server's last words:\n%s", log.Bytes()[max(0, log.Len()-4000):])
+		}
+	})
+	url := "https://127.0.0.1:" + port
+	deadline := time.After(3 * time.Minute)
+	for tick := time.NewTicker(200 * time.Millisecond); ; {
+		select {
+		case <-tick.C:
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/readyz", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Authorization", "Bearer auditadm")
+			resp, err := plain("").Do(r)
+			if err != nil {
+				continue
+			}
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK || s.Unready {
+				return url
+			}
+		case <-deadline:
+			t.Fatal("the real server is not ready")
+		}
+	}
+}
