@@ -252,7 +252,8 @@ func startRealWith(t *testing.T, dir string, s *pluginScenario) string {
 	if err = cmp.Or(err, l.Close()); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"--etcd-servers=" + etcdtest.Start(t).Endpoint, "--bind-address=127.0.0.1", "--secure-port=" + port,
+	args := []string{"--etcd-servers=" + etcdtest.Start(t).Endpoint, "--bind-address=127.0.0.1",
+		"--secure-port=" + port,
 		"--cert-dir=" + own, "--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + filepath.Join(own, "sa.key"),
 		"--service-account-signing-key-file=" + filepath.Join(own, "sa.key"),

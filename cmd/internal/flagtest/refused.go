@@ -24,7 +24,6 @@ var protecting = map[string]map[string]string{
 		"authorization-config":              "/nowhere",
 		"egress-selector-config-file":       "/nowhere",
 		"emulated-version":                  "1.35",
-		"enable-admission-plugins":          "ClusterTrustBundleAttest",
 		"peer-ca-file":                      "/nowhere",
 		"runtime-config":                    "api/all=true",
 		"storage-backend":                   "etcd2",

@@ -51,8 +51,8 @@ func TestAdmissionNotes(t *testing.T) {
 	t.Parallel()
 	said := func(o Options) (string, error) {
 		var log bytes.Buffer
-		_, err := newAdmission(&o, nil, webhooks.New(webhooks.Config{}), policies.New(policies.Config{}), &authorization{},
-			slog.New(slog.NewTextHandler(&log, nil)))
+		_, err := newAdmission(&o, nil, webhooks.New(webhooks.Config{}), policies.New(policies.Config{}),
+			&authorization{}, slog.New(slog.NewTextHandler(&log, nil)))
 		return log.String(), err
 	}
 	if got, err := said(Options{}); err != nil || got != "" {
