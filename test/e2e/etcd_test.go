@@ -15,11 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// TestEtcdContent reads etcd with etcd's own client: the keys are Kubernetes', the values its protobuf.
+// TestEtcdContent reads etcd with etcd's own client: the keys are Kubernetes', the values its protobuf, and
+// Secrets are encrypted.
 func TestEtcdContent(t *testing.T) {
 	t.Parallel()
 	k := newNamespace(t, "kubectl", "in-etcd")
 	k.run("create", "configmap", "settings", "--from-literal=colour=green")
+	k.run("create", "secret", "generic", "hidden", "--from-literal=colour=greenish")
 	pki := func(name string) string { return filepath.Join(cluster.data, "pki", name) }
 	pair, err := tls.LoadX509KeyPair(pki("apiserver-etcd-client.crt"), pki("apiserver-etcd-client.key"))
 	if err != nil {
@@ -40,6 +42,13 @@ func TestEtcdContent(t *testing.T) {
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience())
 	defer cancel()
+	const secret = "/registry/secrets/in-etcd/hidden"
+	waitFor(t, secret+" is encrypted in etcd", func() bool {
+		resp, err := client.Get(ctx, secret)
+		return err == nil && len(resp.Kvs) == 1 &&
+			bytes.HasPrefix(resp.Kvs[0].Value, []byte("k8s:enc:aesgcm:v1:key-")) &&
+			!bytes.Contains(resp.Kvs[0].Value, []byte("greenish"))
+	})
 	for _, key := range []string{"/registry/namespaces/in-etcd", "/registry/minions/n1",
 		"/registry/services/specs/default/kubernetes",
 		"/registry/deployments/kube-system/coredns", "/registry/clusterroles/cluster-admin",

@@ -106,6 +106,27 @@ func (s *started) open(ctx context.Context, key string, stored []byte) string {
 	return string(value)
 }
 
+// reloads is the number of reloads of that status.
+func (s *started) reloads(t *testing.T, status string) float64 {
+	families, err := s.metrics.Gather()
+	if err != nil {
+		t.Error(err)
+	}
+	for _, f := range families {
+		if f.GetName() != "apiserver_encryption_config_controller_automatic_reloads_total" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetValue() == status {
+					return m.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return 0
+}
+
 // TestProviders: values begin as Kubernetes has them, come back, and show none of their text.
 func TestProviders(t *testing.T) {
 	t.Parallel()
@@ -273,32 +294,13 @@ func TestReload(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- s.Run(ctx) }()
 	before := s.seal(t, secretKey, "x")
-	reloads := func(status string) float64 {
-		families, err := s.metrics.Gather()
-		if err != nil {
-			t.Error(err)
-		}
-		for _, f := range families {
-			if f.GetName() != "apiserver_encryption_config_controller_automatic_reloads_total" {
-				continue
-			}
-			for _, m := range f.GetMetric() {
-				for _, l := range m.GetLabel() {
-					if l.GetValue() == status {
-						return m.GetCounter().GetValue()
-					}
-				}
-			}
-		}
-		return 0
-	}
 	write(t, s.file, document(rule("secrets", keyed("aesgcm", "bad", 3, 2))))
-	await(t, "a failed reload", func() bool { return reloads("failure") == 1 })
+	await(t, "a failed reload", func() bool { return s.reloads(t, "failure") == 1 })
 	if got := s.open(ctx, secretKey, before); got != "x" {
 		t.Errorf("after a bad file: %s", got)
 	}
 	write(t, s.file, document(rule("secrets", two, one)))
-	await(t, "a reload", func() bool { return reloads("success") == 1 })
+	await(t, "a reload", func() bool { return s.reloads(t, "success") == 1 })
 	if got := s.open(ctx, secretKey, before); got != "x (stale)" {
 		t.Errorf("after the reload: %s", got)
 	}
@@ -405,6 +407,60 @@ func testGarbage(t *testing.T, plugin *kmstest.Plugin, stored []byte) {
 			t.Errorf("%s: health says %v", name, err)
 		}
 		plugin.Set(func(b *kmstest.Behaviour) { *b = kmstest.Behaviour{KeyID: "a"} })
+	}
+}
+
+// TestReloadKMS: a file that moves Secrets to a KMS provider is in force when its plug-in is healthy, and not before.
+// The values of before are read and stale. A later file takes the provider away again, without values that need it.
+func TestReloadKMS(t *testing.T) {
+	t.Parallel()
+	local := keyed("secretbox", "k", 32, 1)
+	s := start(t, document(rule("secrets", local)))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- s.Run(ctx) }()
+	before := s.seal(t, secretKey, "x")
+	plugin := kmstest.New(t, "a")
+	moved := document(rule("secrets", kmsOf(plugin), local))
+	write(t, s.file, moved)
+	await(t, "a refused reload", func() bool { return s.reloads(t, "failure") > 0 })
+	if got := s.open(ctx, secretKey, before); got != "x" {
+		t.Errorf("while the plug-in is down: %s", got)
+	}
+	if stored := s.seal(t, secretKey, "x"); !bytes.HasPrefix(stored, []byte("k8s:enc:secretbox:")) {
+		t.Errorf("while the plug-in is down, %.30q is stored", stored)
+	}
+	plugin.Start(t)
+	write(t, s.file, moved+"# again\n")
+	await(t, "a reload", func() bool { return s.reloads(t, "success") == 1 })
+	sealed := s.seal(t, secretKey, "y")
+	if !bytes.HasPrefix(sealed, []byte("k8s:enc:kms:v2:test:")) {
+		t.Errorf("after the reload, %.30q is stored", sealed)
+	}
+	for stored, want := range map[string]string{string(before): "x (stale)", string(sealed): "y"} {
+		if got := s.open(ctx, secretKey, []byte(stored)); got != want {
+			t.Errorf("after the reload: %q, want %q", got, want)
+		}
+	}
+	if err := s.Checks()[0].Run(request(t)); err != nil {
+		t.Error(err)
+	}
+	write(t, s.file, document(rule("secrets", local, kmsOf(plugin))))
+	await(t, "a second reload", func() bool { return s.reloads(t, "success") == 2 })
+	if got := s.open(ctx, secretKey, sealed); got != "y (stale)" {
+		t.Errorf("on the way back: %q", got)
+	}
+	write(t, s.file, document(rule("secrets", local)))
+	await(t, "a third reload", func() bool { return s.reloads(t, "success") == 3 })
+	if got := s.open(ctx, secretKey, sealed); got != "error: no matching prefix found" {
+		t.Errorf("without the provider: %q", got)
+	}
+	if err := s.Checks()[0].Run(request(t)); err != nil {
+		t.Errorf("health without a provider: %v", err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 
