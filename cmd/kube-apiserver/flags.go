@@ -12,6 +12,7 @@ import (
 // addFlags registers upstream's flag names on o.
 func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.logging.AddFlags(fs)
+	o.metrics.AddFlags(fs)
 	o.storageFlags(fs)
 	o.servingFlags(fs)
 	o.serving.AddFlags(fs)
@@ -243,7 +244,7 @@ func accepted() daemon.AcceptedFlags {
 		{Why: "the start waits ten seconds for the first answer of etcd, and ends with an error if there is none",
 			Durations: []string{"storage-initialization-timeout"}},
 		{Why: "no spans are exported", Files: []string{"tracing-config-file"}},
-		daemon.AcceptedLogging(), daemon.AcceptedMetrics(), daemon.AcceptedVersions(),
+		daemon.AcceptedLogging(), daemon.AcceptedVersions(),
 	}
 }
 

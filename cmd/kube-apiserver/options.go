@@ -34,6 +34,7 @@ import (
 // options are the values of all flags.
 type options struct {
 	logging   daemon.Logging
+	metrics   daemon.MetricFlags
 	serving   daemon.Serving
 	profiling profiling.Flags
 	gates     featuregates.Flag
@@ -148,7 +149,7 @@ func (o *options) validate() error {
 		daemon.Require(o.parts.Kubelets.MaxBytesPerSec >= 0,
 			"--max-connection-bytes-per-sec can not be negative value"),
 		o.validateBrowsers(), o.validateRuntime(),
-		o.serving.Validate(),
+		o.serving.Validate(), o.metrics.Validate(),
 		daemon.Require(o.maxBodyValues > 0, "--max-request-body-values must be more than 0"),
 		daemon.Require(o.goAwayChance >= 0 && o.goAwayChance <= 0.02,
 			"--goaway-chance can not be less than 0 or greater than 0.02"),

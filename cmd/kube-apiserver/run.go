@@ -90,6 +90,10 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	if err != nil {
 		return err
 	}
+	shown, err := o.metrics.Show(counted)
+	if err != nil {
+		return err
+	}
 	auditor, err := assemble.NewAuditor(ctx, &o.audit, os.Stdout, counted, log)
 	if err != nil {
 		return err
@@ -105,7 +109,7 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 		HTTP: apiserver.Config{
 			Listener: listener, TLS: config,
 			Live: []health.Check{etcdCheck("etcd", backend, o.etcdHealthTimeout)}, Useful: encrypted.checks,
-			Ready: []health.Check{etcdCheck("etcd-readiness", backend, o.etcdReadyTimeout)}, Metrics: counted,
+			Ready: []health.Check{etcdCheck("etcd-readiness", backend, o.etcdReadyTimeout)}, Metrics: shown,
 			Version:    versionInfo(),
 			MaxReading: o.maxReading, MaxMutating: o.maxMutating, RequestTimeout: o.requestTimeout,
 			ShutdownDelay: o.shutdownDelay, SendRetryAfter: o.sendRetryAfter, WatchGrace: o.watchGrace,

@@ -30,6 +30,7 @@ import (
 // workers has the --concurrent-… flags by the controller's name.
 type options struct {
 	logging   daemon.Logging
+	metrics   daemon.MetricFlags
 	guard     guard.Flags
 	listener  daemon.Listener
 	serving   daemon.Serving
@@ -67,6 +68,7 @@ type options struct {
 
 func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.logging.AddFlags(fs)
+	o.metrics.AddFlags(fs)
 	o.gates.AddFlag(fs)
 	o.guard.AddFlags(fs)
 	o.serving.AddFlags(fs)
@@ -238,7 +240,7 @@ func accepted() daemon.AcceptedFlags {
 		{Why: "controllers start together", Durations: []string{"controller-start-interval"}},
 		{Why: "the manager ends when every controller has stopped",
 			Durations: []string{"controller-shutdown-timeout"}},
-		daemon.AcceptedLogging(), daemon.AcceptedMetrics(), daemon.AcceptedVersions(),
+		daemon.AcceptedLogging(), daemon.AcceptedVersions(),
 	}
 }
 
@@ -287,7 +289,7 @@ func (o *options) validate() error {
 			"--mirroring-max-endpoints-per-subset must be between 1 and 1000, not %d", o.mirroring.MaxPerSubset),
 		daemon.Require(o.mirroring.Batch >= 0,
 			"--mirroring-endpointslice-updates-batch-period must not be negative, not %s", o.mirroring.Batch),
-		o.signing.validate(), o.serving.Validate(), o.limits.Validate(), o.elect.Validate(),
+		o.signing.validate(), o.serving.Validate(), o.metrics.Validate(), o.limits.Validate(), o.elect.Validate(),
 		o.checkWorkers(),
 		controllersError,
 	)

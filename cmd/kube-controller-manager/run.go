@@ -61,8 +61,12 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	if err != nil {
 		return err
 	}
+	metrics, err := o.metrics.Show(shown.registry)
+	if err != nil {
+		return err
+	}
 	server := &daemon.Server{
-		Listener: o.listener, Clients: guard.Clients, Guard: guard.Wrap, Registry: shown.registry, Log: log,
+		Listener: o.listener, Clients: guard.Clients, Guard: guard.Wrap, Registry: metrics, Log: log,
 		Serving: o.serving, Pages: pages, Extra: o.profiling.Paths(),
 	}
 	o.profiling.Start()

@@ -21,6 +21,7 @@ import (
 // configuration file.
 type options struct {
 	logging   daemon.Logging
+	metrics   daemon.MetricFlags
 	guard     guard.Flags
 	listener  daemon.Listener
 	serving   daemon.Serving
@@ -36,6 +37,7 @@ type options struct {
 
 func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.logging.AddFlags(fs)
+	o.metrics.AddFlags(fs)
 	o.gates.AddFlag(fs)
 	o.guard.AddFlags(fs)
 	o.serving.AddFlags(fs)
@@ -64,7 +66,7 @@ func accepted() daemon.AcceptedFlags {
 		{Why: "a failed lookup is repeated; no client certificate is trusted before one succeeds",
 			Bools: []string{"authentication-tolerate-lookup-failure"}},
 		{Why: "no other version is emulated", Bools: []string{"emulation-forward-compatible"}},
-		daemon.AcceptedLogging(), daemon.AcceptedMetrics(), daemon.AcceptedVersions(),
+		daemon.AcceptedLogging(), daemon.AcceptedVersions(),
 	}
 }
 
@@ -100,7 +102,8 @@ func (o *options) complete(fs *pflag.FlagSet) (*configv1.KubeSchedulerConfigurat
 		o.listener.Validate(),
 		daemon.Require(o.maxUnschedulable > 0, "--pod-max-in-unschedulable-pods-duration %s must be greater than 0",
 			o.maxUnschedulable),
-		refused().Check(fs), accepted().Check(fs), o.serving.Validate(), o.limits.Validate(), o.elect.Validate(),
+		refused().Check(fs), accepted().Check(fs), o.serving.Validate(), o.metrics.Validate(),
+		o.limits.Validate(), o.elect.Validate(),
 		daemon.Require(o.kubeconfig != "",
 			"--kubeconfig, or clientConnection.kubeconfig in the file of --config, is required"),
 	}

@@ -75,7 +75,11 @@ func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfigurati
 	if err != nil {
 		return err
 	}
-	server := newServer(o, w, guard, extra(o, s, shown), shown.registry, log)
+	metrics, err := o.metrics.Show(shown.registry)
+	if err != nil {
+		return err
+	}
+	server := newServer(o, w, guard, extra(o, s, shown), metrics, log)
 	server.Pages = pages
 	lead := func(ctx context.Context) error {
 		return o.elect.Run(ctx, coordination.Leases(elector), shown.election, log, func(ctx context.Context) error {

@@ -47,14 +47,6 @@ func AcceptedLogging() Accepted {
 		Patterns:   []string{"vmodule"}, Bools: []string{"log-json-split-stream", "log-text-split-stream"}}
 }
 
-// AcceptedMetrics are flags of what metrics show, in the components of the control plane: nothing is hidden, and labels
-// are what they are.
-func AcceptedMetrics() Accepted {
-	return Accepted{Why: "no metric is hidden or disabled, and labels keep all their values",
-		Maps: []string{"allow-metric-labels"}, Lists: []string{"disabled-metrics"},
-		Strings: []string{"show-hidden-metrics-for-version"}, Files: []string{"allow-metric-labels-manifest"}}
-}
-
 // AcceptedVersions are flags of emulated versions in the components of the control plane.
 func AcceptedVersions() Accepted {
 	return Accepted{Why: "no other version is emulated", Lists: []string{"min-compatibility-version"}}
