@@ -15,6 +15,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 
 	"bonsai/pkg/apiserver/admission"
@@ -97,7 +98,7 @@ func New(c *Configuration) admission.Plugin {
 			} else if size == 0 {
 				size = defaultCacheSize
 			}
-			p.limits = append(p.limits, &bucketsOf{Limit: l, known: lru.New(size)})
+			p.limits = append(p.limits, &bucketsOf{Limit: l, clock: clock.RealClock{}, known: lru.New(size)})
 		}
 	}
 	return admission.Plugin{Name: "EventRateLimit", Validator: p}
@@ -126,6 +127,7 @@ func (p plugin) Validate(_ context.Context, a *admission.Attributes) error {
 // bucketsOf are the buckets of one limit.
 type bucketsOf struct {
 	Limit
+	clock clock.PassiveClock
 	mu    sync.Mutex // so that two first events of a key share one bucket
 	known *lru.Cache
 }
@@ -136,7 +138,7 @@ func (b *bucketsOf) bucket(key string) flowcontrol.PassiveRateLimiter {
 	if v, ok := b.known.Get(key); ok {
 		return v.(flowcontrol.PassiveRateLimiter)
 	}
-	made := flowcontrol.NewTokenBucketPassiveRateLimiter(float32(b.QPS), int(b.Burst))
+	made := flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(float32(b.QPS), int(b.Burst), b.clock)
 	b.known.Add(key, made)
 	return made
 }

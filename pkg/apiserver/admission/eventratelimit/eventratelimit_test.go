@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"bonsai/pkg/apiserver/admission"
 	"bonsai/pkg/apiserver/request"
@@ -20,9 +22,11 @@ func event(ns, by, object string) *admission.Attributes {
 		Object: &corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: object}}}
 }
 
-// limited returns a plug-in of one limit that lets one event through and then none for days.
+// limited returns a plug-in of one limit that lets one event through and then none: its clock stands still.
 func limited(kind string, size int32) admission.Validator {
-	return New(&Configuration{Limits: []Limit{{Type: kind, QPS: 1, Burst: 1, CacheSize: size}}}).Validator
+	v := New(&Configuration{Limits: []Limit{{Type: kind, QPS: 1, Burst: 1, CacheSize: size}}}).Validator
+	v.(plugin).limits[0].clock = clocktesting.NewFakePassiveClock(time.Now())
+	return v
 }
 
 // TestLimits: what shares a bound. The second event is one of another namespace, user or object.
