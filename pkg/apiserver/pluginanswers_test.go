@@ -38,8 +38,8 @@ type pluginScenario struct {
 	Disable []string `json:"disable,omitempty"`
 	// Files are written before the server starts. admission.yaml is that of --admission-control-config-file.
 	Files map[string]string `json:"files,omitempty"`
-	// Within is how long the steps may take in all, such as "1s": buckets of events fill up with time. A slower run says
-	// nothing and is made again.
+	// Within is how long the steps may take in all: buckets of events fill up with time. A slower run says nothing and
+	// is made again.
 	Within metav1.Duration `json:"within"`
 	// Unready is a server that cannot become ready, as it may not write what it starts with.
 	Unready bool         `json:"unready,omitempty"`
