@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	goruntime "runtime"
@@ -96,6 +97,10 @@ func config(s *settings, apiserver *kubeclient.Client, name string, log *slog.Lo
 		DNS:     dns.Config{ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, Host: host},
 		Machine: machine, CPUs: cpus, Memory: memories, Topology: near,
 		Node: n, Sysctls: sysctls, AppArmor: apparmor.Enabled("/"), Log: log,
+	}
+	cfg.EventLimiter = limiter(c.EventRecordQPS, cmp.Or(c.EventBurst, 100))
+	if pulls := limiter(c.RegistryPullQPS, cmp.Or(c.RegistryBurst, 10)); pulls != nil {
+		cfg.Images.Allow = pulls.TryAccept
 	}
 	if s.credentialConfig != "" {
 		if cfg.CredentialProviders, err = credentialprovider.ReadConfig(s.credentialConfig); err != nil {

@@ -70,6 +70,22 @@ func unsupported(c *kubeletconfig.KubeletConfiguration) (errs []error) {
 	for _, f := range limitedFields(c) {
 		refuse(f.refused, "%s", f.why)
 	}
+	for _, f := range []struct {
+		name, flag string
+		value      int64
+	}{{"eventBurst", "event-burst", int64(c.EventBurst)}, {"eventRecordQPS", "event-qps", amount(c.EventRecordQPS)},
+		{"kubeAPIBurst", "kube-api-burst", int64(c.KubeAPIBurst)}, {"kubeAPIQPS", "kube-api-qps", amount(c.KubeAPIQPS)},
+		{"maxOpenFiles", "max-open-files", c.MaxOpenFiles},
+		{"registryBurst", "registry-burst", int64(c.RegistryBurst)},
+		{"registryPullQPS", "registry-qps", amount(c.RegistryPullQPS)}} {
+		refuse(f.value < 0, "%s (--%s) %v must not be a negative number", f.name, f.flag, f.value)
+	}
+	switch c.HairpinMode {
+	case "", kubeletconfig.HairpinNone, kubeletconfig.HairpinVeth, kubeletconfig.PromiscuousBridge:
+	default:
+		refuse(true, "option %q specified for hairpinMode (--hairpin-mode). Valid options are %q, %q or %q",
+			c.HairpinMode, kubeletconfig.HairpinNone, kubeletconfig.HairpinVeth, kubeletconfig.PromiscuousBridge)
+	}
 	refuse(c.PodsPerCore < 0, "podsPerCore (--pods-per-core) %v must not be a negative number", c.PodsPerCore)
 	refuse(*c.NodeStatusMaxImages < -1, "nodeStatusMaxImages (--node-status-max-images) %v must be -1 or greater",
 		*c.NodeStatusMaxImages)
@@ -122,11 +138,9 @@ type idleField struct {
 // idleFields returns all fields that have no effect, with the reason.
 func idleFields(c *kubeletconfig.KubeletConfiguration) []idleField {
 	const (
-		queues   = "the API server's fair queues bound the requests; repeated events are counted in one"
-		starter  = "whoever starts the kubelet sets it (systemd's Slice=, LimitNOFILE=)"
+		starter  = "whoever starts the kubelet sets it (systemd's Slice=)"
 		qos      = "it belongs to the feature gate MemoryQoS, which is off by default"
 		written  = "each line of the log is written at once, to one stream"
-		pulls    = "pulls are bounded in number (serializeImagePulls, maxParallelImagePulls), not in rate"
 		measured = "volumes of claims are measured every minute, emptyDirs when somebody asks, once a minute at most"
 	)
 	log := &c.Logging
@@ -136,16 +150,10 @@ func idleFields(c *kubeletconfig.KubeletConfiguration) []idleField {
 			c.ContentType != "" && c.ContentType != "application/vnd.kubernetes.protobuf"},
 		{"enableDebugFlagsHandler", "the kubelet serves no flags to set", other(c.EnableDebugFlagsHandler, true)},
 		{"enableSystemLogQuery", "the journal is not read", other(c.EnableSystemLogQuery, false)},
-		{"eventRecordQPS", queues, other(c.EventRecordQPS, 50)},
-		{"eventBurst", queues, c.EventBurst != 0 && c.EventBurst != 100},
-		{"hairpinMode", "it belongs to the network plug-in",
-			c.HairpinMode != "" && c.HairpinMode != kubeletconfig.PromiscuousBridge},
 		{"httpCheckFrequency", "it belongs to staticPodURL", c.HTTPCheckFrequency.Duration != 0},
 		{"iptablesDropBit", "the kubelet makes no packet rules", other(c.IPTablesDropBit, 15)},
 		{"iptablesMasqueradeBit", "the kubelet makes no packet rules", other(c.IPTablesMasqueradeBit, 14)},
 		{"kernelMemcgNotification", "memory is looked at every ten seconds", c.KernelMemcgNotification},
-		{"kubeAPIBurst", queues, c.KubeAPIBurst != 0 && c.KubeAPIBurst != 100},
-		{"kubeAPIQPS", queues, other(c.KubeAPIQPS, 50)},
 		{"kubeletCgroups", starter, c.KubeletCgroups != ""},
 		{"logging.flushFrequency", written,
 			log.FlushFrequency.Duration.Duration != 0 && log.FlushFrequency.Duration.Duration != 5*time.Second},
@@ -153,12 +161,9 @@ func idleFields(c *kubeletconfig.KubeletConfiguration) []idleField {
 			!log.Options.JSON.InfoBufferSize.IsZero() || log.Options.Text.SplitStream || log.Options.JSON.SplitStream},
 		{"logging.vmodule", "verbosity is the same everywhere", len(log.VModule) > 0},
 		{"makeIPTablesUtilChains", "the kubelet makes no packet rules", other(c.MakeIPTablesUtilChains, true)},
-		{"maxOpenFiles", starter, c.MaxOpenFiles != 0 && c.MaxOpenFiles != 1000000},
 		{"memoryReservationPolicy", qos, c.MemoryReservationPolicy != ""},
 		{"memoryThrottlingFactor", qos, other(c.MemoryThrottlingFactor, 0.9)},
-		{"podCIDR", "it belongs to the network plug-in", c.PodCIDR != ""},
-		{"registryBurst", pulls, c.RegistryBurst != 0 && c.RegistryBurst != 10},
-		{"registryPullQPS", pulls, other(c.RegistryPullQPS, 5)},
+		{"podCIDR", "it is for a kubelet without an API server, which there is not", c.PodCIDR != ""},
 		{"showHiddenMetricsForVersion", "no metric is hidden", c.ShowHiddenMetricsForVersion != ""},
 		{"streamingConnectionIdleTimeout", "the container runtime closes idle streams (stream_idle_timeout)",
 			c.StreamingConnectionIdleTimeout.Duration != 0 && c.StreamingConnectionIdleTimeout.Duration != 4*time.Hour},
@@ -170,6 +175,14 @@ func idleFields(c *kubeletconfig.KubeletConfiguration) []idleField {
 		{"volumeStatsAggPeriod", measured,
 			c.VolumeStatsAggPeriod.Duration != 0 && c.VolumeStatsAggPeriod.Duration != time.Minute},
 	}
+}
+
+// amount returns the value of a field, 0 if it is not set.
+func amount(p *int32) int64 {
+	if p == nil {
+		return 0
+	}
+	return int64(*p)
 }
 
 // other reports whether a field is set, and not to its default.

@@ -158,7 +158,7 @@ enableDebuggingHandlers: false
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(s.idle, []string{"hairpinMode"}) || !s.file.ProtectKernelDefaults || !*s.file.SeccompDefault ||
+	if len(s.idle) > 0 || !s.file.ProtectKernelDefaults || !*s.file.SeccompDefault ||
 		maxPods(s.file) > 110 || *s.file.EnableDebuggingHandlers {
 		t.Errorf("%q, %+v", s.idle, s.file)
 	}

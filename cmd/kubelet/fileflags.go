@@ -31,6 +31,9 @@ type fileOptions struct {
 	tlsSuites                                                                  []string
 	podsPerCore, maxImages                                                     int32
 	gates                                                                      map[string]bool
+	apiQPS, apiBurst, eventQPS, eventBurst, pullQPS, pullBurst                 int32
+	openFiles                                                                  int64
+	hairpin                                                                    string
 }
 
 func (o *fileOptions) addFlags(fs *pflag.FlagSet) {
@@ -89,9 +92,29 @@ func (o *fileOptions) addFlags(fs *pflag.FlagSet) {
 		"Number of pods per core that can run on this kubelet, never more than --max-pods; 0: as many as that.")
 	fs.Int32Var(&o.maxImages, "node-status-max-images", 50,
 		"The maximum number of images to report in the node's status; -1: all.")
+	o.addRateFlags(fs)
+	fs.Int64Var(&o.openFiles, "max-open-files", 0,
+		"How many files the kubelet may have open; 0: as many as whoever starts it lets it.")
+	fs.StringVar(&o.hairpin, "hairpin-mode", "promiscuous-bridge",
+		"none, hairpin-veth or promiscuous-bridge: without effect, as upstream, since it belongs to the network plug-in.")
 	featuregates.AddMapFlag(fs, &o.gates)
 	accepted().AddFlags(fs)
 	refused().AddFlags(fs)
+}
+
+// addRateFlags registers the flags that bound what the kubelet does in a second. Without them nothing is bounded: the
+// API server's fair queues bound the requests.
+func (o *fileOptions) addRateFlags(fs *pflag.FlagSet) {
+	fs.Int32Var(&o.apiQPS, "kube-api-qps", 0,
+		"Requests per second that the kubelet may send to the API server, beside those that keep its node alive; 0 is any number.")
+	fs.Int32Var(&o.apiBurst, "kube-api-burst", 100,
+		"Requests that the kubelet may send at once, if --kube-api-qps limits them.")
+	fs.Int32Var(&o.eventQPS, "event-qps", 0, "Events per second that the kubelet may send; 0 is any number.")
+	fs.Int32Var(&o.eventBurst, "event-burst", 100, "Events that the kubelet may send at once, if --event-qps limits them.")
+	fs.Int32Var(&o.pullQPS, "registry-qps", 0,
+		"Images per second that the kubelet may begin to pull; more fail, and are tried again. 0 is any number.")
+	fs.Int32Var(&o.pullBurst, "registry-burst", 10,
+		"Images that the kubelet may begin to pull at once, if --registry-qps limits them.")
 }
 
 // merge writes the given flags into the configuration. Defaults of the flags are only for --help: defaultConfig has
@@ -138,6 +161,14 @@ func (o *fileOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfigura
 		"runonce":                          func() { c.RunOnce = o.runOnce },
 		"contention-profiling":             func() { c.EnableContentionProfiling = o.contention },
 		"manifest-url":                     func() { c.StaticPodURL = o.manifestURL },
+		"kube-api-qps":                     func() { c.KubeAPIQPS = &o.apiQPS },
+		"kube-api-burst":                   func() { c.KubeAPIBurst = o.apiBurst },
+		"event-qps":                        func() { c.EventRecordQPS = &o.eventQPS },
+		"event-burst":                      func() { c.EventBurst = o.eventBurst },
+		"registry-qps":                     func() { c.RegistryPullQPS = &o.pullQPS },
+		"registry-burst":                   func() { c.RegistryBurst = o.pullBurst },
+		"max-open-files":                   func() { c.MaxOpenFiles = o.openFiles },
+		"hairpin-mode":                     func() { c.HairpinMode = o.hairpin },
 		"feature-gates":                    func() { c.FeatureGates = mergeGates(c.FeatureGates, o.gates) },
 	} {
 		if fs.Changed(flag) {
@@ -161,14 +192,9 @@ func mergeGates(file, flag map[string]bool) map[string]bool {
 func accepted() daemon.AcceptedFlags {
 	return daemon.AcceptedFlags{
 		{Why: "requests are protobuf", Strings: []string{"kube-api-content-type"}},
-		{Why: "the API server's fair queues bound the requests; repeated events are counted in one",
-			Int32s: []string{"event-burst", "event-qps", "kube-api-burst", "kube-api-qps"}},
-		{Why: "pulls are bounded in number (--serialize-image-pulls), not in rate",
-			Int32s: []string{"registry-burst", "registry-qps"}},
-		{Why: "whoever starts the kubelet sets them (systemd's Slice=, LimitNOFILE=)",
-			Strings: []string{"kubelet-cgroups", "runtime-cgroups", "system-cgroups"},
-			Ints:    []string{"max-open-files"}},
-		{Why: "they belong to the network plug-in", Strings: []string{"hairpin-mode", "pod-cidr"}},
+		{Why: "whoever starts the kubelet sets them (systemd's Slice=)",
+			Strings: []string{"kubelet-cgroups", "runtime-cgroups", "system-cgroups"}},
+		{Why: "it is for a kubelet without an API server, which there is not", Strings: []string{"pod-cidr"}},
 		{Why: "the kubelet makes no packet rules", Bools: []string{"make-iptables-util-chains"}},
 		{Why: "memory is looked at every ten seconds", Bools: []string{"kernel-memcg-notification"}},
 		{Why: "hard eviction thresholds always reduce what is allocatable",
@@ -198,8 +224,5 @@ func refused() daemon.Refused {
 	return daemon.Refused{
 		{Name: "manifest-url-header", Would: "send the header to the URL of static pods"},
 		{Name: "qos-reserved", Would: "keep resources from pods of lower classes"},
-		{Name: "lock-file", Would: "hold the file as a lock against another kubelet"},
-		{Name: "exit-on-lock-contention", Would: "end when another kubelet wants the lock", Usual: []string{"false"},
-			Switch: true},
 	}
 }

@@ -38,6 +38,7 @@ type options struct {
 	managers                                        managerOptions
 	memory                                          memoryOptions
 	fields                                          fileOptions
+	lock                                            lockOptions
 }
 
 // addFlags registers the flags with their defaults.
@@ -106,6 +107,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.managers.addFlags(fs)
 	o.memory.addFlags(fs)
 	o.fields.addFlags(fs)
+	o.lock.addFlags(fs)
 }
 
 // settings merges flags and configuration file and checks them. The order matters. idle must see the file alone. Flags

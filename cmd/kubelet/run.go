@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 	kernel "k8s.io/component-helpers/node/util/sysctl"
 	"k8s.io/klog/v2"
 
@@ -38,6 +39,19 @@ func run(ctx context.Context, s *settings, log *slog.Logger) (err error) {
 	if err := os.WriteFile("/proc/self/oom_score_adj", fmt.Append(nil, *s.file.OOMScoreAdj), 0); err != nil {
 		log.Warn("cannot set oomScoreAdj", "err", err)
 	}
+	// More than the hard limit takes CAP_SYS_RESOURCE, too.
+	if n := uint64(s.file.MaxOpenFiles); n > 0 {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: n}); err != nil {
+			log.Warn("cannot set maxOpenFiles", "err", err)
+		}
+	}
+	if s.lock.path != "" {
+		release, err := s.lock.take(ctx, log)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
 	name, err := s.nodeName()
 	if err != nil {
 		return err
@@ -47,7 +61,9 @@ func run(ctx context.Context, s *settings, log *slog.Logger) (err error) {
 	if err != nil {
 		return err
 	}
-	daemon.NewRequests(registry).Count(id.connection)
+	requests := daemon.NewRequests(registry)
+	id.connection = bounded(s.file, id.connection, requests)
+	requests.Count(id.connection)
 	apiserver, err := kubeclient.New(id.connection)
 	if err != nil {
 		return fmt.Errorf("make a client for the API server: %w", err)
@@ -93,6 +109,9 @@ func run(ctx context.Context, s *settings, log *slog.Logger) (err error) {
 			g.Go(func() error { return m.Run(ctx) })
 		}
 	}
+	if s.lock.exit {
+		g.Go(func() error { return s.lock.contended(ctx) })
+	}
 	g.Go(func() error { return k.Run(ctx) })
 	if srv != nil {
 		g.Go(func() error { return srv.Run(ctx) })
@@ -104,5 +123,9 @@ func run(ctx context.Context, s *settings, log *slog.Logger) (err error) {
 		Live:  []daemon.Check{{Name: "syncloop", Run: k.Healthy}},
 		Ready: []daemon.Check{{Name: "syncloop", Run: k.Healthy}}}
 	g.Go(func() error { return health.Run(ctx) })
-	return g.Wait()
+	if err := g.Wait(); !errors.Is(err, errContended) {
+		return err
+	}
+	log.Info("Another kubelet wants the lock file: leaving it the node", "file", s.lock.path)
+	return nil
 }

@@ -104,6 +104,8 @@ func (s *settings) check() error {
 	swap := c.MemorySwap.SwapBehavior
 	return errors.Join(
 		daemon.Require(s.kubeconfig != "", "--kubeconfig is required"),
+		daemon.Require(!s.lock.exit || s.lock.path != "",
+			"cannot exit on lock file contention: no lock file specified (--lock-file)"),
 		daemon.Require(c.CgroupDriver == "cgroupfs" || c.CgroupDriver == "systemd",
 			"cgroupDriver %q is neither cgroupfs nor systemd", c.CgroupDriver),
 		daemon.Require((c.TLSCertFile == "") == (c.TLSPrivateKeyFile == ""),

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/util/flowcontrol"
 	kubeletconfigv1 "k8s.io/kubelet/config/v1"
 
 	"bonsai/pkg/kubelet/cgroup"
@@ -51,6 +52,8 @@ type Config struct {
 	Images        images.Config
 	ImageGC       images.Policy
 	ContainerGC   housekeeping.ContainerPolicy
+	// EventLimiter bounds how fast events are sent; nil: they are sent as they come.
+	EventLimiter flowcontrol.RateLimiter
 	// CredentialProviders are the programs, in CredentialProviderDir, that supply credentials for images; optional.
 	CredentialProviders   []kubeletconfigv1.CredentialProvider
 	CredentialProviderDir string

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"bonsai/pkg/kubelet/events"
 	"bonsai/pkg/kubelet/server"
 )
 
@@ -92,7 +93,11 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	if err := k.containers.cgroups.Setup(ctx); err != nil {
 		return fmt.Errorf("make the cgroups of pods: %w", err)
 	}
-	defer k.reporting.events.Start(k.cfg.Client.Events(ctx))()
+	sink := k.cfg.Client.Events(ctx)
+	if k.cfg.EventLimiter != nil {
+		sink = events.Limited(ctx, sink, k.cfg.EventLimiter)
+	}
+	defer k.reporting.events.Start(sink)()
 	defer k.pods.probes.Wait()
 	return runAll(ctx, k.runners)
 }

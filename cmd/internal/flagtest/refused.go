@@ -32,11 +32,10 @@ var protecting = map[string]map[string]string{
 	"kube-controller-manager": {"emulated-version": "1.35", "leader-migration-config": "/nowhere"},
 	"kube-scheduler":          {"emulated-version": "1.35", "write-config-to": "/nowhere/x"},
 	"kubelet": {"cgroups-per-qos": "false", "cpu-cfs-quota": "false", "cpu-cfs-quota-period": "5ms",
-		"enable-controller-attach-detach": "false",
-		"exit-on-lock-contention":         "true", "local-storage-capacity-isolation": "false",
-		"lock-file":           "/nowhere/x",
-		"manifest-url":        "http://x",
-		"manifest-url-header": "a:b", "qos-reserved": "memory=50%", "read-only-port": "10255", "runonce": "true"},
+		"enable-controller-attach-detach":  "false",
+		"local-storage-capacity-isolation": "false",
+		"manifest-url":                     "http://x",
+		"manifest-url-header":              "a:b", "qos-reserved": "memory=50%", "read-only-port": "10255", "runonce": "true"},
 }
 
 // Refused wants the component to end its start with an error that names the flag, for every flag that protects and is

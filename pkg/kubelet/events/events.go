@@ -2,12 +2,14 @@
 package events
 
 import (
+	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
 // Recorder sends events about pods, their claims and the node.
@@ -27,6 +29,42 @@ func New(scheme *runtime.Scheme, node string) *Recorder {
 // Start sends events to sink until the returned function is called.
 func (r *Recorder) Start(sink record.EventSink) (stop func()) {
 	return r.broadcaster.StartRecordingToSink(sink).Stop
+}
+
+// Limited returns a sink that sends events as fast as limiter lets it. Events wait in order; those that wait when ctx
+// ends are not sent.
+func Limited(ctx context.Context, sink record.EventSink, limiter flowcontrol.RateLimiter) record.EventSink {
+	return limited{ctx, sink, limiter}
+}
+
+type limited struct {
+	ctx     context.Context
+	next    record.EventSink
+	limiter flowcontrol.RateLimiter
+}
+
+// Create implements record.EventSink.
+func (l limited) Create(e *corev1.Event) (*corev1.Event, error) {
+	if err := l.limiter.Wait(l.ctx); err != nil {
+		return nil, err
+	}
+	return l.next.Create(e)
+}
+
+// Update implements record.EventSink.
+func (l limited) Update(e *corev1.Event) (*corev1.Event, error) {
+	if err := l.limiter.Wait(l.ctx); err != nil {
+		return nil, err
+	}
+	return l.next.Update(e)
+}
+
+// Patch implements record.EventSink.
+func (l limited) Patch(e *corev1.Event, data []byte) (*corev1.Event, error) {
+	if err := l.limiter.Wait(l.ctx); err != nil {
+		return nil, err
+	}
+	return l.next.Patch(e, data)
 }
 
 // Close ends the Recorder, started or not. It is called once, after the last event.

@@ -57,6 +57,8 @@ type Config struct {
 	// Serialize pulls one image at a time; otherwise at most MaxParallel, 0 for no limit.
 	Serialize   bool
 	MaxParallel int
+	// Allow reports whether a pull may begin now; nil: any may.
+	Allow func() bool
 	// Providers are asked for credentials after the pod's secrets; nil: there are none.
 	Providers Providers
 	// Records remember what images were pulled with, and Verification says which pods must show that they may have an
@@ -242,6 +244,9 @@ func (m *Manager) held(key, name string) *Error {
 		msg: fmt.Sprintf("Back-off pulling image %q: ErrImagePull: %s", name, d.msg)}
 }
 
+// errTooFast is upstream's, for a pull beyond the limit of pulls per second. It is tried again like any that failed.
+var errTooFast = errors.New("pull QPS exceeded")
+
 // pull waits for a slot and pulls. A cancelled pull leaves no back-off, because it says nothing about the image.
 func (m *Manager) pull(ctx context.Context, pod *corev1.Pod, key, name, ref string, own []Credential,
 	ev Event) (*runtime.Image, error) {
@@ -256,7 +261,11 @@ func (m *Manager) pull(ctx context.Context, pod *corev1.Pod, key, name, ref stri
 	}
 	ev(corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", name))
 	begun := m.cfg.Now()
-	img, err := m.fetch(ctx, pod, ref, own)
+	var img *runtime.Image
+	err := errTooFast
+	if m.cfg.Allow == nil || m.cfg.Allow() {
+		img, err = m.fetch(ctx, pod, ref, own)
+	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, &Error{Reason: ReasonErrImagePull, msg: err.Error()}
