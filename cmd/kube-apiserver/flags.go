@@ -21,6 +21,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.authenticationFlags(fs)
 	o.outsideFlags(fs)
 	o.authorizationFlags(fs)
+	o.admissionFlags(fs)
 	o.serviceFlags(fs)
 	o.auditFlags(fs)
 	accepted().AddFlags(fs)
@@ -173,9 +174,7 @@ func (o *options) outsideFlags(fs *pflag.FlagSet) {
 		"The duration to cache responses from the webhook token authenticator.")
 }
 
-func (o *options) authorizationFlags(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&o.parts.AuthorizationModes, "authorization-mode", o.parts.AuthorizationModes,
-		"Ordered list of plug-ins to do authorization on secure port: AlwaysAllow, AlwaysDeny, Node, RBAC.")
+func (o *options) admissionFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.allowPrivileged, "allow-privileged", false, "If true, allow privileged containers.")
 	fs.StringSliceVar(&o.parts.EnableAdmission, "enable-admission-plugins", nil, assemble.AdmissionUsage(
 		"admission plugins that should be enabled in addition to default enabled ones"))
@@ -215,10 +214,6 @@ func accepted() daemon.AcceptedFlags {
 			Strings: []string{"cloud-provider"}},
 		{Why: "objects are stored as protobuf where their kind has it, and as JSON otherwise",
 			Strings: []string{"storage-media-type"}},
-		{Why: "no webhook authorizes requests",
-			Strings: []string{"authorization-webhook-version"},
-			Durations: []string{"authorization-webhook-cache-authorized-ttl",
-				"authorization-webhook-cache-unauthorized-ttl"}},
 		{Why: "profiles are served on the secure port alone", Strings: []string{"debug-socket-path"}},
 		{Why: "API servers send no requests on to each other",
 			Strings: []string{"peer-advertise-ip", "peer-advertise-port"}},
@@ -252,12 +247,9 @@ func accepted() daemon.AcceptedFlags {
 func refused() daemon.Refused {
 	return daemon.Refused{
 		{Name: "admission-control", Would: "replace the list of admission plug-ins (use --enable-admission-plugins)"},
-		{Name: "authorization-policy-file", Would: "authorize requests by the ABAC policies in the file", File: true},
-		{Name: "authorization-webhook-config-file", Would: "authorize requests by the webhook in the file", File: true},
 		{Name: "enable-logs-handler", Would: "serve the files of /var/log", Usual: []string{"false"}, Switch: true},
 		{Name: "etcd-servers-overrides", Would: "keep resources in other etcds"},
 		{Name: "service-account-signing-endpoint", Would: "have tokens of service accounts signed by another process"},
-		{Name: "authorization-config", Would: "authorize requests by the authorizers in the file", File: true},
 		{Name: "egress-selector-config-file",
 			Would: "send connections to nodes, etcd and webhooks through the proxies in the file", File: true},
 		{Name: "emulated-version", Would: "serve the APIs and features of another version",

@@ -75,6 +75,8 @@ type options struct {
 	admissionFile string
 	// auditVersions are the values of the flags that choose a version of the audit log, which has one.
 	auditVersions []*string
+	// authorizationFlagGiven reports whether a flag is given that --authorization-config replaces.
+	authorizationFlagGiven func() bool
 
 	// parts are the options of what is plugged in. Of them, what upstream's flags say in other words is below.
 	parts               assemble.Options
@@ -101,7 +103,8 @@ func defaults() *options {
 					Groups: []string{"x-remote-group"}, ExtraHeaderPrefixes: []string{"x-remote-extra-"}},
 				OIDC:    oidc.Flags{UsernameClaim: "sub", SigningAlgs: []string{"RS256"}},
 				Webhook: assemble.TokenWebhook{Version: "v1beta1", CacheTTL: 2 * time.Minute}},
-			AuthorizationModes: []string{"AlwaysAllow"}, NodePorts: utilnet.PortRange{Base: 30000, Size: 2768},
+			Authorization: assemble.Authorization{Webhook: assemble.AuthorizationWebhook{Version: "v1beta1",
+				AuthorizedTTL: 5 * time.Minute, UnauthorizedTTL: 30 * time.Second}}, NodePorts: utilnet.PortRange{Base: 30000, Size: 2768},
 		},
 		// Upstream's default is false. There a Service's address leads on by a kube-proxy on the server's host, which
 		// need not be here.
@@ -156,11 +159,7 @@ func (o *options) validate() error {
 		daemon.Require(life == 0 || life >= time.Hour && life <= 1<<32*time.Second,
 			"the service-account-max-token-expiration must be between 1 hour and 2^32 seconds"),
 		o.validateIssuers(), o.validateOutside(),
-		daemon.Require(len(o.parts.AuthorizationModes) > 0, "at least one authorization-mode must be passed"),
-	}
-	for _, m := range o.parts.AuthorizationModes {
-		checks = append(checks,
-			daemon.Require(slices.Contains(authorizationModes, m), "--authorization-mode: %q is not a valid mode", m))
+		o.validateAuthorization(),
 	}
 	checks = append(checks,
 		daemon.Require(slices.Contains(endpointReconcilers, o.endpointReconciler),
@@ -238,9 +237,6 @@ func (o *options) validateOutside() error {
 			strings.Join(tokenreview.Versions(), ", ")),
 		daemon.Require(a.Webhook.CacheTTL >= 0, "--authentication-token-webhook-cache-ttl can not be negative value"))
 }
-
-// authorizationModes are the values of --authorization-mode.
-var authorizationModes = []string{"AlwaysAllow", "AlwaysDeny", "Node", "RBAC"}
 
 // endpointReconcilers are the values of --endpoint-reconciler-type. Upstream's master-count, which nobody should use
 // any more, is not among them.

@@ -77,13 +77,14 @@ func noteDecision(a request.Audit, allowed bool, reason string, err error) {
 	if a == nil {
 		return
 	}
-	decision := "forbid"
-	if allowed {
-		decision = "allow"
-	} else if err != nil {
+	switch {
+	case allowed:
+		a.Annotate("authorization.k8s.io/decision", "allow")
+	case err != nil: // there is no decision
 		reason = "internal error"
+	default:
+		a.Annotate("authorization.k8s.io/decision", "forbid")
 	}
-	a.Annotate("authorization.k8s.io/decision", decision)
 	a.Annotate("authorization.k8s.io/reason", reason)
 }
 

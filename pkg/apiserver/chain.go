@@ -271,10 +271,12 @@ func (s *Server) allowed(w http.ResponseWriter, r *http.Request) bool {
 	if decision == authz.Allow {
 		return true
 	}
-	if err != nil {
-		s.Log.Warn("authorization failed", "path", r.URL.Path, "err", err)
-	}
 	w.Header().Set(contentTypeOptions, "nosniff")
+	if err != nil { // nobody knows whether the caller may
+		s.Log.Warn("authorization failed", "path", r.URL.Path, "err", err)
+		http.Error(w, fmt.Sprintf("Internal Server Error: %q: %v", r.RequestURI, err), http.StatusInternalServerError)
+		return false
+	}
 	if s.Fairness != nil { // where it would have waited, although it does not
 		s.Fairness.Classify(a.User, request.InfoFrom(ctx)).SetHeaders(w.Header())
 	}

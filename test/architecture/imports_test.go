@@ -162,6 +162,8 @@ var shared = map[string]string{
 	"bonsai/pkg/apiserver/serviceresolver":   "where a Service's endpoints are",
 	"bonsai/pkg/apiserver/egress":            "how connections leave that objects ask for",
 	"bonsai/pkg/apiserver/inflight":          "bounds",
+	"bonsai/pkg/apiserver/configfile":        "how a configuration file is read and followed",
+	"bonsai/pkg/apiserver/reviewclient":      "how a webhook is asked for a review",
 	"bonsai/pkg/cluster/host/cgroup":         "the control groups of a cluster and of its nodes",
 	"bonsai/pkg/cluster/host/kernel":         "the features that a kernel must have, and may lack",
 	"bonsai/pkg/cluster/host/door":           "where a cluster listens on the machine, from whichever network namespace",

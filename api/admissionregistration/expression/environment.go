@@ -35,6 +35,9 @@ type Scope struct {
 	// Claims declares "claims" and nothing else, User "user" and nothing else: the scopes of an authentication
 	// configuration.
 	Claims, User bool
+	// Review declares "request", a SubjectAccessReview's spec, and nothing else: the scope of an authorization
+	// configuration.
+	Review bool
 	// variables declares "variables", whose fields are a Composition's.
 	variables bool
 }
@@ -73,6 +76,12 @@ func newEnvironment(in Scope, obj, param *apiservercel.DeclType) (*environment, 
 		t := userType()
 		env, err := extend(celenvironment.VersionedOptions{
 			EnvOptions: []cel.EnvOption{cel.Variable(user, t.CelType())}, DeclTypes: []*apiservercel.DeclType{t}})
+		return &environment{Env: env}, err
+	}
+	if in.Review {
+		t := reviewType()
+		env, err := extend(celenvironment.VersionedOptions{
+			EnvOptions: []cel.EnvOption{cel.Variable(request, t.CelType())}, DeclTypes: []*apiservercel.DeclType{t}})
 		return &environment{Env: env}, err
 	}
 	opts := []cel.EnvOption{

@@ -62,6 +62,27 @@ func userType() *apiservercel.DeclType {
 	}))
 }
 
+// reviewType is the type of "request" in an authorization configuration: authorization.k8s.io/v1
+// SubjectAccessReviewSpec.
+func reviewType() *apiservercel.DeclType {
+	text := apiservercel.StringType
+	texts := apiservercel.NewListType(text, unbounded)
+	selector := func(of string) *apiservercel.DeclType {
+		requirement := apiservercel.NewObjectType("kubernetes."+of+"SelectorRequirement",
+			fields(map[string]*apiservercel.DeclType{"key": text, "operator": text, "values": texts}))
+		return apiservercel.NewObjectType("kubernetes."+of+"SelectorAttributes", fields(map[string]*apiservercel.DeclType{
+			"rawSelector": text, "requirements": apiservercel.NewListType(requirement, unbounded)}))
+	}
+	resource := apiservercel.NewObjectType("kubernetes.ResourceAttributes", fields(map[string]*apiservercel.DeclType{
+		"namespace": text, "verb": text, "group": text, "version": text, "resource": text, "subresource": text,
+		"name": text, "fieldSelector": selector("Field"), "labelSelector": selector("Label")}))
+	path := apiservercel.NewObjectType("kubernetes.NonResourceAttributes",
+		fields(map[string]*apiservercel.DeclType{"path": text, "verb": text}))
+	return apiservercel.NewObjectType("kubernetes.SubjectAccessReviewSpec", fields(map[string]*apiservercel.DeclType{
+		"resourceAttributes": resource, "nonResourceAttributes": path, "user": text, "groups": texts,
+		"extra": apiservercel.NewMapType(text, texts, unbounded), "uid": text}))
+}
+
 // namespaceType is the type of "namespaceObject": what of a Namespace does not change with every write.
 func namespaceType() *apiservercel.DeclType {
 	text := apiservercel.StringType

@@ -54,8 +54,8 @@ func real(t *testing.T) Config {
 		t.Fatal(err)
 	}
 	parts, err := NewParts(Options{
-		Authentication:     Authentication{Issuers: []string{"https://issuer"}, SigningKey: file, AccountLookup: true},
-		AuthorizationModes: []string{"Node", "RBAC"}, EnableAdmission: []string{"NodeRestriction"},
+		Authentication: Authentication{Issuers: []string{"https://issuer"}, SigningKey: file, AccountLookup: true},
+		Authorization:  Authorization{Modes: []string{"Node", "RBAC"}}, EnableAdmission: []string{"NodeRestriction"},
 		ServiceRanges: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")},
 		NodePorts:     utilnet.PortRange{Base: 30000, Size: 2768},
 		Advertise:     netip.MustParseAddr("192.0.2.1"), Port: 6443, Hostname: "vm",

@@ -26,6 +26,7 @@ import (
 	"bonsai/pkg/apiserver/authn/tokenreview"
 	"bonsai/pkg/apiserver/authn/x509"
 	"bonsai/pkg/apiserver/catalog"
+	"bonsai/pkg/apiserver/configfile"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/request"
 	"bonsai/pkg/authorities"
@@ -239,7 +240,8 @@ func (a *authentication) addOutside(tokens []authn.TokenAuthenticator, o *Option
 	in := &o.Authentication
 	var err error
 	options := oidc.Options{AccountIssuers: in.Issuers, AnonymousFlag: in.AnonymousFlag,
-		Metrics: oidc.NewMetrics(o.Metrics, o.Hostname), Log: log}
+		Metrics: oidc.NewMetrics(o.Metrics, o.Hostname),
+		Reloads: configfile.NewMetrics(o.Metrics, "authentication", o.Hostname), Log: log}
 	switch {
 	case in.ConfigFile != "":
 		if a.jwt, err = oidc.Open(in.ConfigFile, options); err != nil {

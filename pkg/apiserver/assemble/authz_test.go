@@ -20,7 +20,7 @@ func (h *heard) HasSynced() bool { return bool(*h) }
 func TestInformerSync(t *testing.T) {
 	t.Parallel()
 	var node, rbac heard
-	a, err := newAuthorization([]string{"Node", "RBAC", "AlwaysAllow"},
+	a, err := newAuthorization(&Options{Authorization: Authorization{Modes: []string{"Node", "RBAC", "AlwaysAllow"}}},
 		&sources{from: memory.New(&storage.FactsTable{}), rows: rows.All()}, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

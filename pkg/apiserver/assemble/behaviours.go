@@ -2,7 +2,6 @@ package assemble
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -28,7 +27,6 @@ import (
 	"bonsai/pkg/apiserver/registry/scale"
 	"bonsai/pkg/apiserver/registry/serviceip"
 	"bonsai/pkg/apiserver/registry/token"
-	"bonsai/pkg/apiserver/request"
 )
 
 // newBehaviours is the list of all resources and subresources that are more than storing.
@@ -80,7 +78,7 @@ func newBehaviours(o *Options, stores registry.Stores, who *authentication, may 
 		{Group: authorizationv1.GroupName,
 			Resource: "selfsubjectaccessreviews"}: creates(reviews.NewSelfSubjectAccessReview(may.authorizer)),
 		{Group: authorizationv1.GroupName,
-			Resource: "selfsubjectrulesreviews"}: creates(reviews.NewSelfSubjectRulesReview(rules{may})),
+			Resource: "selfsubjectrulesreviews"}: creates(reviews.NewSelfSubjectRulesReview(may.lister)),
 	}
 	for gr := range scale.Adapters() {
 		r, err := scale.New(stores, gr)
@@ -116,28 +114,4 @@ func (i issuer) Issue(ctx context.Context, c token.Claims) (string, time.Time, e
 
 func ref(obj metav1.Object) *serviceaccount.Ref {
 	return &serviceaccount.Ref{Name: obj.GetName(), UID: obj.GetUID()}
-}
-
-// errNodeRules is shown to a node that reviews its rules: the Node mode cannot list what it allows.
-var errNodeRules = errors.New("node authorizer does not support user rule resolution")
-
-// rules lets the review of one's own rights read them: from RBAC, and everything where everything is allowed.
-type rules struct{ *authorization }
-
-func (r rules) RulesFor(ctx context.Context, user *request.User, namespace string) ([]authorizationv1.ResourceRule,
-	[]authorizationv1.NonResourceRule, bool, error) {
-	var s authorizationv1.SubjectRulesReviewStatus
-	if r.usesRBAC {
-		s = r.rbac.ReviewRules(ctx, user, namespace)
-	}
-	if r.allowsAll {
-		s.ResourceRules = append(s.ResourceRules,
-			authorizationv1.ResourceRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}})
-		s.NonResourceRules = append(s.NonResourceRules,
-			authorizationv1.NonResourceRule{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}})
-	}
-	if r.usesNode && user.InGroup("system:nodes") {
-		return s.ResourceRules, s.NonResourceRules, true, errNodeRules
-	}
-	return s.ResourceRules, s.NonResourceRules, s.Incomplete, nil
 }

@@ -19,10 +19,10 @@ import (
 
 // newBootstrap says what an empty cluster starts with. servers may be nil: nobody keeps the endpoints of the Service
 // "kubernetes".
-func newBootstrap(o *Options, stores registry.Stores, who *authentication, policy *bootstrap.Policy,
-	servers *masterleases.Leases, log *slog.Logger) (*bootstrap.Bootstrap, error) {
+func newBootstrap(o *Options, stores registry.Stores, who *authentication, may *authorization,
+	policy *bootstrap.Policy, servers *masterleases.Leases, log *slog.Logger) (*bootstrap.Bootstrap, error) {
 	cfg := bootstrap.Config{Stores: stores, Log: log}
-	if slices.Contains(o.AuthorizationModes, "RBAC") {
+	if may.usesRBAC {
 		cfg.Policy = policy
 	}
 	cfg.Service = &bootstrap.ServiceConfig{Ranges: o.ServiceRanges,

@@ -34,8 +34,7 @@ import (
 // Options say what the parts of a server do, in the words of upstream's flags.
 type Options struct {
 	Authentication Authentication
-	// AuthorizationModes are asked in their order: AlwaysAllow, AlwaysDeny, Node, RBAC.
-	AuthorizationModes []string
+	Authorization  Authorization
 	// EnableAdmission and DisableAdmission name plug-ins that differ from what is on by default.
 	EnableAdmission, DisableAdmission []string
 	// Admission configures the plug-ins.
@@ -87,7 +86,7 @@ func NewParts(o Options, c *catalog.Catalog, from storage.Interface, rows []reso
 		return nil, err
 	}
 	objects := &sources{from: from, rows: rows}
-	may, err := newAuthorization(o.AuthorizationModes, objects, policy.ClusterRoleRules("system:node"), log)
+	may, err := newAuthorization(&o, objects, policy.ClusterRoleRules("system:node"), log)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +123,7 @@ func NewParts(o Options, c *catalog.Catalog, from storage.Interface, rows []reso
 	if !o.NoEndpoints && !o.Advertise.IsLoopback() {
 		servers = masterleases.New(from, o.Advertise, log)
 	}
-	boot, err := newBootstrap(&o, c, who, policy, servers, log)
+	boot, err := newBootstrap(&o, c, who, may, policy, servers, log)
 	if err != nil {
 		return nil, err
 	}

@@ -2,8 +2,9 @@ package authz
 
 import (
 	"context"
-	"errors"
 	"strings"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
 // Union returns an Authorizer that asks each of list in order. The first Allow or Deny is the answer; if there is none,
@@ -27,7 +28,7 @@ func (u union) Authorize(ctx context.Context, a Attributes) (Decision, string, e
 			errs = append(errs, err)
 		}
 	}
-	return NoOpinion, strings.Join(reasons, "\n"), errors.Join(errs...)
+	return NoOpinion, strings.Join(reasons, "\n"), utilerrors.NewAggregate(errs)
 }
 
 // Privileged returns an Authorizer that allows everything to members of the groups (system:masters) and has no opinion

@@ -32,7 +32,7 @@ func actionKey(m *mode, caller, wanted *request.User, info *request.Info) key {
 		return w.sum()
 	}
 	w.texts(info.Verb, info.APIGroup, info.APIVersion, info.Resource, info.Subresource, info.Namespace, info.Name,
-		info.FieldSelector)
+		info.FieldSelector, info.LabelSelector)
 	return w.sum()
 }
 

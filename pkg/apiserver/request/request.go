@@ -76,9 +76,9 @@ type Info struct {
 	Resource    string
 	Subresource string
 	Name        string
-	// FieldSelector is the query parameter of a list, watch or deletecollection as it came; the Node authorizer reads
-	// it.
-	FieldSelector string
+	// FieldSelector and LabelSelector are the query parameters of a list, watch or deletecollection as they came; the
+	// authorizers Node and Webhook read them.
+	FieldSelector, LabelSelector string
 	// Parts are the path segments from the resource on: [pods web log]. A proxy subresource has its rest there too.
 	Parts []string
 	// Stream tells of a request that it lasts, where its verb and resource do not: it asks a server behind this one for

@@ -76,7 +76,7 @@ func refineVerb(info *request.Info, u *url.URL) {
 		return
 	}
 	query := u.Query()
-	info.FieldSelector = query.Get("fieldSelector")
+	info.FieldSelector, info.LabelSelector = query.Get("fieldSelector"), query.Get("labelSelector")
 	if info.Verb == "deletecollection" { // who may delete one object may not delete what a selector finds
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
@@ -31,6 +32,9 @@ func (r rights) Authorize(ctx context.Context, a authorizer.Attributes) (authori
 			terms = append(terms, fields.OneTermEqualSelector(t.Field, t.Value))
 		}
 		question.FieldSelector = fields.AndSelectors(terms...).String()
+	}
+	if selected, err := a.GetLabelSelector(); err == nil && len(selected) > 0 {
+		question.LabelSelector = labels.NewSelector().Add(selected...).String()
 	}
 	decision, reason, err := r.authorizer.Authorize(ctx, question)
 	switch decision {

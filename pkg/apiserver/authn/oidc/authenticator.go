@@ -2,11 +2,9 @@ package oidc
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/pkg/apiserver/authn"
+	"bonsai/pkg/apiserver/configfile"
 	"bonsai/pkg/apiserver/request"
 )
 
@@ -26,13 +25,8 @@ const (
 	cacheSize = 4096
 )
 
-// How the file is followed.
-const (
-	lookEvery  = time.Second
-	retryEvery = time.Minute // a file that is not good
-	// findWithin is how long the issuers of a new file may take to be found; then the old file stays in force.
-	findWithin = time.Minute
-)
+// findWithin is how long the issuers of a new file may take to be found; then the old file stays in force.
+const findWithin = time.Minute
 
 // Options are what an Authenticator needs beside its configuration.
 type Options struct {
@@ -40,8 +34,9 @@ type Options struct {
 	AccountIssuers []string
 	// AnonymousFlag reports that --anonymous-auth is given, so that no file may say anything about it.
 	AnonymousFlag bool
-	// Metrics counts; nil: nobody does.
+	// Metrics counts, Reloads the reloads of the file; nil: nobody does.
 	Metrics *Metrics
+	Reloads *configfile.Metrics
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
 	Log *slog.Logger
@@ -51,11 +46,9 @@ type Options struct {
 type Authenticator struct {
 	o    Options
 	path string
+	file *configfile.File // for Run alone; nil: there is none
 
 	current atomic.Pointer[generation]
-	// looked is what the file was at the last look, for Run alone.
-	looked os.FileInfo
-	failed time.Time // when a changed file was not taken; zero: it was
 }
 
 var _ authn.TokenAuthenticator = (*Authenticator)(nil)
@@ -64,13 +57,13 @@ var _ authn.TokenAuthenticator = (*Authenticator)(nil)
 func Open(path string, o Options) (*Authenticator, error) {
 	a := newAuthenticator(o)
 	a.path = path
-	a.looked, _ = os.Stat(path) // before it is read: Run sees what is written in between
+	a.file = configfile.New(path, "authentication configuration", a.o.Reloads, a.o.Now, a.o.Log)
 	g, err := a.read()
 	if err != nil {
 		return nil, err
 	}
 	a.current.Store(g)
-	a.o.Metrics.configured(g.hash)
+	a.o.Reloads.Applied(g.hash)
 	return a, nil
 }
 
@@ -125,7 +118,7 @@ func (a *Authenticator) read() (*generation, error) {
 	fail := func(err error) error {
 		return fmt.Errorf("failed to load authentication configuration from file %q: %w", a.path, err)
 	}
-	text, err := os.ReadFile(a.path)
+	text, err := a.file.Read()
 	if err != nil {
 		return nil, fail(err)
 	}
@@ -137,11 +130,9 @@ func (a *Authenticator) read() (*generation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("invalid authentication configuration: %w", err)
 	}
-	g.hash = hash(string(text))
+	g.hash = configfile.Hash(text)
 	return g, nil
 }
-
-func hash(text string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text))) }
 
 func (a *Authenticator) generation(c *Configuration) (*generation, error) {
 	compiled, errs := validate(c, a.o.AccountIssuers)
@@ -217,47 +208,12 @@ func (g *generation) found(ctx context.Context) error {
 func (a *Authenticator) Run(ctx context.Context) error {
 	a.current.Load().start(ctx)
 	defer func() { a.current.Load().stop() }()
-	if a.path == "" {
+	if a.file == nil {
 		<-ctx.Done()
 		return nil
 	}
-	for sleep(ctx, lookEvery) {
-		a.look(ctx)
-	}
+	a.file.Follow(ctx, a.reload)
 	return nil
-}
-
-// look takes the file over if it has changed and is good.
-func (a *Authenticator) look(ctx context.Context) {
-	info, err := os.Stat(a.path)
-	changed := err == nil && (a.looked == nil || !sameFile(info, a.looked))
-	retry := !a.failed.IsZero() && a.o.Now().Sub(a.failed) >= retryEvery
-	if err != nil && a.looked != nil {
-		changed = true // it is gone: one error tells
-	}
-	if !changed && !retry {
-		return
-	}
-	if a.looked = info; err != nil {
-		a.looked = nil
-	}
-	if took, err := a.reload(ctx); err != nil {
-		if ctx.Err() != nil {
-			return
-		}
-		a.failed = a.o.Now()
-		a.o.Metrics.reloaded(false, a.failed, "")
-		a.o.Log.Error("the authentication configuration is not taken over: the earlier one stays in force", "err", err)
-	} else {
-		a.failed = time.Time{}
-		if took {
-			a.o.Log.Info("the authentication configuration is taken over", "path", a.path)
-		}
-	}
-}
-
-func sameFile(a, b os.FileInfo) bool {
-	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a, b)
 }
 
 // Why a file is not waited for any longer.
@@ -266,21 +222,21 @@ var (
 	errChanged = errors.New("the file has changed again")
 )
 
-// reload reads the file and, when all its issuers are found, puts it in force. It returns false if the file has the
-// content that is in force.
-func (a *Authenticator) reload(ctx context.Context) (bool, error) {
+// reload reads the file and, when all its issuers are found, puts it in force. It returns its hash, or "" if the file has
+// the content that is in force.
+func (a *Authenticator) reload(ctx context.Context) (string, error) {
 	next, err := a.read()
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	old := a.current.Load()
 	if next.hash == old.hash {
-		return false, nil
+		return "", nil
 	}
 	next.start(ctx)
 	if err := a.await(ctx, next); err != nil {
 		next.stop()
-		return false, fmt.Errorf("%s: %w", a.path, err)
+		return "", fmt.Errorf("%s: %w", a.path, err)
 	}
 	a.current.Store(next)
 	old.stop()
@@ -289,8 +245,7 @@ func (a *Authenticator) reload(ctx context.Context) (bool, error) {
 			a.o.Metrics.forget(url)
 		}
 	}
-	a.o.Metrics.reloaded(true, a.o.Now(), next.hash)
-	return true, nil
+	return next.hash, nil
 }
 
 // await waits until all issuers of a new file are found, but no longer than findWithin, nor after another change of the
@@ -303,11 +258,8 @@ func (a *Authenticator) await(ctx context.Context, next *generation) error {
 	defer watch.Wait()
 	defer end(nil)
 	watch.Go(func() {
-		for sleep(ctx, lookEvery) {
-			if info, err := os.Stat(a.path); err != nil || a.looked == nil || !sameFile(info, a.looked) {
-				end(errChanged)
-				return
-			}
+		if a.file.AwaitChange(ctx) {
+			end(errChanged)
 		}
 	})
 	return next.found(ctx)

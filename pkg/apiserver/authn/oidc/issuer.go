@@ -14,6 +14,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"bonsai/api/admissionregistration/expression"
+	"bonsai/pkg/apiserver/configfile"
 	"bonsai/pkg/apiserver/request"
 )
 
@@ -76,27 +77,15 @@ func (i *issuer) run(ctx context.Context) {
 			i.log.Error("the issuer of tokens is not found: its tokens are refused", "issuer", i.config.Issuer.URL,
 				"err", err, "again", pause)
 		}
-		if !sleep(ctx, pause) {
+		if !configfile.Sleep(ctx, pause) {
 			return
 		}
 	}
-	for sleep(ctx, fetchEvery) {
+	for configfile.Sleep(ctx, fetchEvery) {
 		if _, err := i.found.Load().keys.refresh(ctx); err != nil && ctx.Err() == nil {
 			i.log.Error("the keys of the issuer are not fetched: the earlier ones are in use", "issuer",
 				i.config.Issuer.URL, "err", err)
 		}
-	}
-}
-
-// sleep waits; it returns false if ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -4,17 +4,16 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"bonsai/pkg/apiserver/configfile"
 )
 
-// Metrics are upstream's of JWT authenticators and of the reload of their configuration. A nil *Metrics counts nothing.
+// Metrics are upstream's of JWT authenticators. A nil *Metrics counts nothing.
 type Metrics struct {
-	id       string // of the server, hashed
-	latency  *prometheus.HistogramVec
-	reloads  *prometheus.CounterVec
-	reloadAt *prometheus.GaugeVec
-	inForce  *prometheus.GaugeVec
-	fetches  *prometheus.GaugeVec
-	keySets  *prometheus.GaugeVec
+	id      string // of the server, hashed
+	latency *prometheus.HistogramVec
+	fetches *prometheus.GaugeVec
+	keySets *prometheus.GaugeVec
 }
 
 // NewMetrics registers at r; nil: nothing is counted. serverID is that of the API server, which labels have as a hash.
@@ -25,7 +24,6 @@ func NewMetrics(r prometheus.Registerer, serverID string) *Metrics {
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 	}
-	const reload = "apiserver_authentication_config_controller_"
 	m := &Metrics{
 		id: hash(serverID),
 		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -33,23 +31,17 @@ func NewMetrics(r prometheus.Registerer, serverID string) *Metrics {
 			Help:    "Seconds that the authentication of a JSON web token took, by result and hashed issuer.",
 			Buckets: []float64{.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}},
 			[]string{"jwt_issuer_hash", "result"}),
-		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{Name: reload + "automatic_reloads_total",
-			Help: "Reloads of the authentication configuration, by status and hashed identity of the API server."},
-			[]string{"apiserver_id_hash", "status"}),
-		reloadAt: gauge(reload+"automatic_reload_last_timestamp_seconds",
-			"Unix time of the last reload of the authentication configuration, by status and hashed identity of the API server.",
-			"apiserver_id_hash", "status"),
-		inForce: gauge(reload+"last_config_info",
-			"1 for the authentication configuration in force, whose hash is a label.", "apiserver_id_hash", "hash"),
 		fetches: gauge("apiserver_authentication_jwt_authenticator_jwks_fetch_last_timestamp_seconds",
 			"Unix time of the last fetch of an issuer's keys, by result.",
 			"apiserver_id_hash", "jwt_issuer_hash", "result"),
 		keySets: gauge("apiserver_authentication_jwt_authenticator_jwks_fetch_last_key_set_info",
 			"1 for the key set of an issuer, whose hash is a label.", "apiserver_id_hash", "hash", "jwt_issuer_hash"),
 	}
-	r.MustRegister(m.latency, m.reloads, m.reloadAt, m.inForce, m.fetches, m.keySets)
+	r.MustRegister(m.latency, m.fetches, m.keySets)
 	return m
 }
+
+func hash(text string) string { return configfile.Hash([]byte(text)) }
 
 // result is the label of what worked or did not.
 func result(ok bool) string {
@@ -65,18 +57,6 @@ func (m *Metrics) authenticated(issuer string, ok bool, took time.Duration) {
 	}
 }
 
-// reloaded counts a reload; configuration is the hash of the file that is in force now, if it was taken.
-func (m *Metrics) reloaded(ok bool, at time.Time, configuration string) {
-	if m == nil {
-		return
-	}
-	m.reloads.WithLabelValues(m.id, result(ok)).Inc()
-	m.reloadAt.WithLabelValues(m.id, result(ok)).Set(float64(at.UnixNano()) / 1e9)
-	if ok {
-		m.configured(configuration)
-	}
-}
-
 // forget removes what is counted of an issuer that the configuration no longer names.
 func (m *Metrics) forget(issuer string) {
 	if m == nil {
@@ -86,14 +66,6 @@ func (m *Metrics) forget(issuer string) {
 	m.latency.DeletePartialMatch(of)
 	m.fetches.DeletePartialMatch(of)
 	m.keySets.DeletePartialMatch(of)
-}
-
-func (m *Metrics) configured(configuration string) {
-	if m == nil {
-		return
-	}
-	m.inForce.Reset()
-	m.inForce.WithLabelValues(m.id, configuration).Set(1)
 }
 
 // keys returns what counts the fetches of an issuer's keys.

@@ -2,7 +2,6 @@ package tokenreview
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"encoding/pem"
 	"net/http"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -38,11 +36,10 @@ func webhook(t *testing.T, version string, h http.HandlerFunc) *Authenticator {
 	if err := clientcmd.WriteToFile(config, file); err != nil {
 		t.Fatal(err)
 	}
-	a, err := New(Config{File: file, Version: version, APIAudiences: []string{"api"}})
+	a, err := New(Config{File: file, Version: version, APIAudiences: []string{"api"}, FirstWait: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.firstWait = time.Millisecond
 	return a
 }
 
@@ -105,7 +102,7 @@ func TestReview(t *testing.T) {
 		"another version": {text(200, `{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1beta1",`+
 			`"status":{"authenticated":true,"user":{"username":"x"}}}`), nil,
 			want{problem: "not a TokenReview of authentication.k8s.io/v1"}},
-		"huge":               {text(200, strings.Repeat(" ", maxAnswer+1)), nil, want{problem: "more than"}},
+		"huge":               {text(200, strings.Repeat(" ", 1<<20+1)), nil, want{problem: "more than"}},
 		"empty":              {text(200, ""), nil, want{problem: "no TokenReview"}},
 		"refuses the server": {text(403, "no"), nil, want{problem: "403"}},
 		"fails":              {text(500, "no"), nil, want{problem: "500"}},
@@ -148,76 +145,6 @@ func TestQuestion(t *testing.T) {
 		if u, _, err := a.AuthenticateToken(t.Context(), "secret", nil); err != nil || u == nil || u.Name != "jane" {
 			t.Errorf("%s: %v, %v", version, u, err)
 		}
-	}
-}
-
-// TestRetry: a webhook that fails is asked again, and no more than five times.
-func TestRetry(t *testing.T) {
-	t.Parallel()
-	var asked, failures atomic.Int32
-	good := status(t, authenticationv1.TokenReviewStatus{Authenticated: true,
-		User: authenticationv1.UserInfo{Username: "jane"}})
-	a := webhook(t, "v1", func(w http.ResponseWriter, r *http.Request) {
-		if asked.Add(1) <= failures.Load() {
-			http.Error(w, "later", http.StatusServiceUnavailable)
-			return
-		}
-		good(w, r)
-	})
-	for _, tt := range []struct {
-		failures, asked int32
-		ok              bool
-	}{{0, 1, true}, {4, 5, true}, {5, 5, false}} {
-		asked.Store(0)
-		failures.Store(tt.failures)
-		u, _, err := a.AuthenticateToken(t.Context(), "secret", nil)
-		if (u != nil) != tt.ok || (err == nil) != tt.ok || asked.Load() != tt.asked {
-			t.Errorf("%d failures: %v, %v, asked %d times", tt.failures, u, err, asked.Load())
-		}
-	}
-}
-
-// TestSlow: a webhook that does not answer holds a bounded number of requests, each for its own time.
-func TestSlow(t *testing.T) {
-	t.Parallel()
-	end := make(chan struct{})
-	var asked atomic.Int32
-	a := webhook(t, "v1", func(_ http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
-		select {
-		case <-end:
-		case <-r.Context().Done():
-		}
-	})
-	t.Cleanup(func() { close(end) }) // before the server waits for its requests
-	a.turns, a.waiting = make(chan struct{}, 2), make(chan struct{}, 4)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	for range 4 {
-		go func() {
-			_, _, err := a.AuthenticateToken(ctx, "secret", nil)
-			ended <- err
-		}()
-	}
-	if err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true,
-		func(context.Context) (bool, error) { return len(a.waiting) == 4 && asked.Load() == 2, nil }); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := a.AuthenticateToken(t.Context(), "secret", nil); err == nil ||
-		!strings.Contains(err.Error(), "too many") {
-		t.Errorf("one request too many: %v", err)
-	}
-	cancel()
-	for range 4 {
-		if err := <-ended; err == nil {
-			t.Error("a token that nobody knows is good")
-		}
-	}
-	if n := asked.Load(); n != 2 {
-		t.Errorf("asked %d times", n)
-	}
-	if len(a.turns) != 0 || len(a.waiting) != 0 {
-		t.Error("a turn is lost")
 	}
 }
 

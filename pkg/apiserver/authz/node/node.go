@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -37,7 +38,10 @@ type Authorizer struct {
 	followers []*follow.Follower
 }
 
-var _ authz.Authorizer = (*Authorizer)(nil)
+var (
+	_ authz.Authorizer = (*Authorizer)(nil)
+	_ authz.Lister     = (*Authorizer)(nil)
+)
 
 // New returns an Authorizer that knows no pod yet; Run tells it of them.
 func New(cfg Config) *Authorizer {
@@ -291,4 +295,14 @@ func ownCSINode(node string, at *authz.Attributes) (string, bool) {
 		return "can only access CSINode with the same name as the requesting node", false
 	}
 	return "", true
+}
+
+// ReviewRules implements authz.Lister. What a node may do depends on the pods that are bound to it.
+func (a *Authorizer) ReviewRules(_ context.Context, user *request.User,
+	_ string) authorizationv1.SubjectRulesReviewStatus {
+	if !user.InGroup(request.GroupNodes) {
+		return authorizationv1.SubjectRulesReviewStatus{}
+	}
+	return authorizationv1.SubjectRulesReviewStatus{Incomplete: true,
+		EvaluationError: "node authorizer does not support user rule resolution"}
 }

@@ -9,8 +9,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/pkg/apiserver/authz"
@@ -215,10 +217,36 @@ func infoOf(s *authorizationv1.SubjectAccessReviewSpec) request.Info {
 		return request.Info{Path: n.Path, Verb: n.Verb}
 	}
 	a := s.ResourceAttributes
-	return request.Info{
-		IsResource: true, Verb: a.Verb, Namespace: a.Namespace, APIGroup: a.Group, APIVersion: a.Version,
-		Resource: a.Resource, Subresource: a.Subresource, Name: a.Name, FieldSelector: selectorOf(a.FieldSelector),
+	version := a.Version
+	if version == "" {
+		version = "*"
 	}
+	return request.Info{
+		IsResource: true, Verb: a.Verb, Namespace: a.Namespace, APIGroup: a.Group, APIVersion: version,
+		Resource: a.Resource, Subresource: a.Subresource, Name: a.Name, FieldSelector: selectorOf(a.FieldSelector),
+		LabelSelector: labelsOf(a.LabelSelector),
+	}
+}
+
+// labelsOf is the label selector that a request would have. A requirement that no label selector can say limits
+// nothing.
+func labelsOf(a *authorizationv1.LabelSelectorAttributes) string {
+	switch {
+	case a == nil:
+		return ""
+	case a.RawSelector != "":
+		return a.RawSelector
+	}
+	var all labels.Requirements
+	for _, r := range a.Requirements {
+		operator := map[metav1.LabelSelectorOperator]selection.Operator{metav1.LabelSelectorOpIn: selection.In,
+			metav1.LabelSelectorOpNotIn: selection.NotIn, metav1.LabelSelectorOpExists: selection.Exists,
+			metav1.LabelSelectorOpDoesNotExist: selection.DoesNotExist}[r.Operator]
+		if one, err := labels.NewRequirement(r.Key, operator, r.Values); err == nil {
+			all = append(all, *one)
+		}
+	}
+	return labels.NewSelector().Add(all...).String()
 }
 
 // selectorOf is the field selector that a request would have. What a field selector cannot say limits nothing.

@@ -8,23 +8,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/request"
 )
 
-// RulesResolver lists what a user may do in a namespace. incomplete is true where a mode cannot list its rules (Node).
-type RulesResolver interface {
-	RulesFor(ctx context.Context, user *request.User, namespace string) (resource []authorizationv1.ResourceRule,
-		nonResource []authorizationv1.NonResourceRule, incomplete bool, err error)
-}
-
 // SelfSubjectRulesReview answers POST …/selfsubjectrulesreviews (kubectl auth can-i --list).
-type SelfSubjectRulesReview struct{ rules RulesResolver }
+type SelfSubjectRulesReview struct{ rules authz.Lister }
 
 var _ registry.Creater = (*SelfSubjectRulesReview)(nil)
 
 // NewSelfSubjectRulesReview returns the behaviour.
-func NewSelfSubjectRulesReview(r RulesResolver) *SelfSubjectRulesReview {
+func NewSelfSubjectRulesReview(r authz.Lister) *SelfSubjectRulesReview {
 	return &SelfSubjectRulesReview{rules: r}
 }
 
@@ -47,18 +42,13 @@ func (r *SelfSubjectRulesReview) Create(ctx context.Context, _, _ string, obj ru
 	if in.Spec.Namespace == "" {
 		return nil, apierrors.NewBadRequest("no namespace on request")
 	}
-	res, non, incomplete, err := r.rules.RulesFor(ctx, user, in.Spec.Namespace)
 	out := &authorizationv1.SelfSubjectRulesReview{TypeMeta: in.TypeMeta} // the question is not repeated
-	out.Status = authorizationv1.SubjectRulesReviewStatus{ResourceRules: res, NonResourceRules: non,
-		Incomplete: incomplete}
+	out.Status = r.rules.ReviewRules(ctx, user, in.Spec.Namespace)
 	if out.Status.ResourceRules == nil {
 		out.Status.ResourceRules = []authorizationv1.ResourceRule{}
 	}
 	if out.Status.NonResourceRules == nil {
 		out.Status.NonResourceRules = []authorizationv1.NonResourceRule{}
-	}
-	if err != nil {
-		out.Status.EvaluationError = err.Error()
 	}
 	return out, nil
 }
