@@ -3,11 +3,10 @@ package authz
 import (
 	"context"
 	"errors"
-	"strings"
+	"maps"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -119,13 +118,21 @@ func TestCounted(t *testing.T) {
 			t.Errorf("got %v, want %v", d, a.d)
 		}
 	}
-	const want = `# HELP apiserver_authorization_decisions_total Total number of terminal decisions made by an authorizer split by authorizer type, name, and decision.
-# TYPE apiserver_authorization_decisions_total counter
-apiserver_authorization_decisions_total{decision="allowed",name="rbac",type="RBAC"} 2
-apiserver_authorization_decisions_total{decision="denied",name="rbac",type="RBAC"} 1
-`
-	if err := testutil.GatherAndCompare(r, strings.NewReader(want)); err != nil {
-		t.Error(err)
+	all, err := r.Gather()
+	if err != nil || len(all) != 1 || all[0].GetName() != "apiserver_authorization_decisions_total" {
+		t.Fatalf("%v: %v", all, err)
+	}
+	got := map[string]float64{}
+	for _, one := range all[0].GetMetric() {
+		labels := ""
+		for _, l := range one.GetLabel() {
+			labels += l.GetName() + "=" + l.GetValue() + " "
+		}
+		got[labels] = one.GetCounter().GetValue()
+	}
+	if want := map[string]float64{"decision=allowed name=rbac type=RBAC ": 2,
+		"decision=denied name=rbac type=RBAC ": 1}; !maps.Equal(got, want) {
+		t.Errorf("got %v", got)
 	}
 }
 
