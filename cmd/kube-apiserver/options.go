@@ -104,7 +104,8 @@ func defaults() *options {
 				OIDC:    oidc.Flags{UsernameClaim: "sub", SigningAlgs: []string{"RS256"}},
 				Webhook: assemble.TokenWebhook{Version: "v1beta1", CacheTTL: 2 * time.Minute}},
 			Authorization: assemble.Authorization{Webhook: assemble.AuthorizationWebhook{Version: "v1beta1",
-				AuthorizedTTL: 5 * time.Minute, UnauthorizedTTL: 30 * time.Second}}, NodePorts: utilnet.PortRange{Base: 30000, Size: 2768},
+				AuthorizedTTL: 5 * time.Minute, UnauthorizedTTL: 30 * time.Second}},
+			NodePorts: utilnet.PortRange{Base: 30000, Size: 2768},
 		},
 		// Upstream's default is false. There a Service's address leads on by a kube-proxy on the server's host, which
 		// need not be here.

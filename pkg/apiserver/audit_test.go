@@ -74,10 +74,11 @@ func withCountedParts(t *testing.T, c *assemble.Config, r prometheus.Registerer,
 		Authentication: assemble.Authentication{Issuers: []string{"https://kubernetes.default.svc"},
 			SigningKey: filepath.Join(dir, "sa.key"), TokenFile: filepath.Join(dir, "tokens"),
 			AccountLookup: true},
-		Authorization: assemble.Authorization{Modes: []string{"Node", "RBAC"}}, DisableAdmission: []string{"ServiceAccount"},
-		ServiceRanges: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")},
-		NodePorts:     utilnet.PortRange{Base: 30000, Size: 2768},
-		Advertise:     netip.MustParseAddr("192.0.2.1"), Port: 6443,
+		Authorization:    assemble.Authorization{Modes: []string{"Node", "RBAC"}},
+		DisableAdmission: []string{"ServiceAccount"},
+		ServiceRanges:    []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")},
+		NodePorts:        utilnet.PortRange{Base: 30000, Size: 2768},
+		Advertise:        netip.MustParseAddr("192.0.2.1"), Port: 6443,
 	}
 	for _, change := range changes {
 		change(&o)

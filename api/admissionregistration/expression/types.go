@@ -70,8 +70,9 @@ func reviewType() *apiservercel.DeclType {
 	selector := func(of string) *apiservercel.DeclType {
 		requirement := apiservercel.NewObjectType("kubernetes."+of+"SelectorRequirement",
 			fields(map[string]*apiservercel.DeclType{"key": text, "operator": text, "values": texts}))
-		return apiservercel.NewObjectType("kubernetes."+of+"SelectorAttributes", fields(map[string]*apiservercel.DeclType{
-			"rawSelector": text, "requirements": apiservercel.NewListType(requirement, unbounded)}))
+		return apiservercel.NewObjectType("kubernetes."+of+"SelectorAttributes",
+			fields(map[string]*apiservercel.DeclType{"rawSelector": text,
+				"requirements": apiservercel.NewListType(requirement, unbounded)}))
 	}
 	resource := apiservercel.NewObjectType("kubernetes.ResourceAttributes", fields(map[string]*apiservercel.DeclType{
 		"namespace": text, "verb": text, "group": text, "version": text, "resource": text, "subresource": text,

@@ -63,7 +63,7 @@ type authorization struct {
 	lister     authz.Lister
 	rbac       *rbac.Authorizer // also without the RBAC mode, for reviews and escalation checks; runs only when in use
 	node       *node.Authorizer // runs only when in use, too
-	// usesRBAC tells whether that mode is in use.
+	// usesRBAC reports whether that mode is in use.
 	usesRBAC bool
 
 	runs []func(context.Context) error
@@ -161,7 +161,8 @@ func (a *authorization) mode(m *configuration.Mode) (configuration.Built, error)
 	case configuration.ABAC:
 		policies, unversioned, err := abac.Load(a.settings.PolicyFile)
 		if unversioned > 0 {
-			a.log.Warn("the policy file has lines without a version", "path", a.settings.PolicyFile, "lines", unversioned)
+			a.log.Warn("the policy file has lines without a version", "path", a.settings.PolicyFile, "lines",
+				unversioned)
 		}
 		return policies, err
 	case configuration.Webhook:

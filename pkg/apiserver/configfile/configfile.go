@@ -1,5 +1,5 @@
-// Package configfile follows a configuration file of the server that holds as soon as it is changed: a good one is put in
-// force, a bad one changes nothing, is logged and counted.
+// Package configfile follows a configuration file of the server that holds as soon as it is changed: a good one is put
+// in force, a bad one changes nothing, is logged and counted.
 package configfile
 
 import (

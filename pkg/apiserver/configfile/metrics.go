@@ -14,8 +14,8 @@ type Metrics struct {
 	inForce  *prometheus.GaugeVec
 }
 
-// NewMetrics registers those of what ("authorization") at r; nil: nothing is counted. serverID is that of the API server,
-// which labels have as a hash.
+// NewMetrics registers those of what ("authorization") at r; nil: nothing is counted. serverID is that of the API
+// server, which labels have as a hash.
 func NewMetrics(r prometheus.Registerer, what, serverID string) *Metrics {
 	if r == nil {
 		return nil

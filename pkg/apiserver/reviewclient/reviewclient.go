@@ -1,6 +1,6 @@
 // Package reviewclient posts reviews to a webhook that decides about a request: TokenReviews to one that knows tokens,
-// SubjectAccessReviews to one that knows rights. A kubeconfig says where the webhook is and by what it knows the server;
-// certificate and token files that it names are read again when they change.
+// SubjectAccessReviews to one that knows rights. A kubeconfig says where the webhook is and by what it knows the
+// server; certificate and token files that it names are read again when they change.
 //
 // A webhook may be dead, slow or hostile: how many reviews are under way and wait, how long each takes and how long an
 // answer may be are bounded. It cannot redirect a review.

@@ -222,8 +222,8 @@ var (
 	errChanged = errors.New("the file has changed again")
 )
 
-// reload reads the file and, when all its issuers are found, puts it in force. It returns its hash, or "" if the file has
-// the content that is in force.
+// reload reads the file and, when all its issuers are found, puts it in force. It returns its hash, or "" if the file
+// has the content that is in force.
 func (a *Authenticator) reload(ctx context.Context) (string, error) {
 	next, err := a.read()
 	if err != nil {

@@ -50,7 +50,8 @@ func (p *policy) concerns(u *request.User) bool {
 	if u == nil || p.User == "" && p.Group == "" {
 		return false
 	}
-	return (p.User == "" || p.User == all || p.User == u.Name) && (p.Group == "" || p.Group == all || u.InGroup(p.Group))
+	return (p.User == "" || p.User == all || p.User == u.Name) &&
+		(p.Group == "" || p.Group == all || u.InGroup(p.Group))
 }
 
 func (p *policy) allows(at *authz.Attributes) bool {

@@ -175,7 +175,8 @@ func TestLines(t *testing.T) {
 	t.Parallel()
 	const of = `{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": `
 	for _, tt := range []struct{ file, want, why string }{
-		{file: ""}, {file: "\n\n  \n"}, {file: "# a\n  # b\n"}, {file: of + `{"user":"alice"}}`}, {file: `{"user":"a"}`},
+		{file: ""}, {file: "\n\n  \n"}, {file: "# a\n  # b\n"}, {file: of + `{"user":"alice"}}`},
+		{file: `{"user":"a"}`},
 		{file: `{"kind":"Policy","user":"a"}`}, {file: `{"user":"a","x":1}`}, {file: of + `{"user":"a","nmespace":"*"}}`},
 		{file: `{"apiVersion":"abac.authorization.kubernetes.io/v0","kind":"Policy","user":"a"}`},
 		{file: "{\"user\":\"a\"}\r\n{\"user\":\"b\"}\r\n"}, {file: `{"user":"a","user":"b"}`},
@@ -244,8 +245,8 @@ func FuzzPolicies(f *testing.F) {
 		if err != nil {
 			return
 		}
-		at := authz.Attributes{User: &request.User{Name: "nobody \x00"}, Info: request.Info{IsResource: true, Verb: "get",
-			Resource: "pods"}}
+		at := authz.Attributes{User: &request.User{Name: "nobody \x00"}, Info: request.Info{
+			IsResource: true, Verb: "get", Resource: "pods"}}
 		if d, _, err := a.Authorize(t.Context(), at); d != authz.NoOpinion || err != nil {
 			t.Errorf("%v, %v", d, err)
 		}

@@ -337,7 +337,8 @@ func TestPoison(t *testing.T) {
 		info(func(i *request.Info) { i.APIVersion = "v1" }), info(func(i *request.Info) { i.Resource = "nodes" }),
 		info(func(i *request.Info) { i.Subresource = "log" }), info(func(i *request.Info) { i.Namespace = "n" }),
 		info(func(i *request.Info) { i.Name = "n" }), info(func(i *request.Info) { i.FieldSelector = "a=b" }),
-		info(func(i *request.Info) { i.LabelSelector = "a=b" }), info(func(i *request.Info) { i.LabelSelector = "a!=b" }),
+		info(func(i *request.Info) { i.LabelSelector = "a=b" }),
+		info(func(i *request.Info) { i.LabelSelector = "a!=b" }),
 		{User: &request.User{Name: "a"}, Info: request.Info{Verb: "list", Path: "/x"}},
 		{User: &request.User{Name: "a"}, Info: request.Info{Verb: "list", Path: "/y"}},
 	} {
@@ -414,8 +415,8 @@ func TestBeta(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec := specOf(&authz.Attributes{User: &request.User{Name: "a", Groups: []string{"g"}}, Info: request.Info{Path: "/x",
-		Verb: "get"}})
+	spec := specOf(&authz.Attributes{User: &request.User{Name: "a", Groups: []string{"g"}}, Info: request.Info{
+		Path: "/x", Verb: "get"}})
 	body, err := a.encode(spec)
 	if err != nil || !bytes.Contains(body, []byte(`"apiVersion":"authorization.k8s.io/v1beta1"`)) ||
 		!bytes.Contains(body, []byte(`"group":["g"]`)) {
@@ -431,7 +432,8 @@ func FuzzSelectors(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		if s := fieldsOf(text); s != nil {
 			for _, r := range s.Requirements {
-				if len(r.Values) != 1 || r.Operator != metav1.FieldSelectorOpIn && r.Operator != metav1.FieldSelectorOpNotIn {
+				if len(r.Values) != 1 || r.Operator != metav1.FieldSelectorOpIn &&
+					r.Operator != metav1.FieldSelectorOpNotIn {
 					t.Errorf("%+v", r)
 				}
 			}

@@ -22,7 +22,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		return nil
 	}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "apiserver_authorization_" + name, Help: help}, labels)
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "apiserver_authorization_" + name, Help: help},
+			labels)
 		r.MustRegister(c)
 		return c
 	}

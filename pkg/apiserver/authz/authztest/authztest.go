@@ -28,8 +28,8 @@ type Server struct {
 // port is where it listens, on loopback.
 const port = "16459"
 
-// Start starts the program on an etcd of the test's, with arguments that say who authorizes. The token "admin" is that of
-// a member of system:masters, the token NAME-token that of each of users.
+// Start starts the program on an etcd of the test's, with arguments that say who authorizes. The token "admin" is that
+// of a member of system:masters, the token NAME-token that of each of users.
 func Start(t *testing.T, program, etcd string, users []string, args ...string) *Server {
 	t.Helper()
 	dir := t.TempDir()
@@ -56,8 +56,9 @@ func Start(t *testing.T, program, etcd string, users []string, args ...string) *
 		_ = c.Process.Kill()
 		_ = c.Wait()
 	})
-	s := &Server{url: "https://127.0.0.1:" + port, client: &http.Client{
-		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}} //nolint:gosec // its own server
+	trust := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // its own server
+	s := &Server{url: "https://127.0.0.1:" + port,
+		client: &http.Client{Transport: &http.Transport{TLSClientConfig: trust}}}
 	if err := wait.PollUntilContextTimeout(t.Context(), time.Second, 2*time.Minute, true,
 		func(context.Context) (bool, error) {
 			code, _, err := s.send(t, "admin", http.MethodGet, "/readyz", nil)
@@ -101,7 +102,8 @@ func (s *Server) create(t *testing.T, token, resource string, obj any) {
 }
 
 // Review returns the server's answer to a question.
-func (s *Server) Review(t *testing.T, spec authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
+func (s *Server) Review(t *testing.T,
+	spec authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
 	t.Helper()
 	review := &authorizationv1.SubjectAccessReview{Spec: spec}
 	s.create(t, "admin", "subjectaccessreviews", review)
