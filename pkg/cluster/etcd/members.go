@@ -95,8 +95,8 @@ func (m Member) is(name, peerURL string) bool {
 // until Promote, and so no majority waits for it. The result is etcd's --initial-cluster.
 //
 // A member that this machine had before goes first: its data is lost. etcd takes one learner at a time, so Enter waits
-// for the other ones, and removes one that has not started in startPatience: it has no vote and no data. Only ctx bounds
-// that.
+// for the other ones, and removes one that has not started in startPatience: it has no vote and no data. Only ctx
+// bounds that.
 func Enter(ctx context.Context, c plan.Config) (initial string, err error) {
 	etcds, err := Others(c)
 	if err != nil {
