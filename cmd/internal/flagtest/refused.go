@@ -32,7 +32,8 @@ var protecting = map[string]map[string]string{
 		"enable-controller-attach-detach":  "false",
 		"local-storage-capacity-isolation": "false",
 		"manifest-url":                     "http://x",
-		"manifest-url-header":              "a:b", "qos-reserved": "memory=50%", "read-only-port": "10255", "runonce": "true"},
+		"manifest-url-header":              "a:b",
+		"qos-reserved":                     "memory=50%", "read-only-port": "10255", "runonce": "true"},
 }
 
 // Refused wants the component to end its start with an error that names the flag, for every flag that protects and is
