@@ -286,7 +286,8 @@ func TestRestartInKernel(t *testing.T) {
 			return
 		}
 		// A table that cannot be written over (another kind of set under one of our names) is replaced.
-		w.node.Run("nft", "delete table ip kube-proxy; add table ip kube-proxy; add set ip kube-proxy service-ips { type inet_service; }")
+		table := "table ip " + w.table()
+		w.node.Run("nft", "delete "+table+"; add "+table+"; add set ip "+w.table()+" service-ips { type inet_service; }")
 		w.sync()
 		if servers, _ := w.answers(w.node, "tcp", "10.96.0.10:80", 1); servers["error"] > 0 {
 			t.Errorf("after replacing the table: %v", servers)

@@ -70,7 +70,7 @@ func newWorld(t *testing.T, mode string) *world {
 	w.one.Serve("one", "10.244.1.2:8080")
 	w.two.Serve("two", "10.244.1.6:8080")
 	// Whatever leaves the node for a service address is counted, and must not exist.
-	w.node.Run("nft", "add table ip leak; add chain ip leak out { type filter hook postrouting priority 300; }; add rule ip leak out ip daddr 10.96.0.0/16 counter")
+	w.node.Run("nft", "add table ip leak; add chain ip leak out { type filter hook postrouting priority 300; }; add rule ip leak out oifname != lo ip daddr 10.96.0.0/16 counter")
 
 	s := &settings{mode: mode, primaryNodePorts: mode == modeNFTables,
 		ipvs:         proxyconfig.KubeProxyIPVSConfiguration{Scheduler: "rr"},
@@ -167,11 +167,15 @@ func (w *world) rules() string {
 	if w.settings.mode == modeIPTables {
 		return w.node.Run("iptables-save")
 	}
-	table := "kube-proxy"
+	return w.node.Run("nft", "list", "table", "ip", w.table())
+}
+
+// table names the proxy's nftables table.
+func (w *world) table() string {
 	if w.settings.mode == modeIPVS {
-		table = "kube-proxy-ipvs"
+		return "kube-proxy-ipvs"
 	}
-	return w.node.Run("nft", "list", "table", "ip", table)
+	return "kube-proxy"
 }
 
 func (w *world) noLeak() {
