@@ -73,7 +73,7 @@ func TestIPVS(t *testing.T) {
 	}
 	// By the name, so DNS is asked too, which is a Service over UDP; from pods of both nodes.
 	const ask = "for p in $(kubectl get pods -l app=web -o name); do " +
-		"kubectl exec $p -- wget -qO- -T 5 http://served/ || echo refused; done"
+		"kubectl exec $p -- wget -qO- -T 5 http://served/ 2>/dev/null || echo refused; done"
 	eventually(t, m, ask, "yes\nyes")
 	must(t, m, ipvsClosed)
 	eventually(t, m, ask, "refused\nrefused")
