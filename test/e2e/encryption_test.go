@@ -73,7 +73,7 @@ func TestEncryption(t *testing.T) {
 	stop()
 	wg.Wait()
 	status := must("encryption", "status")
-	if strings.Count(status, "aesgcm ") != 2 || !strings.Contains(status, "104       writes and reads") ||
+	if strings.Count(status, "\naesgcm ") != 2 || !strings.Contains(status, "104       writes and reads") ||
 		!strings.Contains(status, "0         kept for snapshots before") || strings.Contains(status, "identity") {
 		t.Errorf("status: %s", status)
 	}
