@@ -19,8 +19,8 @@ func Processes(c plan.Config, self string) (layers [3][]supervise.Process) {
 	stores, servers, clients := &layers[0], &layers[1], &layers[2]
 	l := c.Layout()
 	row := func(m plan.Member, component string, argv []string) supervise.Process {
-		argv = append(append(argv, componentflags.Gates(component, c.FeatureGates)...),
-			componentflags.Of(c.ComponentFlags[component])...)
+		argv = componentflags.Add(append(argv, componentflags.Gates(component, c.FeatureGates)...),
+			c.ComponentFlags[component])
 		return inside(m, self, supervise.Process{Name: m.Of(component), Log: l.Log(m.Of(component)), Argv: argv})
 	}
 	if c.IsHighlyAvailable() {

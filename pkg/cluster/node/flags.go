@@ -27,5 +27,5 @@ func (n *Config) UserFlags(component string) []string {
 			args = append(args, "--register-with-taints="+strings.Join(n.Taints, ","))
 		}
 	}
-	return append(args, componentflags.Of(n.ComponentFlags[component])...)
+	return componentflags.Add(args, n.ComponentFlags[component])
 }

@@ -13,14 +13,29 @@ import (
 var Components = [...]string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet",
 	"kube-proxy"}
 
-// Of returns a user's flags for a component as arguments, in the order of their names. They come after ours, because
-// the last of two wins.
-func Of(flags map[string]string) []string {
-	var args []string
+// Add adds a user's flags for a component to ours, in the order of their names. They come after ours, because the last
+// of two wins. Ours that no component takes beside a flag of the user's give way.
+func Add(ours []string, flags map[string]string) []string {
+	args := slices.DeleteFunc(slices.Clone(ours), func(arg string) bool {
+		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		return strings.HasPrefix(arg, "--") && slices.Contains(excluded(flags), name)
+	})
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
 		args = append(args, "--"+name+"="+flags[name])
 	}
 	return args
+}
+
+// excluded returns the names of flags that a component refuses beside these.
+func excluded(flags map[string]string) []string {
+	var names []string
+	if _, given := flags["authorization-config"]; given {
+		names = append(names, "authorization-mode")
+	}
+	if _, given := flags["service-account-signing-endpoint"]; given {
+		names = append(names, "service-account-signing-key-file", "service-account-key-file")
+	}
+	return names
 }
 
 // Gates returns the flag that passes the feature gates to a component, none if there are no gates. The kubelet has them
