@@ -286,6 +286,10 @@ func TestReadyz(t *testing.T) {
 	if err := check(t.Context(), s.Listener.Addr().String()); err != nil {
 		t.Error(err)
 	}
+	code.Store(http.StatusUnauthorized)
+	if err := check(t.Context(), s.Listener.Addr().String()); err != nil {
+		t.Errorf("it lets nobody in without credentials: %v", err)
+	}
 	code.Store(http.StatusInternalServerError)
 	if err := check(t.Context(), s.Listener.Addr().String()); err == nil ||
 		err.Error() != "/readyz says 500 Internal Server Error" {

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"bonsai/pkg/apiclient"
@@ -72,46 +73,76 @@ const Timeout = 2 * time.Second
 const waitTimeout = 15 * time.Second
 
 // AskReady asks the API server, by the address that users have, whether it is ready. The error says what is wrong.
-//
-// It sends no credentials: everybody may read /readyz. A new API server answers 403 until it has made the role that
-// permits that, which counts as not ready.
 func AskReady(ctx context.Context, c plan.Config) error {
-	client, err := readyClient(c, Timeout)
+	r, err := newReadiness(c, Timeout)
 	if err != nil {
 		return err
 	}
-	defer client.CloseIdleConnections()
-	return askReadyAt(ctx, client, c.LocalServer())
+	defer r.close()
+	return r.ask(ctx, c.LocalServer())
 }
 
-// readyClient returns a client that trusts the cluster's authority alone. timeout bounds one question.
-func readyClient(c plan.Config, timeout time.Duration) (*http.Client, error) {
+// readiness asks API servers whether they are ready.
+//
+// It sends no credentials as long as everybody may read /readyz. A new API server answers 403 until it has made the
+// role that permits that, which counts as not ready. Where the user's settings let nobody in without credentials (401),
+// it asks with this machine's identity in the cluster (plan.Config.Identity).
+type readiness struct {
+	config  plan.Config
+	timeout time.Duration // of one question
+	client  *http.Client
+	known   bool // whether client has the identity
+}
+
+// newReadiness makes a client that trusts the cluster's authority alone. timeout bounds one question.
+func newReadiness(c plan.Config, timeout time.Duration) (*readiness, error) {
 	ca, err := os.ReadFile(c.Layout().PKI("ca.crt"))
 	if err != nil {
 		return nil, err
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(ca)
-	return &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}, Timeout: timeout}, nil
+	r := &readiness{config: c, timeout: timeout}
+	r.use(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12})
+	return r, nil
 }
 
-// askReadyAt asks the API server with that URL.
-func askReadyAt(ctx context.Context, client *http.Client, server string) error {
+func (r *readiness) use(config *tls.Config) {
+	r.client = &http.Client{Transport: &http.Transport{TLSClientConfig: config}, Timeout: r.timeout}
+}
+
+func (r *readiness) close() { r.client.CloseIdleConnections() }
+
+// ask asks the API server with that URL.
+func (r *readiness) ask(ctx context.Context, server string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/readyz", nil)
 	if err != nil {
 		return err
 	}
-	resp, err := client.Do(req)
+	resp, err := r.client.Do(req)
 	if err != nil {
 		return fmt.Errorf("the API server does not answer: %w", err)
 	}
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // read to its end, the connection serves again
 	resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
+	switch {
+	case resp.StatusCode == http.StatusOK:
+		return nil
+	case resp.StatusCode != http.StatusUnauthorized || r.known:
 		return fmt.Errorf("the API server is not ready: %s says %s", req.URL, resp.Status)
 	}
-	return nil
+	identity, err := clientcmd.BuildConfigFromFlags(server, r.config.Layout().Kubeconfig(r.config.Identity()))
+	if err != nil {
+		return err
+	}
+	config, err := rest.TLSConfigFor(identity)
+	if err != nil {
+		return err
+	}
+	r.close()
+	r.use(config)
+	r.known = true
+	return r.ask(ctx, server)
 }
 
 // WaitReady waits until the API server is ready.
@@ -119,14 +150,14 @@ func WaitReady(ctx context.Context, c plan.Config) error { return WaitReadyAt(ct
 
 // WaitReadyAt waits until the API server with that URL is ready.
 func WaitReadyAt(ctx context.Context, c plan.Config, server string) error {
-	client, err := readyClient(c, waitTimeout)
+	r, err := newReadiness(c, waitTimeout)
 	if err != nil {
 		return err
 	}
-	defer client.CloseIdleConnections()
+	defer r.close()
 	var last error
 	err = host.Poll(ctx, 10*time.Millisecond, func() (bool, error) {
-		last = askReadyAt(ctx, client, server)
+		last = r.ask(ctx, server)
 		return last == nil, nil // not there yet; ctx bounds the wait
 	})
 	if err != nil {
