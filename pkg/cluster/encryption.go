@@ -122,6 +122,9 @@ func RotateEncryption(ctx context.Context, dataDir string, out io.Writer) error 
 	if err := checkKeys(c); err != nil {
 		return err
 	}
+	if _, err := encryption.Read(c.Layout()); err != nil {
+		return err
+	}
 	one, err := host.TryLock(filepath.Join(c.Layout().Run(), "rotation.lock"))
 	if errors.Is(err, host.ErrLocked) {
 		return errors.New("another bonsai encryption rotate is under way")
@@ -321,10 +324,14 @@ func PrintEncryption(ctx context.Context, dataDir string, out io.Writer) error {
 		return err
 	}
 	l := c.Layout()
+	keys, err := encryption.Read(l)
 	file, own := componentflags.OwnEncryption(c.ComponentFlags)
+	var lost error // the table shows what there is all the same
 	switch {
 	case own:
 		fmt.Fprintf(out, "The API servers encrypt by a file of yours, %s.\n", file)
+	case c.EncryptSecrets && errors.Is(err, fs.ErrNotExist):
+		lost = err
 	case c.EncryptSecrets:
 		fmt.Fprintf(out, "Secrets are encrypted by %s with the first key of %s.\n", encryption.Provider, l.Encryption())
 	default:
@@ -333,7 +340,6 @@ func PrintEncryption(ctx context.Context, dataDir string, out io.Writer) error {
 	if encryption.IsRotating(l) {
 		fmt.Fprintln(out, "A change of the key is not finished (bonsai encryption rotate).")
 	}
-	keys, err := encryption.Read(l)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !own {
 		return err
 	}
@@ -356,7 +362,7 @@ func PrintEncryption(ctx context.Context, dataDir string, out io.Writer) error {
 		}
 	}
 	inForce := componentflags.EncryptsSecrets(c.EncryptSecrets, c.ComponentFlags)
-	return printKeys(out, keyRows(keys, kept, needed, stored, inForce))
+	return errors.Join(printKeys(out, keyRows(keys, kept, needed, stored, inForce)), lost)
 }
 
 // keyRow is a line of what PrintEncryption prints.

@@ -1,11 +1,14 @@
 package cluster
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"bonsai/pkg/cluster/controlplane"
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/encryption"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/plantest"
@@ -70,6 +73,35 @@ func TestCheckKeys(t *testing.T) {
 	c.ComponentFlags = map[string]map[string]string{"kube-apiserver": {"etcd-prefix": "elsewhere/"}}
 	if got := secretsPrefix(c); got != "/elsewhere/secrets/" {
 		t.Error(got)
+	}
+}
+
+// TestLostKeys: status does not say that a missing file encrypts, and shows what there is.
+func TestLostKeys(t *testing.T) {
+	t.Parallel()
+	c := plantest.Config(t)
+	c.EncryptSecrets = true
+	if err := datadir.Save(c); err != nil {
+		t.Fatal(err)
+	}
+	if err := encryption.Make(c, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(c.Layout().Encryption(), c.Layout().At("elsewhere")); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	err := PrintEncryption(t.Context(), c.DataDir, &out)
+	if err == nil || !strings.Contains(err.Error(), c.Layout().Encryption()+" is missing: it has the keys") ||
+		out.Len() > 0 {
+		t.Errorf("%v\n%s", err, &out)
+	}
+	if err := os.Rename(c.Layout().At("elsewhere"), c.Layout().Encryption()); err != nil {
+		t.Fatal(err)
+	}
+	if err := PrintEncryption(t.Context(), c.DataDir, &out); err != nil ||
+		!strings.HasPrefix(out.String(), "Secrets are encrypted by aesgcm") {
+		t.Errorf("%v\n%s", err, &out)
 	}
 }
 

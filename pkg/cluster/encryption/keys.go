@@ -107,11 +107,24 @@ var ErrChanged = errors.New("it was changed by hand: change it back, or rotate i
 // Read returns the keys of the cluster's file: the first one writes. The error is fs.ErrNotExist if there is no file.
 func Read(l plan.Layout) ([]Key, error) {
 	text, err := os.ReadFile(l.Encryption())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, lostError{l.Encryption()}
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the keys of the cluster's Secrets: %w", err)
 	}
 	return parse(l.Encryption(), text)
 }
+
+// lostError is the error of the missing file at path.
+type lostError struct{ path string }
+
+func (e lostError) Error() string {
+	return e.path + " is missing: it has the keys of the cluster's Secrets, which nobody can read without them. Put it back, from a backup or another machine with a control plane"
+}
+
+// Is reports whether target is fs.ErrNotExist.
+func (e lostError) Is(target error) bool { return target == fs.ErrNotExist }
 
 // parse reads the keys of a file. Its errors have no text of the file.
 func parse(path string, text []byte) ([]Key, error) {
@@ -242,11 +255,8 @@ func Make(c plan.Config, now time.Time) error {
 		return checkOwn(l, file, keys)
 	case given || !c.EncryptSecrets || err == nil || errors.Is(err, ErrChanged):
 		return nil
-	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("read the keys of the cluster's Secrets: %w", err)
-	case c.Joined != nil || host.StatError(l.At("etcd")) == nil:
-		return fmt.Errorf("%s is missing: it has the keys of the cluster's Secrets, which nobody can read without them. Put it back, from a backup or another machine with a control plane",
-			l.Encryption())
+	case !errors.Is(err, fs.ErrNotExist) || c.Joined != nil || host.StatError(l.At("etcd")) == nil:
+		return err
 	}
 	return write(l, []Key{newKey(newName(now))})
 }

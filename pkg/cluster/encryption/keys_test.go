@@ -45,6 +45,13 @@ func TestMake(t *testing.T) {
 	if err := os.Remove(l.Encryption()); err != nil {
 		t.Fatal(err)
 	}
+	// A snapshot without the names of its keys would seem to need none.
+	for _, withKeys := range []bool{false, true} {
+		record, err := Record(c, withKeys)
+		if err == nil || !strings.Contains(err.Error(), l.Encryption()+" is missing") {
+			t.Errorf("a snapshot without the file: %q, %v", record, err)
+		}
+	}
 	if err := Make(c, now); err == nil || !strings.Contains(err.Error(), l.Encryption()+" is missing") {
 		t.Errorf("a cluster that has lost its keys: %v", err)
 	}

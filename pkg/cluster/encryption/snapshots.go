@@ -3,7 +3,6 @@ package encryption
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,15 +16,16 @@ import (
 )
 
 // Record returns what a snapshot says about the keys of the cluster's file: their names and, with the bytes, the keys
-// themselves. It is nil in a cluster without keys. All keys of the file may be needed: a rotation may be under way.
+// themselves. It is nil in a cluster without keys, and an error in one that has lost them. All keys of the file may be
+// needed: a rotation may be under way.
 func Record(c plan.Config, bytes bool) ([]byte, error) {
-	keys, err := Read(c.Layout())
-	if !componentflags.EncryptsSecrets(c.EncryptSecrets, c.ComponentFlags) || errors.Is(err, fs.ErrNotExist) {
+	if !componentflags.EncryptsSecrets(c.EncryptSecrets, c.ComponentFlags) {
 		if bytes {
 			return nil, errors.New("--with-encryption-keys: this cluster has no keys of its own (bonsai encryption status)")
 		}
 		return nil, nil
 	}
+	keys, err := Read(c.Layout())
 	if err == nil && bytes {
 		return yaml.Marshal(keyList{Keys: keys})
 	}
