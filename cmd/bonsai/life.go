@@ -181,8 +181,13 @@ func snapshotCommand(chosen *chosen) *cobra.Command {
 		if err == nil && *forceNew {
 			return startAlone(cmd, chosen, self, *patience)
 		}
-		if err != nil || !wasUp {
+		if err != nil {
 			return err
+		}
+		if !wasUp {
+			fmt.Fprintf(cmd.OutOrStdout(), "Restored %s. The cluster was not running, and is not started (bonsai start).\n",
+				args[0])
+			return nil
 		}
 		config, err := kept(chosen, self)
 		if err != nil {
