@@ -83,6 +83,7 @@ require (
 	github.com/robfig/cron/v3 v3.0.1
 	golang.org/x/crypto v0.57.0
 	k8s.io/dynamic-resource-allocation v0.36.3
+	k8s.io/externaljwt v0.36.3
 	k8s.io/kms v0.36.3
 	k8s.io/kube-proxy v0.36.3
 )

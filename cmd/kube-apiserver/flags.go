@@ -113,6 +113,8 @@ func (o *options) authenticationFlags(fs *pflag.FlagSet) {
 		"File with PEM-encoded RSA or ECDSA keys, used to verify service account tokens. Can be given several times. Default: the key of --service-account-signing-key-file.")
 	fs.StringVar(&a.SigningKey, "service-account-signing-key-file", "",
 		"Path to the file with the private key that signs service account tokens.")
+	fs.StringVar(&o.signingEndpoint, "service-account-signing-endpoint", "",
+		"Path of the Unix socket at which a process listens that signs service account tokens and knows the keys that verify them; @NAME is an abstract socket. Not together with --service-account-signing-key-file or --service-account-key-file.")
 	fs.StringSliceVar(&a.Audiences, "api-audiences", nil, "Identifiers of the API. Default: the first issuer.")
 	fs.StringVar(&a.JWKSURI, "service-account-jwks-uri", "",
 		"Overrides the URI for the JSON Web Key Set in the discovery doc served at /.well-known/openid-configuration.")
@@ -249,7 +251,6 @@ func refused() daemon.Refused {
 		{Name: "admission-control", Would: "replace the list of admission plug-ins (use --enable-admission-plugins)"},
 		{Name: "enable-logs-handler", Would: "serve the files of /var/log", Usual: []string{"false"}, Switch: true},
 		{Name: "etcd-servers-overrides", Would: "keep resources in other etcds"},
-		{Name: "service-account-signing-endpoint", Would: "have tokens of service accounts signed by another process"},
 		{Name: "egress-selector-config-file",
 			Would: "send connections to nodes, etcd and webhooks through the proxies in the file", File: true},
 		{Name: "emulated-version", Would: "serve the APIs and features of another version",

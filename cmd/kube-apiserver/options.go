@@ -53,6 +53,7 @@ type options struct {
 	bindAddress, advertiseAddress string
 	externalHostname              string
 	securePort                    int
+	signingEndpoint               string
 	tlsCert, tlsKey, certDir      string
 	maxReading, maxMutating       int
 	fairness                      bool
@@ -128,8 +129,6 @@ func (o *options) validate() error {
 		daemon.Require(o.securePort >= 1 && o.securePort <= 65535,
 			"--secure-port %v must be between 1 and 65535, inclusive. It cannot be turned off with 0", o.securePort),
 		daemon.Require(len(o.parts.Authentication.Issuers) > 0, "--service-account-issuer is a required flag"),
-		daemon.Require(o.parts.Authentication.SigningKey != "",
-			"--service-account-signing-key-file is a required flag"),
 		daemon.Require((o.tlsCert == "") == (o.tlsKey == ""),
 			"--tls-cert-file and --tls-private-key-file must be given together"),
 		daemon.Require((o.etcdCert == "") == (o.etcdKey == ""),
@@ -205,7 +204,14 @@ func (o *options) validateRuntime() error {
 // validateIssuers reports what is wrong with the issuers of service account tokens.
 func (o *options) validateIssuers() error {
 	a := &o.parts.Authentication
-	var errs []error
+	errs := []error{
+		daemon.Require(a.SigningKey != "" || o.signingEndpoint != "",
+			"--service-account-signing-key-file is a required flag, unless --service-account-signing-endpoint is given"),
+		daemon.Require(a.SigningKey == "" || o.signingEndpoint == "",
+			"service-account-signing-key-file and service-account-signing-endpoint are mutually exclusive and cannot be set at the same time"),
+		daemon.Require(len(a.AccountKeys) == 0 || o.signingEndpoint == "",
+			"can't set `--service-account-signing-key-file` and/or `--service-account-key-file` with `--service-account-signing-endpoint` (They are mutually exclusive)"),
+	}
 	for n, issuer := range a.Issuers {
 		_, err := url.Parse(issuer)
 		errs = append(errs, daemon.Require(issuer != "", "service-account-issuer should not be an empty string"),

@@ -118,3 +118,29 @@ func TestServingFlags(t *testing.T) {
 		}
 	}
 }
+
+// TestSigningFlags: service account tokens are signed by a key of this process or by another process, and nobody says
+// both.
+func TestSigningFlags(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"":                                      "--service-account-signing-key-file is a required flag, unless --service-account-signing-endpoint is given",
+		"--service-account-signing-endpoint=/s": "",
+		"--service-account-signing-key-file=/k --service-account-key-file=/p":         "",
+		"--service-account-signing-endpoint=/s --service-account-signing-key-file=/k": "mutually exclusive",
+		"--service-account-signing-endpoint=/s --service-account-key-file=/p":         "mutually exclusive",
+	} {
+		o, fs := defaults(), pflag.NewFlagSet("", pflag.ContinueOnError)
+		o.addFlags(fs)
+		if err := fs.Parse(append(strings.Fields(args), "--service-account-issuer=https://x")); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := o.validateIssuers(); err != nil {
+			got = err.Error()
+		}
+		if (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%q: got %q, want %q", args, got, want)
+		}
+	}
+}

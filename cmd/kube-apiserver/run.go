@@ -52,6 +52,13 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 		return err
 	}
 	defer encrypted.close()
+	signer, err := newExternalSigner(life, o, counted, log)
+	if err != nil {
+		return err
+	}
+	if signer != nil {
+		defer signer.Close()
+	}
 	facts := &storage.FactsTable{}
 	toEtcd, err := etcdTLS(o, log)
 	if err != nil {
@@ -80,6 +87,7 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	if err := o.complete(); err != nil {
 		return err
 	}
+	o.parts.Authentication.External = signer
 	o.parts.Metrics, o.parts.Fairness.Count, o.parts.Components = counted, cache.Count,
 		componentstatus.Defaults(o.etcdServers, toEtcd)
 	parts, err := assemble.NewParts(o.parts, served, cache, all, log)
@@ -128,6 +136,9 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	group.Go(func() error { return keepHeapSmall(ctx) })
 	if encrypted.run != nil {
 		group.Go(func() error { return encrypted.run(ctx) })
+	}
+	if signer != nil {
+		group.Go(func() error { return signer.Run(ctx) })
 	}
 	if o.etcdCompaction > 0 {
 		group.Go(func() error { return backend.RunCompactor(ctx, o.etcdCompaction) })

@@ -164,6 +164,7 @@ var shared = map[string]string{
 	"bonsai/pkg/apiserver/inflight":          "bounds",
 	"bonsai/pkg/apiserver/configfile":        "how a configuration file is read and followed",
 	"bonsai/pkg/apiserver/reviewclient":      "how a webhook is asked for a review",
+	"bonsai/pkg/apiserver/localgrpc":         "how a plug-in on a socket is called",
 	"bonsai/pkg/cluster/host/cgroup":         "the control groups of a cluster and of its nodes",
 	"bonsai/pkg/cluster/host/kernel":         "the features that a kernel must have, and may lack",
 	"bonsai/pkg/cluster/host/door":           "where a cluster listens on the machine, from whichever network namespace",

@@ -22,6 +22,7 @@ import (
 	"bonsai/pkg/apiserver/authn/oidc"
 	"bonsai/pkg/apiserver/authn/requestheader"
 	"bonsai/pkg/apiserver/authn/serviceaccount"
+	"bonsai/pkg/apiserver/authn/serviceaccount/externaljwt"
 	"bonsai/pkg/apiserver/authn/tokenfile"
 	"bonsai/pkg/apiserver/authn/tokenreview"
 	"bonsai/pkg/apiserver/authn/x509"
@@ -54,6 +55,9 @@ type Authentication struct {
 	// SigningKey signs tokens, AccountKeys verify them; nil: with the key that signs.
 	SigningKey  string
 	AccountKeys []string
+	// External is another process that signs tokens and knows the keys that verify them, in place of the files; nil:
+	// there is none.
+	External *externaljwt.Signer
 	// JWKSURI is where the keys are found from outside; "": at this server.
 	JWKSURI string
 	// AccountLookup checks that what a token is bound to is there.
@@ -196,17 +200,19 @@ func (a *authentication) addTokens(o *Options, c *catalog.Catalog, log *slog.Log
 		}
 		tokens = append(tokens, t)
 	}
-	signer, err := serviceaccount.LoadSigningKey(in.SigningKey)
+	signing, keys, err := in.signing()
 	if err != nil {
-		return fmt.Errorf("--service-account-signing-key-file: %w", err)
-	}
-	if a.issuer, err = serviceaccount.NewIssuer(
-		serviceaccount.IssuerConfig{URL: in.Issuers[0], Key: signer, APIAudiences: a.audiences,
-			MaxLifetime: in.MaxTokenExpiration, Extend: in.ExtendTokens}); err != nil {
 		return err
 	}
-	keys, err := verifyingKeys(in.AccountKeys, signer)
-	if err != nil {
+	issuer := serviceaccount.IssuerConfig{URL: in.Issuers[0], Signer: signing, APIAudiences: a.audiences,
+		MaxLifetime: in.MaxTokenExpiration, Extend: in.ExtendTokens}
+	if in.External != nil {
+		issuer.MaxExtended = in.External.MaxLifetime()
+		if issuer.MaxLifetime == 0 {
+			issuer.MaxLifetime = in.External.MaxLifetime()
+		}
+	}
+	if a.issuer, err = serviceaccount.NewIssuer(issuer); err != nil {
 		return err
 	}
 	cfg := serviceaccount.Config{Keys: keys, Issuers: in.Issuers, APIAudiences: a.audiences,
@@ -225,10 +231,7 @@ func (a *authentication) addTokens(o *Options, c *catalog.Catalog, log *slog.Log
 		return err
 	}
 	a.tokens = authn.Tokens(tokens...)
-	configuration, jwks, err := serviceaccount.Discovery(in.Issuers[0], o.keysURI(), keys)
-	if err != nil {
-		return err
-	}
+	configuration, jwks := serviceaccount.Discovery(in.Issuers[0], o.keysURI(), keys)
 	a.keys = map[string]http.Handler{serviceaccount.ConfigurationPath: configuration, serviceaccount.JWKSPath: jwks}
 	return nil
 }
@@ -297,7 +300,28 @@ func (o *Options) keysURI() string {
 	return "https://" + net.JoinHostPort(o.Advertise.String(), strconv.Itoa(o.Port)) + serviceaccount.JWKSPath
 }
 
-func verifyingKeys(files []string, signer crypto.Signer) ([]serviceaccount.PublicKey, error) {
+// signing returns what signs service account tokens, and the keys that verify them.
+func (a *Authentication) signing() (serviceaccount.Signer, serviceaccount.Keys, error) {
+	if a.External != nil {
+		if limit := a.External.MaxLifetime(); a.MaxTokenExpiration > limit {
+			return nil, nil, fmt.Errorf("service-account-max-token-expiration cannot be set longer than the token expiration supported by service-account-signing-endpoint: %s > %s",
+				a.MaxTokenExpiration, limit)
+		}
+		return a.External, a.External, nil
+	}
+	key, err := serviceaccount.LoadSigningKey(a.SigningKey)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--service-account-signing-key-file: %w", err)
+	}
+	signer, err := serviceaccount.NewSigner(key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--service-account-signing-key-file: %w", err)
+	}
+	keys, err := verifyingKeys(a.AccountKeys, key)
+	return signer, keys, err
+}
+
+func verifyingKeys(files []string, signer crypto.Signer) (serviceaccount.FixedKeys, error) {
 	if len(files) > 0 {
 		keys, err := serviceaccount.LoadPublicKeys(files...)
 		if err != nil {
@@ -309,5 +333,5 @@ func verifyingKeys(files []string, signer crypto.Signer) ([]serviceaccount.Publi
 	if err != nil {
 		return nil, fmt.Errorf("--service-account-signing-key-file: %w", err)
 	}
-	return []serviceaccount.PublicKey{key}, nil
+	return serviceaccount.FixedKeys{key}, nil
 }

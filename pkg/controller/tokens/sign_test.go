@@ -68,7 +68,7 @@ func TestTokenIsAccepted(t *testing.T) {
 				t.Fatal(err)
 			}
 			auth := serviceaccount.New(
-				serviceaccount.Config{Keys: []serviceaccount.PublicKey{
+				serviceaccount.Config{Keys: serviceaccount.FixedKeys{
 					must(serviceaccount.NewPublicKey(c.key.Public()))}})
 			user, _, err := auth.AuthenticateToken(t.Context(), token, nil)
 			if err != nil || user == nil {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,7 +24,7 @@ import (
 // Config is what an Authenticator needs.
 type Config struct {
 	// Keys verify tokens; Issuers are the accepted values of "iss" (--service-account-issuer, all of them).
-	Keys    []PublicKey
+	Keys    Keys
 	Issuers []string
 	// APIAudiences are the API server's own, asked for where a caller names none.
 	APIAudiences []string
@@ -41,10 +40,7 @@ type Config struct {
 }
 
 // Authenticator checks service account tokens.
-type Authenticator struct {
-	cfg  Config
-	algs []jose.SignatureAlgorithm
-}
+type Authenticator struct{ cfg Config }
 
 var _ authn.TokenAuthenticator = (*Authenticator)(nil)
 
@@ -56,13 +52,7 @@ func New(cfg Config) *Authenticator {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &Authenticator{cfg: cfg}
-	for _, k := range cfg.Keys {
-		if !slices.Contains(a.algs, k.Algorithm) {
-			a.algs = append(a.algs, k.Algorithm)
-		}
-	}
-	return a
+	return &Authenticator{cfg: cfg}
 }
 
 // Errors of tokens that are ours and not valid.
@@ -82,10 +72,11 @@ const maxToken = 16 << 10
 // used from unverified claims, because verify fills them in again.
 func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, audiences []string) (*request.User,
 	[]string, error) {
-	if len(a.cfg.Keys) == 0 || len(token) > maxToken || strings.Count(token, ".") != 2 {
+	algs := a.cfg.Keys.Algorithms()
+	if len(algs) == 0 || len(token) > maxToken || strings.Count(token, ".") != 2 {
 		return nil, nil, nil
 	}
-	parsed, err := jwt.ParseSigned(token, a.algs)
+	parsed, err := jwt.ParseSigned(token, algs)
 	if err != nil {
 		return nil, nil, nil // not a web token of our algorithms: another's
 	}
@@ -98,7 +89,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 	if public.Issuer != legacyIssuer && !slices.Contains(a.cfg.Issuers, public.Issuer) {
 		return nil, nil, nil
 	}
-	if err := a.verify(parsed, &public, &private, &legacy); err != nil {
+	if err := a.verify(ctx, parsed, &public, &private, &legacy); err != nil {
 		return nil, nil, err
 	}
 	if audiences == nil {
@@ -120,22 +111,12 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 	return u, both, nil
 }
 
-// verify tries the key that the token names, or all if it names none, and fills the claims in.
-func (a *Authenticator) verify(t *jwt.JSONWebToken, claims ...any) error {
-	kid := t.Headers[0].KeyID
-	for _, k := range a.cfg.Keys {
-		if kid != "" && kid != k.ID || t.Headers[0].Algorithm != string(k.Algorithm) {
-			continue
-		}
-		if t.Claims(k.Key, claims...) == nil {
+// verify tries the keys that may have signed the token, and fills the claims in.
+func (a *Authenticator) verify(ctx context.Context, t *jwt.JSONWebToken, claims ...any) error {
+	header := &t.Headers[0]
+	for _, k := range a.cfg.Keys.For(ctx, header.KeyID) {
+		if header.Algorithm == string(k.Algorithm) && t.Claims(k.Key, claims...) == nil {
 			return nil
-		}
-	}
-	if kid != "" { // keys may have been made by others with other names
-		for _, k := range a.cfg.Keys {
-			if k.ID != kid && t.Headers[0].Algorithm == string(k.Algorithm) && t.Claims(k.Key, claims...) == nil {
-				return nil
-			}
 		}
 	}
 	return errSignature

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/go-jose/go-jose/v4"
 )
@@ -17,37 +16,36 @@ const (
 
 // Discovery returns the handlers of ConfigurationPath and JWKSPath for tokens of issuer with keys. jwksURI is where the
 // keys are found from outside (--service-account-jwks-uri, or the server's own address and JWKSPath).
-func Discovery(issuer, jwksURI string, keys []PublicKey) (configuration, jwks http.Handler, err error) {
-	set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
-	algs := []string{}
-	for _, k := range keys {
-		set.Keys = append(set.Keys,
-			jose.JSONWebKey{Key: k.Key, KeyID: k.ID, Algorithm: string(k.Algorithm), Use: "sig"})
-		if !slices.Contains(algs, string(k.Algorithm)) {
-			algs = append(algs, string(k.Algorithm))
-		}
-	}
-	keysJSON, err := json.Marshal(set)
-	if err != nil {
-		return nil, nil, fmt.Errorf("encoding the token keys: %w", err)
-	}
-	configJSON, err := json.Marshal(struct {
-		Issuer   string   `json:"issuer"`
-		JWKSURI  string   `json:"jwks_uri"`
-		Types    []string `json:"response_types_supported"`
-		Subjects []string `json:"subject_types_supported"`
-		Algs     []string `json:"id_token_signing_alg_values_supported"`
-	}{issuer, jwksURI, []string{"id_token"}, []string{"public"}, algs})
-	if err != nil {
-		return nil, nil, fmt.Errorf("encoding the OpenID configuration: %w", err)
-	}
-	return document("application/json", configJSON), document("application/jwk-set+json", keysJSON), nil
+func Discovery(issuer, jwksURI string, keys Keys) (configuration, jwks http.Handler) {
+	return document("application/json", keys, func(published []PublicKey) any {
+			return struct {
+				Issuer   string                    `json:"issuer"`
+				JWKSURI  string                    `json:"jwks_uri"`
+				Types    []string                  `json:"response_types_supported"`
+				Subjects []string                  `json:"subject_types_supported"`
+				Algs     []jose.SignatureAlgorithm `json:"id_token_signing_alg_values_supported"`
+			}{issuer, jwksURI, []string{"id_token"}, []string{"public"}, algorithms(published)}
+		}), document("application/jwk-set+json", keys, func(published []PublicKey) any {
+			set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
+			for _, k := range published {
+				set.Keys = append(set.Keys,
+					jose.JSONWebKey{Key: k.Key, KeyID: k.ID, Algorithm: string(k.Algorithm), Use: "sig"})
+			}
+			return set
+		})
 }
 
-func document(contentType string, body []byte) http.Handler {
+// document serves what content returns for the keys that are published.
+func document(contentType string, keys Keys, content func([]PublicKey) any) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		published, maxAge := keys.Published()
+		body, err := json.Marshal(content(published))
+		if err != nil {
+			http.Error(w, "the keys of service account tokens cannot be encoded", http.StatusInternalServerError)
+			return
+		}
 		w.Header().Set("Content-Type", contentType)
-		w.Header().Set("Cache-Control", "public, max-age=3600")
+		w.Header().Set("Cache-Control", fmt.Sprintf("public, max-age=%d", maxAge))
 		_, _ = w.Write(body)
 	})
 }

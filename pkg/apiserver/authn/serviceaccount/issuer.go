@@ -2,12 +2,11 @@ package serviceaccount
 
 import (
 	"context"
-	"crypto"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 	"github.com/google/uuid"
 )
@@ -39,46 +38,39 @@ type Request struct {
 type IssuerConfig struct {
 	// URL is the "iss" of tokens, the first --service-account-issuer.
 	URL string
-	// Key signs tokens.
-	Key crypto.Signer
+	// Signer signs tokens.
+	Signer Signer
 	// APIAudiences are the API server's own (--api-audiences).
 	APIAudiences []string
 	// MaxLifetime bounds lifetimes; 0: no bound (--service-account-max-token-expiration).
 	MaxLifetime time.Duration
+	// MaxExtended bounds the life that Extend gives; 0: a year.
+	MaxExtended time.Duration
 	// Extend lets the tokens of pods for the API server live a year (--service-account-extend-token-expiration).
 	Extend bool
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
 }
 
-// Issuer signs bound tokens.
-type Issuer struct {
-	cfg    IssuerConfig
-	signer jose.Signer
-}
+// Issuer makes bound tokens.
+type Issuer struct{ cfg IssuerConfig }
 
 // NewIssuer returns an Issuer.
 func NewIssuer(cfg IssuerConfig) (*Issuer, error) {
-	if cfg.URL == "" || cfg.Key == nil {
-		return nil, errors.New("a token issuer needs its URL and a signing key")
+	if cfg.URL == "" || cfg.Signer == nil {
+		return nil, errors.New("a token issuer needs its URL and what signs")
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	pub, err := NewPublicKey(cfg.Key.Public())
-	if err != nil {
-		return nil, fmt.Errorf("the signing key of service account tokens: %w", err)
+	if cfg.MaxExtended == 0 || cfg.MaxExtended > extendedLifetime {
+		cfg.MaxExtended = extendedLifetime
 	}
-	signer, err := jose.NewSigner(
-		jose.SigningKey{Algorithm: pub.Algorithm, Key: jose.JSONWebKey{Key: cfg.Key, KeyID: pub.ID}}, nil)
-	if err != nil {
-		return nil, fmt.Errorf("the signing key of service account tokens: %w", err)
-	}
-	return &Issuer{cfg: cfg, signer: signer}, nil
+	return &Issuer{cfg: cfg}, nil
 }
 
 // Issue signs a token. expires is the end that the answer shows; a token whose life is extended is valid for longer.
-func (i *Issuer) Issue(_ context.Context, req Request) (token string, expires time.Time, err error) {
+func (i *Issuer) Issue(ctx context.Context, req Request) (token string, expires time.Time, err error) {
 	now := i.cfg.Now()
 	lifetime := req.Lifetime
 	if lifetime == 0 {
@@ -96,7 +88,7 @@ func (i *Issuer) Issue(_ context.Context, req Request) (token string, expires ti
 		Node: req.Node}
 	if i.cfg.Extend && req.Pod != nil && lifetime == warnLifetime && within(audiences, i.cfg.APIAudiences) {
 		private.WarnAfter = jwt.NewNumericDate(expires)
-		end = now.Add(extendedLifetime)
+		end = now.Add(i.cfg.MaxExtended)
 	}
 	public := jwt.Claims{
 		Issuer:    i.cfg.URL,
@@ -106,8 +98,10 @@ func (i *Issuer) Issue(_ context.Context, req Request) (token string, expires ti
 		NotBefore: jwt.NewNumericDate(now),
 		Expiry:    jwt.NewNumericDate(end),
 	}
-	token, err = jwt.Signed(i.signer).Claims(public).Claims(audienceClaim{audiences}).Claims(
-		privateClaims{private}).Serialize()
+	claims, err := merge(public, audienceClaim{audiences}, privateClaims{private})
+	if err == nil {
+		token, err = i.cfg.Signer.Sign(ctx, claims)
+	}
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("signing a token for %s: %w", public.Subject, err)
 	}
@@ -126,4 +120,19 @@ func within(a, b []string) bool {
 		}
 	}
 	return len(a) > 0
+}
+
+// merge returns the JSON object with the fields of all parts.
+func merge(parts ...any) ([]byte, error) {
+	all := map[string]json.RawMessage{}
+	for _, part := range parts {
+		raw, err := json.Marshal(part)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(raw, &all); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(all)
 }

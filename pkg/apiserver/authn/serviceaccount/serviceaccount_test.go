@@ -49,6 +49,7 @@ func objectMeta(ns, name, uid string) metav1.ObjectMeta {
 type world struct {
 	now           time.Time
 	issuer        *Issuer
+	signer        jose.Signer // by key
 	authenticator *Authenticator
 	accounts      objects
 	pods          objects
@@ -63,18 +64,24 @@ func newWorld(t *testing.T, key crypto.Signer) *world {
 		secrets:  objects{},
 	}
 	now := func() time.Time { return w.now }
-	var err error
+	signer, err := NewSigner(key)
+	if err != nil {
+		t.Fatal(err)
+	}
 	w.issuer, err = NewIssuer(
-		IssuerConfig{URL: issuerURL, Key: key, APIAudiences: []string{"api"}, Extend: true,
+		IssuerConfig{URL: issuerURL, Signer: signer, APIAudiences: []string{"api"}, Extend: true,
 			MaxLifetime: 10 * 365 * 24 * time.Hour, Now: now})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if local, ok := signer.(keySigner); ok {
+		w.signer = local.signer
 	}
 	pub, err := NewPublicKey(key.Public())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.authenticator = New(Config{Keys: []PublicKey{pub}, Issuers: []string{issuerURL}, APIAudiences: []string{"api"},
+	w.authenticator = New(Config{Keys: FixedKeys{pub}, Issuers: []string{issuerURL}, APIAudiences: []string{"api"},
 		ServiceAccounts: w.accounts, Pods: w.pods, Secrets: w.secrets, Nodes: objects{}, Now: now})
 	return w
 }
@@ -217,7 +224,7 @@ func TestStrangersTokens(t *testing.T) {
 func TestLegacyToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, ecKey(t))
-	token, err := jwt.Signed(w.issuer.signer).Claims(jwt.Claims{Issuer: legacyIssuer, Subject: username("ns", "sa")}).
+	token, err := jwt.Signed(w.signer).Claims(jwt.Claims{Issuer: legacyIssuer, Subject: username("ns", "sa")}).
 		Claims(legacyClaims{Name: "sa", UID: "sa-uid", Secret: "s", Namespace: "ns"}).Serialize()
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +253,7 @@ func TestLegacyTokensAreTracked(t *testing.T) {
 		s.Labels = map[string]string{LabelLastUsed: day, LabelInvalidSince: s.Labels[LabelInvalidSince]}
 		return nil
 	}
-	token, err := jwt.Signed(w.issuer.signer).Claims(jwt.Claims{Issuer: legacyIssuer, Subject: username("ns", "sa")}).
+	token, err := jwt.Signed(w.signer).Claims(jwt.Claims{Issuer: legacyIssuer, Subject: username("ns", "sa")}).
 		Claims(legacyClaims{Name: "sa", UID: "sa-uid", Secret: "s", Namespace: "ns"}).Serialize()
 	if err != nil {
 		t.Fatal(err)
@@ -289,10 +296,7 @@ func TestDiscovery(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conf, jwks, err := Discovery(issuerURL, "https://1.2.3.4/openid/v1/jwks", []PublicKey{pub})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conf, jwks := Discovery(issuerURL, "https://1.2.3.4/openid/v1/jwks", FixedKeys{pub})
 	rec := httptest.NewRecorder()
 	conf.ServeHTTP(rec, httptest.NewRequest("GET", ConfigurationPath, nil))
 	if want := `{"issuer":"https://kubernetes.default.svc","jwks_uri":"https://1.2.3.4/openid/v1/jwks","response_types_supported":["id_token"],` +

@@ -3,15 +3,13 @@ package kms
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials/insecure"
 	kmsapi "k8s.io/kms/apis/v2"
+
+	"bonsai/pkg/apiserver/localgrpc"
 )
 
 const (
@@ -23,10 +21,8 @@ const (
 
 // plugin calls a plug-in over its socket.
 type plugin struct {
-	conn    *grpc.ClientConn
-	client  kmsapi.KeyManagementServiceClient
-	timeout time.Duration
-	calls   chan struct{}
+	conn   *localgrpc.Conn
+	client kmsapi.KeyManagementServiceClient
 	// observe receives every call.
 	observe func(method string, took time.Duration, err error)
 }
@@ -37,21 +33,12 @@ func dial(endpoint string, timeout time.Duration, observe func(string, time.Dura
 	if err != nil {
 		return nil, err
 	}
-	conn, err := grpc.NewClient("passthrough:///"+socket,
-		grpc.WithTransportCredentials(insecure.NewCredentials()), // a socket of this machine, as Kubernetes defines it
-		grpc.WithAuthority("localhost"),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-		}),
-		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: 3 * time.Second,
-			Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
-				MaxDelay: time.Second}}),
-		grpc.WithDefaultCallOptions(grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(maxAnswer)))
+	conn, err := localgrpc.Dial(localgrpc.Config{Name: "KMS plug-in", Socket: socket, Timeout: timeout,
+		MaxAnswer: maxAnswer, MaxCalls: maxCalls})
 	if err != nil {
-		return nil, fmt.Errorf("connect to the KMS plug-in at %s: %w", endpoint, err)
+		return nil, err
 	}
-	return &plugin{conn: conn, client: kmsapi.NewKeyManagementServiceClient(conn), timeout: timeout,
-		calls: make(chan struct{}, maxCalls), observe: observe}, nil
+	return &plugin{conn: conn, client: kmsapi.NewKeyManagementServiceClient(conn), observe: observe}, nil
 }
 
 // socketPath is the path of a unix endpoint. "/@name" is an abstract socket, as Kubernetes has it.
@@ -68,18 +55,12 @@ func socketPath(endpoint string) (string, error) {
 
 // call makes one call, within the timeout.
 func (p *plugin) call(ctx context.Context, method string, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, p.timeout)
-	defer cancel()
-	select {
-	case p.calls <- struct{}{}:
-		defer func() { <-p.calls }()
-	case <-ctx.Done():
-		return fmt.Errorf("%d calls to the KMS plug-in are under way: %w", maxCalls, ctx.Err())
-	}
-	begin := time.Now()
-	err := do(ctx)
-	p.observe("/v2.KeyManagementService/"+method, time.Since(begin), err)
-	return err
+	return p.conn.Call(ctx, func(ctx context.Context) error {
+		begin := time.Now()
+		err := do(ctx)
+		p.observe("/v2.KeyManagementService/"+method, time.Since(begin), err)
+		return err
+	})
 }
 
 func (p *plugin) status(ctx context.Context) (resp *kmsapi.StatusResponse, err error) {
