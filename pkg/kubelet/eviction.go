@@ -17,6 +17,7 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/kubelet/stats"
 	"bonsai/pkg/kubelet/syncloop"
+	"bonsai/pkg/kubelet/volume/emptydir"
 )
 
 // evictionNode is the node as the eviction manager sees it. It lives here, and not in package eviction, because it
@@ -25,6 +26,7 @@ type evictionNode struct {
 	eviction.Observer
 	cgroups *cgroup.Manager
 	storage *localstorage.Watcher
+	podDir  func(types.UID) (string, error) // where the pod's volumes are
 	// dead are the containers that have ended, unused the images that no pod has: both go before a pod does.
 	dead   housekeeping.Containers
 	unused *images.Collector
@@ -35,7 +37,8 @@ var _ eviction.Node = evictionNode{}
 // newEviction returns the eviction manager. It acts only once the sources have named their pods (Ready): it ranks all
 // pods of the node, not only those that it has heard about first.
 func newEviction(cfg *Config, r reporting, s signals, c *containers, sources *syncloop.Loop,
-	storage *localstorage.Watcher, end func(types.UID, runtime.Ending) bool) (*eviction.Manager, error) {
+	volumes *volumeParts, storage *localstorage.Watcher, end func(types.UID, runtime.Ending) bool) (*eviction.Manager,
+	error) {
 	// Pods is the usage below the cgroup of all pods, whose limit is lower than the machine's memory if part of it is
 	// reserved (allocatableMemory.available).
 	look := eviction.Observer{Root: "/", Dir: cfg.RootDir, Filesystems: c.cri.Filesystems,
@@ -47,7 +50,8 @@ func newEviction(cfg *Config, r reporting, s signals, c *containers, sources *sy
 	return eviction.New(eviction.Config{Policy: cfg.Eviction, Ready: sources.Spoken, Conditions: s.pressure,
 		// Evict interrupts the pod's worker (ending), and Gone says when its containers and volumes are gone, so that
 		// the manager waits for an eviction's effect before it evicts the next pod.
-		Node:  evictionNode{Observer: look, cgroups: c.cgroups, storage: storage, dead: c.dead, unused: c.unused},
+		Node: evictionNode{Observer: look, cgroups: c.cgroups, storage: storage, podDir: volumes.manager.PodDir,
+			dead: c.dead, unused: c.unused},
 		Pods:  func() []*corev1.Pod { return s.workers.Active(s.pods.Pods()) },
 		Evict: end, Gone: s.workers.Cleaned, Changed: s.node.Notify, Now: time.Now, Log: cfg.Log,
 		// age is that of the measurement, and shows how fast the kubelet reacts.
@@ -118,8 +122,17 @@ func diskUse(d runtime.DiskUse) pressure.Use {
 	return pressure.Use{corev1.ResourceEphemeralStorage: d.Bytes, pressure.Inodes: d.Inodes}
 }
 
-// Kill implements eviction.Node.
-func (n evictionNode) Kill(pod *corev1.Pod) error { return n.cgroups.Kill(pod) }
+// Kill implements eviction.Node. What the pod wrote into volumes in memory goes with its processes.
+func (n evictionNode) Kill(ctx context.Context, pod *corev1.Pod) error {
+	if err := n.cgroups.Kill(pod); err != nil {
+		return err
+	}
+	dir, err := n.podDir(pod.UID)
+	if err != nil {
+		return err
+	}
+	return emptydir.Free(ctx, dir, pod)
+}
 
 // processUse returns the memory of a pod's processes, and their number.
 func (n evictionNode) processUse(pod *corev1.Pod) (pressure.Candidate, error) {

@@ -91,7 +91,7 @@ func newPodParts(ctx context.Context, cfg *Config, r reporting, s signals, c *co
 	if p.storage, err = newStorage(cfg, r, s, c, v, end); err != nil {
 		return nil, err
 	}
-	if p.eviction, err = newEviction(cfg, r, s, c, p.sources, p.storage, end); err != nil {
+	if p.eviction, err = newEviction(cfg, r, s, c, p.sources, v, p.storage, end); err != nil {
 		return nil, err
 	}
 	p.shutdown, err = shutdown.New(shutdown.Config{Periods: cfg.Shutdown, Connect: shutdown.ConnectSystemBus,

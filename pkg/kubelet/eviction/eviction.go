@@ -37,8 +37,8 @@ type Node interface {
 	Reclaim(signal pressure.Signal, d Disks) []func(context.Context) error
 	// Use returns how much these pods use of what the signal is about. Pods whose use is unknown are left out.
 	Use(ctx context.Context, pods []*corev1.Pod, signal pressure.Signal, d Disks) ([]pressure.Candidate, error)
-	// Kill ends the pod's processes without the runtime.
-	Kill(pod *corev1.Pod) error
+	// Kill ends the pod's processes without the runtime, and gives their memory back.
+	Kill(ctx context.Context, pod *corev1.Pod) error
 }
 
 // Disks says where the runtime keeps its files: on the file system of the kubelet's directory or on another one.
@@ -119,7 +119,7 @@ func (m *Manager) Run(ctx context.Context) error {
 // threshold, the most urgent, is acted on: unused things are freed step by step, with a new observation after each, and
 // only if that is not enough one pod is evicted.
 func (m *Manager) look(ctx context.Context) error {
-	m.killOverdue()
+	m.killOverdue(ctx)
 	begun := m.cfg.Now()
 	seen, disks, err := m.observe(ctx)
 	if err != nil { // what could be observed counts all the same
@@ -184,12 +184,12 @@ func (m *Manager) awaits() bool {
 // killOverdue kills the pod that was evicted last if the runtime has not ended it in time. Without memory, what the
 // runtime has to start is read from the disk again and again, and without process numbers it does not start: the pod
 // would stay, and the node would stand still with it.
-func (m *Manager) killOverdue() {
+func (m *Manager) killOverdue(ctx context.Context) {
 	if m.leaving == nil || m.cfg.Gone(m.leaving.UID) || m.cfg.Now().Sub(m.since) < overdue || !m.want.Hard() ||
 		m.want.Signal.Condition() == corev1.NodeDiskPressure {
 		return
 	}
-	if err := m.cfg.Node.Kill(m.leaving); err != nil {
+	if err := m.cfg.Node.Kill(ctx, m.leaving); err != nil {
 		m.cfg.Log.Warn("processes of the evicted pod not killed", "uid", m.leaving.UID, "err", err)
 	}
 }

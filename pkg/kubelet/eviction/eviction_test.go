@@ -50,7 +50,7 @@ func (m *machine) Use(_ context.Context, pods []*corev1.Pod, _ pressure.Signal, 
 	return out, nil
 }
 
-func (m *machine) Kill(pod *corev1.Pod) error {
+func (m *machine) Kill(_ context.Context, pod *corev1.Pod) error {
 	m.notes = append(m.notes, "kill "+pod.Name)
 	return nil
 }

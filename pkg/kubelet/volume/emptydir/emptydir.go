@@ -107,3 +107,16 @@ func (Source) TakeDown(ctx context.Context, at volume.Place) error {
 	}
 	return nil
 }
+
+// Free gives back the memory of a pod's emptyDirs that are in memory. It is for a pod whose processes have been killed
+// for want of memory: what they wrote would stay until the runtime has removed the containers, which takes memory. Of a
+// volume that a container had a part of (subPath), the kernel keeps the content until that part is unmounted, too.
+func Free(ctx context.Context, podDir string, pod *corev1.Pod) error {
+	var errs []error
+	for _, v := range pod.Spec.Volumes {
+		if v.EmptyDir != nil && v.EmptyDir.Medium == corev1.StorageMediumMemory {
+			errs = append(errs, volume.RemoveTree(ctx, Path(podDir, v.Name)))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,8 +1,11 @@
 package emptydir
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -55,5 +58,45 @@ func TestFileSystem(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
+	}
+}
+
+// TestFree: what a pod keeps in memory goes, with its mount, and what it keeps on the disk stays.
+func TestFree(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	memory, disk := Path(dir, "memory"), Path(dir, "disk")
+	for _, d := range []string{memory, disk} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if os.Getuid() == 0 {
+		if err := unix.Mount("tmpfs", memory, "tmpfs", 0, "size=1m"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Unmount(memory, unix.MNT_DETACH) }) // if Free has not
+	}
+	for _, d := range []string{memory, disk} {
+		if err := os.WriteFile(filepath.Join(d, "file"), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{
+		{Name: "memory", VolumeSource: corev1.VolumeSource{
+			EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
+		{Name: "disk", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		{Name: "other", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: dir}}},
+	}}}
+	for range 2 { // again is no error
+		if err := Free(t.Context(), dir, pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(memory); !os.IsNotExist(err) {
+		t.Errorf("the volume in memory: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(disk, "file")); err != nil {
+		t.Errorf("the volume on the disk: %v", err)
 	}
 }
