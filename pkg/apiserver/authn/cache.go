@@ -14,6 +14,10 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
+// maxCacheBytes bounds the memory of the answers of one kind that a cache holds: others say how long names, groups and
+// extras are.
+const maxCacheBytes = 64 << 20
+
 // Cache returns a TokenAuthenticator that remembers for ttl (upstream: 10 s) what t said of at most size tokens that t
 // knows; the least recently used one makes room. It never holds a token, only a keyed hash. Refusals are not
 // remembered: a token becomes good as soon as what it is bound to is there, and nobody fills the cache with tokens he
@@ -56,6 +60,7 @@ type entries struct {
 	mu      sync.Mutex
 	entries map[cacheKey]*list.Element
 	order   *list.List // of *cacheEntry, the most recently used first
+	bytes   int        // of all entries, about
 }
 
 // cacheEntry is the result for one token and its audiences. user is shared by all requests that hit the entry. They
@@ -115,7 +120,7 @@ func newEntries(size int) *entries {
 }
 
 // get returns the entry of a key, nil if there is none that holds. An expired entry leaves the cache when somebody asks
-// for it, or when it is the least recently used one. No goroutine sweeps: size bounds the memory.
+// for it, or when it is the least recently used one. No goroutine sweeps: size and maxCacheBytes bound the memory.
 func (s *entries) get(k cacheKey, now time.Time) *cacheEntry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,11 +144,35 @@ func (s *entries) put(e *cacheEntry) {
 		s.removeLocked(old)
 	}
 	s.entries[e.key] = s.order.PushFront(e)
-	for s.order.Len() > s.size {
+	s.bytes += e.bytes()
+	for s.order.Len() > s.size || s.bytes > maxCacheBytes {
 		s.removeLocked(s.order.Back())
 	}
 }
 
 func (s *entries) removeLocked(el *list.Element) {
-	delete(s.entries, s.order.Remove(el).(*cacheEntry).key)
+	e := s.order.Remove(el).(*cacheEntry)
+	s.bytes -= e.bytes()
+	delete(s.entries, e.key)
+}
+
+// bytes is about the memory of an entry. Requests do not change its user, so that it stays the same.
+func (e *cacheEntry) bytes() int {
+	const entry, text = 256, 32 // beside their texts
+	n := entry
+	add := func(all ...string) {
+		for _, s := range all {
+			n += text + len(s)
+		}
+	}
+	add(e.audiences...)
+	if u := e.user; u != nil {
+		add(u.Name, u.UID)
+		add(u.Groups...)
+		for k, values := range u.Extra {
+			add(k)
+			add(values...)
+		}
+	}
+	return n
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -191,6 +192,36 @@ func TestCacheRefusals(t *testing.T) {
 		if (u != nil) != (s.token == "a") || (err != nil) != (s.token == "bad") || table.asked != s.asked {
 			t.Fatalf("%s, %s: %v, %v, asked %d times, want %d", s.token, s.why, u, err, table.asked, s.asked)
 		}
+	}
+}
+
+// TestCacheBytes: users that their webhook makes huge hold no more memory than the cache may have, and push one another
+// out.
+func TestCacheBytes(t *testing.T) {
+	t.Parallel()
+	const each = 1 << 20
+	table := &tokenTable{users: map[string]*request.User{}}
+	for i := range 4 * maxCacheBytes / each {
+		table.users[strconv.Itoa(i)] = &request.User{Name: "u", Groups: []string{strings.Repeat("g", each/2)},
+			Extra: map[string][]string{"k": {strings.Repeat("v", each/2)}}}
+	}
+	c := CacheRefusals(table, time.Hour, 4096).(*cache)
+	for token := range table.users {
+		if u, _, err := c.AuthenticateToken(t.Context(), token, nil); u == nil || err != nil {
+			t.Fatal(err)
+		}
+		if c.known.bytes > maxCacheBytes || c.known.bytes < c.known.order.Len()*each {
+			t.Fatalf("%d bytes of %d users", c.known.bytes, c.known.order.Len())
+		}
+	}
+	if n := c.known.order.Len(); n < maxCacheBytes/each/2 || n != len(c.known.entries) {
+		t.Errorf("%d users are remembered", n)
+	}
+	for c.known.order.Len() > 0 {
+		c.known.removeLocked(c.known.order.Back())
+	}
+	if c.known.bytes != 0 {
+		t.Errorf("an empty cache has %d bytes", c.known.bytes)
 	}
 }
 

@@ -207,6 +207,15 @@ func TestTokens(t *testing.T) {
 		"no name":    {token: one.Sign(t, c(map[string]any{"sub": nil})), problem: "claim not present"},
 		"empty name": {token: one.Sign(t, c(map[string]any{"sub": ""})), problem: "is empty"},
 		"two names":  {token: one.Sign(t, twice(t, c(nil), `"sub":"root"`)), user: "p:root"},
+		"audience in another case": {token: one.Sign(t, twice(t, c(map[string]any{"aud": "you"}), `"AUD":"me"`)),
+			problem: `the claim "AUD" looks like "aud"`},
+		"expiry in another case": {token: one.Sign(t, twice(t, c(map[string]any{"exp": now.Add(-time.Hour).Unix()}),
+			`"Exp":99999999999`)), problem: `the claim "Exp" looks like "exp"`},
+		"beginning in another case": {token: one.Sign(t, twice(t, c(map[string]any{"nbf": now.Add(time.Hour).Unix()}),
+			`"nBf":1`)), problem: `the claim "nBf" looks like "nbf"`},
+		"issuer in another case": {token: one.Sign(t, twice(t, c(map[string]any{"iss": "https://other"}),
+			`"i\u017fs":"`+p.URL+`"`)), problem: `looks like "iss"`},
+		"name in another case": {token: one.Sign(t, twice(t, c(nil), `"SUB":"root"`)), user: "p:jane"},
 	} {
 		user, audiences, err := a.AuthenticateToken(t.Context(), tt.token, nil)
 		switch {

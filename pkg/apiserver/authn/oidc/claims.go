@@ -21,6 +21,20 @@ func parseClaims(payload []byte) (claims, error) {
 	return c, nil
 }
 
+// unambiguous fails if a claim looks like one that decides about the token and is another one. The verifier does not
+// tell them apart: whoever may put claims of his own into tokens for another audience ("AUD") would make them good
+// here.
+func (c claims) unambiguous() error {
+	for name := range c {
+		for _, deciding := range []string{"iss", "aud", "exp", "nbf"} {
+			if name != deciding && strings.EqualFold(name, deciding) {
+				return fmt.Errorf("oidc: the claim %q looks like %q", name, deciding)
+			}
+		}
+	}
+	return nil
+}
+
 // text returns a claim that must be a string.
 func (c claims) text(name string) (string, error) {
 	v, ok := c[name]

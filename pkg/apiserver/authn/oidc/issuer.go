@@ -134,6 +134,9 @@ func (i *issuer) authenticate(ctx context.Context, token string) (*request.User,
 	if err != nil {
 		return nil, err
 	}
+	if err := c.unambiguous(); err != nil {
+		return nil, err
+	}
 	return i.user(ctx, c)
 }
 
