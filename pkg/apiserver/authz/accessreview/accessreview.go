@@ -154,6 +154,8 @@ func (a *Authorizer) ask(ctx context.Context, body []byte) (*authorizationv1.Sub
 		return nil, fmt.Errorf("the webhook for authorization: its answer is of kind %q of %q, and not a SubjectAccessReview of %s",
 			of.Kind, of.APIVersion, a.apiVersion)
 	}
+	// Nobody gets it, and it may be as long as the answer: it must not be remembered.
+	review.Status.EvaluationError = ""
 	return &review.Status, nil
 }
 

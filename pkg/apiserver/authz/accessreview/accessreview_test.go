@@ -382,6 +382,31 @@ func TestRemembered(t *testing.T) {
 	}
 }
 
+// TestRememberedBytes: of an answer only what decides and what the user gets is remembered, not the megabyte that the
+// webhook says beside it.
+func TestRememberedBytes(t *testing.T) {
+	t.Parallel()
+	a, err := New(Config{File: webhook(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"status":{"allowed":true,"reason":"r","evaluationError":"`+
+			strings.Repeat("x", 1<<19)+`"}}`)
+	})), Timeout: time.Minute, Version: "v1", AuthorizedTTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, reason, err := a.Authorize(t.Context(), authz.Attributes{User: &request.User{Name: "u"}}); d != authz.Allow ||
+		reason != "r" || err != nil {
+		t.Fatalf("%v, %q, %v", d, reason, err)
+	}
+	keys := a.answers.Keys()
+	if len(keys) != 1 {
+		t.Fatalf("%d answers are remembered", len(keys))
+	}
+	known, _ := a.answers.Get(keys[0])
+	if text, err := json.Marshal(known); err != nil || len(text) > 100 {
+		t.Errorf("%d bytes are remembered: %v", len(text), err)
+	}
+}
+
 // TestSilent: a webhook that does not answer costs its timeout once, and counts as one.
 func TestSilent(t *testing.T) {
 	t.Parallel()
