@@ -5,6 +5,7 @@ package eventratelimit
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"strings"
 	"sync"
@@ -30,6 +31,9 @@ const (
 // defaultCacheSize is how many namespaces, users or sources a limit remembers that does not say it. The one whose last
 // event is the oldest makes room, and then begins with a full bucket.
 const defaultCacheSize = 4096
+
+// maxShown bounds what an answer shows of a key, in bytes.
+const maxShown = 256
 
 // Configuration is what the configuration file says.
 type Configuration struct {
@@ -115,7 +119,7 @@ func (p plugin) Validate(_ context.Context, a *admission.Attributes) error {
 	for _, l := range p.limits {
 		key := l.key(a, event)
 		if !l.bucket(key).TryAccept() {
-			errs = append(errs, fmt.Errorf("limit reached on type %v for key %v", l.Type, key))
+			errs = append(errs, fmt.Errorf("limit reached on type %v for key %v", l.Type, shown(key)))
 		}
 	}
 	if err := utilerrors.NewAggregate(errs); err != nil {
@@ -133,14 +137,27 @@ type bucketsOf struct {
 }
 
 func (b *bucketsOf) bucket(key string) flowcontrol.PassiveRateLimiter {
+	id := idOf(key)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if v, ok := b.known.Get(key); ok {
+	if v, ok := b.known.Get(id); ok {
 		return v.(flowcontrol.PassiveRateLimiter)
 	}
 	made := flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(float32(b.QPS), int(b.Burst), b.clock)
-	b.known.Add(key, made)
+	b.known.Add(id, made)
 	return made
+}
+
+// idOf is how a key is remembered. The source of an event may be as long as the event, so that the keys would hold
+// gigabytes.
+func idOf(key string) [sha256.Size]byte { return sha256.Sum256([]byte(key)) }
+
+// shown is the beginning of a key.
+func shown(key string) string {
+	if len(key) > maxShown {
+		return strings.ToValidUTF8(key[:maxShown], "") + "…"
+	}
+	return key
 }
 
 // key is what shares a bucket.

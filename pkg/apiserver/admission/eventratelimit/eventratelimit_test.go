@@ -74,6 +74,26 @@ func TestNotLimited(t *testing.T) {
 	}
 }
 
+// TestLongKeys: whoever makes up sources as long as an event may be fills neither the memory of the server nor its
+// answers with them, and sources that begin alike do not share a bound.
+func TestLongKeys(t *testing.T) {
+	t.Parallel()
+	p := limited(sourceAndObject, 0)
+	long := strings.Repeat("x", 1<<20)
+	for _, name := range []string{"a", "b"} {
+		if err := p.Validate(t.Context(), event("a", "u", long+name)); err != nil {
+			t.Errorf("the first of %s: %v", name, err)
+		}
+	}
+	err := p.Validate(t.Context(), event("a", "u", long+"a"))
+	if err == nil || len(err.Error()) > 1000 || !strings.Contains(err.Error(), "for key Podxxx") {
+		t.Errorf("the second: %.2000v", err)
+	}
+	if _, ok := p.(plugin).limits[0].known.Get(idOf("Pod" + long + "a")); !ok {
+		t.Error("the key is not remembered by what is as short as all others")
+	}
+}
+
 // TestBounded: whoever makes up namespaces holds no more buckets than the cache has.
 func TestBounded(t *testing.T) {
 	t.Parallel()
