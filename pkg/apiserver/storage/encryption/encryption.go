@@ -123,19 +123,30 @@ func (e *Encryption) Run(ctx context.Context) error {
 		err = watcher.Add(filepath.Dir(e.cfg.File))
 	}
 	var changes <-chan fsnotify.Event
+	var lost <-chan error
 	if err != nil {
 		e.cfg.Log.Warn("changes of the encryption configuration are seen late", "every", lookEvery, "err", err)
 	} else {
-		changes = watcher.Events
+		changes, lost = watcher.Events, watcher.Errors
 	}
 	timer := time.NewTimer(0) // it may have changed since it was read
 	defer timer.Stop()
+	settling := true // the timer runs no longer than settleFor: who changes another file all the time must not move it
+	settle := func() {
+		if !settling {
+			settling = true
+			timer.Reset(settleFor)
+		}
+	}
 	for {
 		select {
 		case <-changes:
-			timer.Reset(settleFor)
+			settle()
+		case <-lost: // there were more changes than the watcher could tell
+			settle()
 		case <-timer.C:
 			e.look(ctx)
+			settling = false
 			timer.Reset(lookEvery)
 		case <-ctx.Done():
 			return nil

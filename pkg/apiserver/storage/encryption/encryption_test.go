@@ -313,6 +313,26 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// TestReloadBesideOthers: a file is reloaded soon, though another one in its directory changes all the time.
+func TestReloadBesideOthers(t *testing.T) {
+	t.Parallel()
+	one, two := keyed("aesgcm", "one", 32, 1), keyed("aesgcm", "two", 32, 2)
+	s := start(t, document(rule("secrets", one)))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- s.Run(ctx) }()
+	write(t, s.file, document(rule("secrets", two, one)))
+	other := filepath.Join(filepath.Dir(s.file), "other.log")
+	await(t, "a reload", func() bool {
+		write(t, other, time.Now().String())
+		return s.reloads(t, "success") == 1
+	})
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.After(30 * time.Second)
