@@ -124,7 +124,8 @@ func (r *REST) issue(ctx context.Context, sa *corev1.ServiceAccount,
 	}
 	token, expiry, err := r.cfg.Issuer.Issue(ctx, claims)
 	if err != nil {
-		return nil, fmt.Errorf("issuing a token for service account %s/%s: %w", ns, name, err)
+		return nil, apierrors.NewInternalError(
+			fmt.Errorf("failed to generate token for service account %s/%s: %w", ns, name, err))
 	}
 	req.Status = authenticationv1.TokenRequestStatus{Token: token, ExpirationTimestamp: metav1.NewTime(expiry)}
 	return req, nil
