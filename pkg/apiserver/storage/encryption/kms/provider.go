@@ -244,7 +244,9 @@ func (p *Provider) Open(ctx context.Context, path, stored []byte) (value []byte,
 		return nil, false, err
 	}
 	p.cfg.Metrics.used(p.cfg.Name, fromStorage, o.keyID)
-	if value, err = src.open(path, o.data); err != nil {
+	value, err = src.open(path, o.data)
+	p.sources.opened(o.id, src, err)
+	if err != nil {
 		return nil, false, err
 	}
 	now := p.state.Load()

@@ -18,14 +18,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestKeyChange: after the service's key has changed, the next check makes a seed by the new one. Values by the old one
-// are read, and are stale; a server that has seen the new key alone reads them, too. A plug-in whose status and
-// encryption name different keys changes nothing.
-func TestKeyChange(t *testing.T) {
-	t.Parallel()
-	plugin := kmstest.New(t, "a").Start(t)
-	var later atomic.Int64
-	open := func() *kms.Provider {
+// opener returns what opens providers of a plug-in, by a clock that is later by a duration.
+func opener(t *testing.T, plugin *kmstest.Plugin, later *atomic.Int64) func() *kms.Provider {
+	t.Helper()
+	return func() *kms.Provider {
 		p, err := kms.New(kms.Config{Name: "test", Endpoint: plugin.Endpoint, Timeout: 3 * time.Second,
 			Now:     func() time.Time { return time.Now().Add(time.Duration(later.Load())) },
 			Metrics: kms.NewMetrics(prometheus.NewRegistry(), "server"),
@@ -40,6 +36,16 @@ func TestKeyChange(t *testing.T) {
 		})
 		return p
 	}
+}
+
+// TestKeyChange: after the service's key has changed, the next check makes a seed by the new one. Values by the old one
+// are read, and are stale; a server that has seen the new key alone reads them, too. A plug-in whose status and
+// encryption name different keys changes nothing.
+func TestKeyChange(t *testing.T) {
+	t.Parallel()
+	plugin := kmstest.New(t, "a").Start(t)
+	var later atomic.Int64
+	open := opener(t, plugin, &later)
 	path := []byte("/registry/secrets/default/s")
 	p := open()
 	seal := func(text string) []byte {
@@ -102,4 +108,49 @@ func TestKeyChange(t *testing.T) {
 		t.Errorf("written four minutes after the last check: %v", err)
 	}
 	opens(p, first, "first", false)
+}
+
+// TestWrongSeed: a plug-in that once answers with another key's seed does not make values unreadable for longer than it
+// does so. A damaged value costs no call when others have shown that the seed is right.
+func TestWrongSeed(t *testing.T) {
+	t.Parallel()
+	plugin := kmstest.New(t, "a").Start(t)
+	var later atomic.Int64
+	open := opener(t, plugin, &later)
+	path := []byte("/registry/secrets/default/s")
+	writer, reader := open(), open()
+	if err := writer.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := writer.Append(nil, path, []byte("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plugin.Set(func(b *kmstest.Behaviour) { b.Decrypted = func([]byte) []byte { return make([]byte, 32) } })
+	for range 10 {
+		if value, _, err := reader.Open(t.Context(), path, stored); err == nil {
+			t.Fatalf("opened %q by a wrong seed", value)
+		}
+	}
+	if reader.AtHand(stored) {
+		later.Add(int64(2 * time.Second))
+	}
+	if reader.AtHand(stored) {
+		t.Error("a wrong seed is at hand after two seconds")
+	}
+	plugin.Set(func(b *kmstest.Behaviour) { b.Decrypted = nil })
+	later.Add(int64(2 * time.Second))
+	if value, _, err := reader.Open(t.Context(), path, stored); err != nil || string(value) != "x" {
+		t.Errorf("with the right seed: %q, %v", value, err)
+	}
+	calls := plugin.Decrypts.Load()
+	for range 10 {
+		later.Add(int64(2 * time.Second))
+		if value, _, err := reader.Open(t.Context(), []byte("/registry/secrets/default/moved"), stored); err == nil {
+			t.Errorf("a moved value is opened to %q", value)
+		}
+	}
+	if n := plugin.Decrypts.Load() - calls; n != 0 || !reader.AtHand(stored) {
+		t.Errorf("%d calls for moved values", n)
+	}
 }

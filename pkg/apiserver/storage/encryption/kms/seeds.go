@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -55,6 +56,8 @@ func (o *object) id() sourceID {
 type source struct {
 	seed []byte      // of sourceSeed
 	aead cipher.AEAD // of sourceKey
+	// proven reports that it is the right one: this server has made it, or it has opened a value.
+	proven atomic.Bool
 }
 
 // newSource makes the source of what a plug-in has decrypted.
@@ -137,6 +140,7 @@ func (s *sources) has(id sourceID) bool {
 
 // put adds a source that this server has made.
 func (s *sources) put(id sourceID, src *source) {
+	src.proven.Store(true)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	done := make(chan struct{})
@@ -156,7 +160,7 @@ func (s *sources) get(ctx context.Context, id sourceID, open func(context.Contex
 		k = &keptSource{done: make(chan struct{})}
 		s.addLocked(id, k)
 		s.tasks.Go(func() { s.fill(context.WithoutCancel(ctx), k, open) })
-	} else if k.source != nil && !k.until.IsZero() {
+	} else if k.source != nil && !k.until.IsZero() && k.source.proven.Load() {
 		k.until = s.now().Add(keepSource)
 	}
 	s.mu.Unlock()
@@ -178,6 +182,25 @@ func (s *sources) fill(ctx context.Context, k *keptSource, open func(context.Con
 		k.until = s.now().Add(keepFailure)
 	}
 	close(k.done)
+}
+
+// opened notes whether src, the source of id, has opened a value. One that never has may be another key's: the plug-in
+// is asked again soon.
+func (s *sources) opened(id func() sourceID, src *source, err error) {
+	if src.proven.Load() {
+		return
+	}
+	if err == nil {
+		src.proven.Store(true)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.kept[id()]; k != nil && k.source == src {
+		if soon := s.now().Add(keepFailure); soon.Before(k.until) {
+			k.until = soon
+		}
+	}
 }
 
 // addLocked adds k. Beyond the bound it drops what is over, and if nothing is, the one that was used longest ago.
