@@ -237,8 +237,8 @@ func (a *authentication) addTokens(o *Options, c *catalog.Catalog, log *slog.Log
 }
 
 // addOutside adds what knows the tokens that others issue. It comes after all tokens of the cluster's own: those that
-// are good are checked without asking anybody outside, and no webhook sees them. One that is not good here, such as that
-// of a service account for another audience, goes to the webhook as any other, as in Kubernetes.
+// are good are checked without asking anybody outside, and no webhook sees them. One that is not good here, such as
+// that of a service account for another audience, goes to the webhook as any other, as in Kubernetes.
 func (a *authentication) addOutside(tokens []authn.TokenAuthenticator, o *Options,
 	log *slog.Logger) ([]authn.TokenAuthenticator, error) {
 	in := &o.Authentication
