@@ -60,7 +60,7 @@ func TestPressure(t *testing.T) {
 		})
 	}
 	t.Run("out of memory", func(t *testing.T) {
-		must(t, m, greedy("sudden", "for i in 1 2 3 4 5 6 7 8; do head -c 700000000 /dev/zero | tail >/dev/null & done; wait; sleep 1000000"))
+		must(t, m, greedy("sudden", "for i in 1 2 3 4; do dd if=/dev/zero of=/dev/null bs=1500M count=1 & done; wait; sleep 1000000"))
 		eventually(t, m, `kubectl get events --field-selector involvedObject.kind=Node -o 'jsonpath={.items[*].reason}'`,
 			"SystemOOM")
 		must(t, m, "kubectl delete pod sudden")
