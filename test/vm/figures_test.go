@@ -4,8 +4,7 @@ import "testing"
 
 // figures prints what a user waits for, each beside the bare calls that bound it: how long a cluster takes to come up,
 // how long a pod takes beside what the runtime alone takes for a container, and what an idle cluster uses of the
-// processor. It runs on any machine whose containerd has the command ctr: its argument is the directory of the
-// cluster's data.
+// processor. It runs on any machine whose containerd has the command ctr.
 const figures = `set -e
 now() { date +%s%N; }
 passed() { echo "$1: $(( ($(now) - $2) / 1000000 )) ms"; }
@@ -15,8 +14,8 @@ pod() { kubectl run $1 --image=localhost/busybox:1.0 -- sleep 1000000 >/dev/null
 pod warm
 begun=$(now); for i in 1 2 3 4 5; do pod p$i; done; passed "five pods, one after the other" $begun
 begun=$(now); for i in 1 2 3 4 5; do kubectl get node n1 >/dev/null; kubectl get node n1 >/dev/null; done; passed "ten kubectl, two for each pod" $begun
-socket=$(find /run $1 -name containerd.sock 2>/dev/null | head -1)
-begun=$(now); for i in 1 2 3 4 5; do ctr -a $socket -n k8s.io run --rm localhost/busybox:1.0 bare$i true; done; passed "five containers of the runtime alone" $begun
+node=$(pgrep -of 'containerd --config.*/try/')
+begun=$(now); for i in 1 2 3 4 5; do nsenter -t $node -a -- ctr -n k8s.io run --rm localhost/busybox:1.0 bare$i true; done; passed "five containers of the runtime alone" $begun
 sleep 60
 ticks() { awk '/^cpu / {print $5+$6, $2+$3+$4+$5+$6+$7+$8}' /proc/stat; }
 before=$(ticks); sleep 120; after=$(ticks)
@@ -28,5 +27,5 @@ func TestFigures(t *testing.T) {
 	m := newMachine(t)
 	idle := must(t, m, `sleep 60; a=$(awk '/^cpu / {print $5+$6, $2+$3+$4+$5+$6+$7+$8}' /proc/stat); sleep 60
 echo $a $(awk '/^cpu / {print $5+$6, $2+$3+$4+$5+$6+$7+$8}' /proc/stat) | awk '{printf "without a cluster: %.1f %% of a processor\n", 100*(1-($3-$1)/($4-$2))}'`)
-	t.Logf("%s\n%s", idle, must(t, m, "figures() {\n"+figures+"\n}; figures "+clusters))
+	t.Logf("%s\n%s", idle, must(t, m, figures))
 }
