@@ -75,8 +75,8 @@ func CheckAdmission(enable, disable []string) error {
 // AdmissionUsage describes a flag that enables or disables plug-ins.
 func AdmissionUsage(what string) string { return admission.Usage(what, available()) }
 
-// plugins is the list of all admission plug-ins. c finds what they read, o is what flags and files say of some of them,
-// may answers what users may do.
+// plugins returns all admission plug-ins. They read the objects of c and the settings in o, and ask may for the rights
+// of users.
 func plugins(c *catalog.Catalog, hooks *webhooks.Plugins, rules *policies.Plugins, o *Options,
 	may authz.Authorizer) []admission.Plugin {
 	store := late(c)

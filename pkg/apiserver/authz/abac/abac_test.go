@@ -35,7 +35,7 @@ const (
 type answers struct {
 	// Allowed are the questions that it allows, of all questions.
 	Allowed []string
-	// Reason is what it says of the others.
+	// Reason is the one that it gives for forbidding all others.
 	Reason string
 	// Rules are those that users review, by user and namespace.
 	Rules map[string]authorizationv1.SubjectRulesReviewStatus

@@ -82,7 +82,7 @@ func TestReload(t *testing.T) {
 			{"[{type: RBAC, name: rbac}]", "rbac", 2, 4},
 		} {
 			write(step.authorizers)
-			time.Sleep(2 * time.Second)
+			time.Sleep(2 * time.Second) // of the test's own clock: the file is looked at in between
 			synctest.Wait()
 			_, got, _ := a.Authorize(ctx, authz.Attributes{})
 			if rules := a.ReviewRules(ctx, nil, "").EvaluationError; got != step.want || rules != step.want {
