@@ -37,7 +37,7 @@ type AdmissionConfiguration struct {
 	// ImagePolicy is the webhook that is asked about images, EventLimits bound events: their plug-ins need them.
 	ImagePolicy *imagepolicywebhook.Hook
 	EventLimits *eventratelimit.Configuration
-	// NodeSelectors and Tolerations are for the pods of namespaces that have no annotation for them; nil: there are none.
+	// NodeSelectors and Tolerations are for pods whose namespaces have no annotation for them; nil: there are none.
 	NodeSelectors *podnodeselector.Configuration
 	Tolerations   *podtolerationrestriction.Configuration
 }
