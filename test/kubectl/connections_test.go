@@ -60,9 +60,11 @@ func TestConnections(t *testing.T) {
 				return "@" + name + "@", value
 			})...)
 			// longer values first: an address is a part of its URL
-			hide := strings.NewReplacer(pairs(named, func(name, value string) (string, string) {
+			values := strings.NewReplacer(pairs(named, func(name, value string) (string, string) {
 				return value, "@" + name + "@"
 			})...)
+			// UIDs go before the values, for their random digits may be those of a port
+			hide := func(text string) string { return values.Replace(uid.ReplaceAllString(text, "<uid>")) }
 			for i := range one.files {
 				one.files[i].Data = []byte(fill.Replace(string(one.files[i].Data)))
 			}
@@ -77,11 +79,11 @@ func TestConnections(t *testing.T) {
 			for _, v := range one.invocations {
 				a := r.start(t, program, v, fill)
 				for _, text := range []*string{&a.out, &a.errOut} {
-					*text = once(r.normal(late.ReplaceAllString(hide.Replace(*text), "context deadline exceeded")))
+					*text = once(r.normal(late.ReplaceAllString(hide(*text), "context deadline exceeded")))
 				}
 				seen := f.taken()
 				for i := range seen {
-					seen[i] = "> " + r.normal(hide.Replace(seen[i])) + "\n"
+					seen[i] = "> " + r.normal(hide(seen[i])) + "\n"
 				}
 				got[v.line] = entry{text: a.String() + strings.Join(seen, "")}
 			}
