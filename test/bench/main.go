@@ -1,5 +1,5 @@
 // Command bench measures kube-apiserver, also its memory for ten times as many pods and for idle watchers, its
-// server-side apply, webhooks, policies and custom resources, kube-scheduler, a Job of many pods, many Deployments,
+// server-side apply, webhooks, encryption, policies and custom resources, kube-scheduler, a Job of many pods, many Deployments,
 // kubectl and, on a running cluster, the way from a created pod to a running one. It loads real processes over plain
 // HTTPS and decodes nothing that it need not: what it measures is the server. With -peer the same load goes to another
 // Kubernetes' binaries in the same run, and the table shows the ratio, which is what counts on a shared machine.
@@ -75,7 +75,7 @@ func main() {
 	flag.StringVar(&o.handler, "handler", "", "runtime handler of these calls")
 	flag.StringVar(&o.node, "node", "n1", "node of -runtime, which has room for 100 pods")
 	flag.StringVar(&o.only, "only", "",
-		"measure one part: apiserver, writes, customresources, definitions, policies, memory, watchers, scheduler, jobs, deployments, kubectl or pods")
+		"measure one part: apiserver, writes, secrets, customresources, definitions, policies, memory, watchers, scheduler, jobs, deployments, kubectl or pods")
 	flag.StringVar(&o.scenario, "scenario", "",
 		"of the parts apiserver, writes, customresources and scheduler, measure only the scenarios whose name contains this")
 	flag.StringVar(&o.profiles, "profiles", "",
@@ -107,6 +107,7 @@ func run(ctx context.Context, o options) error {
 	peer := side{bin: o.peer, etcd: etcd, kubeconfig: o.peerKubeconfig, image: o.peerImage, scenario: o.scenario,
 		pods: o.pods}
 	for _, p := range []part{{"apiserver", measureAPIServer}, {"writes", measureWrites},
+		{"secrets", measureSecrets},
 		{"customresources", measureCustomResources}, {"definitions", measureDefinitions}, {"policies", measurePolicies},
 		{"memory", measureMemory}, {"watchers", measureWatchers}, {"scheduler", measureScheduler},
 		{"jobs", measureJobs}, {"deployments", measureDeployments}, {"kubectl", measureKubectl},
