@@ -1,8 +1,9 @@
-// Command bench measures kube-apiserver, also its memory for ten times as many pods and for idle watchers, its
-// server-side apply, webhooks, encryption, policies and custom resources, kube-scheduler, a Job of many pods, many Deployments,
-// kubectl and, on a running cluster, the way from a created pod to a running one. It loads real processes over plain
-// HTTPS and decodes nothing that it need not: what it measures is the server. With -peer the same load goes to another
-// Kubernetes' binaries in the same run, and the table shows the ratio, which is what counts on a shared machine.
+// Command bench measures kube-apiserver, also its memory for ten times as many pods and for idle watchers, its server-
+// side apply, webhooks, encryption, policies and custom resources, kube-scheduler, a Job of many pods, many
+// Deployments, kubectl and, on a running cluster, the way from a created pod to a running one. It loads real processes
+// over plain HTTPS and decodes nothing that it need not: what it measures is the server. With -peer the same load goes
+// to another Kubernetes' binaries in the same run, and the table shows the ratio, which is what counts on a shared
+// machine.
 //
 //	bench -bin bin -peer /opt/kubernetes/bin           API server and scheduler, ours and theirs
 //	bench -bin bin -only apiserver                     one part
