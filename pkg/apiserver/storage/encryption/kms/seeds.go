@@ -203,8 +203,8 @@ func (s *sources) opened(id func() sourceID, src *source, err error) {
 	}
 }
 
-// addLocked adds k. Beyond the bound it drops what is over, and if nothing is, the one that was used longest ago.
-// s.mu is held.
+// addLocked adds k. Beyond the bound it drops what is over, and if nothing is, the one that was used longest ago. One
+// that is being opened goes last: callers of the same source would ask the plug-in again. s.mu is held.
 func (s *sources) addLocked(id sourceID, k *keptSource) {
 	if len(s.kept) >= maxSources {
 		now := s.now()
@@ -214,7 +214,11 @@ func (s *sources) addLocked(id sourceID, k *keptSource) {
 		var oldest sourceID
 		var first *keptSource
 		for id, k := range s.kept {
-			if first == nil || k.until.Before(first.until) {
+			older := first == nil || k.until.Before(first.until)
+			if first != nil && k.until.IsZero() != first.until.IsZero() {
+				older = first.until.IsZero()
+			}
+			if older {
 				oldest, first = id, k
 			}
 		}
