@@ -44,15 +44,19 @@ func newCommand() *cobra.Command {
 			"of the other nodes, and enforces NetworkPolicies with nftables.",
 		Args: daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := o.logging.New(cmd.ErrOrStderr(), component)
-			if err != nil {
+			if err := o.logging.Validate(nil, nil); err != nil {
 				return err
 			}
+			log, flush := o.logging.Open(cmd, component)
+			defer flush()
 			if o.cleanup {
 				return cleanup(cmd.Context())
 			}
 			s, err := o.settings()
 			if err != nil {
+				return err
+			}
+			if err := o.logging.Libraries(log); err != nil {
 				return err
 			}
 			return run(cmd.Context(), s, log)

@@ -241,7 +241,7 @@ func accepted() daemon.AcceptedFlags {
 		{Why: "the start waits ten seconds for the first answer of etcd, and ends with an error if there is none",
 			Durations: []string{"storage-initialization-timeout"}},
 		{Why: "no spans are exported", Files: []string{"tracing-config-file"}},
-		daemon.AcceptedLogging(), daemon.AcceptedVersions(),
+		daemon.AcceptedVersions(),
 	}
 }
 

@@ -22,13 +22,14 @@ func command() *cobra.Command {
 		Long:  "The Kubernetes API server validates and stores the objects of the API and is where all other components meet.",
 		Args:  daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := o.logging.New(cmd.ErrOrStderr(), "kube-apiserver")
-			if err != nil {
-				return err
-			}
 			if err := o.gates.Validate(); err != nil {
 				return err
 			}
+			if err := o.logging.Validate(o.gates.Gates(), nil); err != nil {
+				return err
+			}
+			log, flush := o.logging.Open(cmd, "kube-apiserver")
+			defer flush()
 			o.parts.Authentication.AnonymousFlag = cmd.Flags().Changed("anonymous-auth")
 			if err := errors.Join(refused().Check(cmd.Flags()), accepted().Check(cmd.Flags()),
 				daemon.CheckCloudProvider(cmd.Flags()), o.validate()); err != nil {
@@ -36,6 +37,9 @@ func command() *cobra.Command {
 			}
 			accepted().Warn(cmd.Flags(), log)
 			o.gates.Warn(log)
+			if err := o.logging.Libraries(log); err != nil {
+				return err
+			}
 			return run(cmd.Context(), o, daemon.NewPages("apiserver", cmd.Flags()), log)
 		},
 	}

@@ -25,16 +25,20 @@ func newCommand() *cobra.Command {
 			if err := o.gates.Validate(); err != nil {
 				return err
 			}
+			if err := o.logging.Validate(o.gates.Gates(), nil); err != nil {
+				return err
+			}
+			log, flush := o.logging.Open(cmd, component)
+			defer flush()
 			if err := errors.Join(refused().Check(cmd.Flags()), accepted().Check(cmd.Flags()),
 				daemon.CheckCloudProvider(cmd.Flags()), o.validate()); err != nil {
 				return err
 			}
-			log, err := o.logging.New(cmd.ErrOrStderr(), component)
-			if err != nil {
-				return err
-			}
 			accepted().Warn(cmd.Flags(), log)
 			o.gates.Warn(log)
+			if err := o.logging.Libraries(log); err != nil {
+				return err
+			}
 			return run(cmd.Context(), o, daemon.NewPages(component, cmd.Flags()), log)
 		},
 	}

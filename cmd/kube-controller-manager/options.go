@@ -240,7 +240,7 @@ func accepted() daemon.AcceptedFlags {
 		{Why: "controllers start together", Durations: []string{"controller-start-interval"}},
 		{Why: "the manager ends when every controller has stopped",
 			Durations: []string{"controller-shutdown-timeout"}},
-		daemon.AcceptedLogging(), daemon.AcceptedVersions(),
+		daemon.AcceptedVersions(),
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/klog/v2"
 
 	"bonsai/api/scheme"
 	"bonsai/cmd/internal/daemon"
@@ -30,7 +29,6 @@ import (
 // Only the leader builds and runs controllers; losing the lease ends the process, because two sets of controllers would
 // undo each other's work.
 func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger) error {
-	klog.SetSlogLogger(log)
 	kubeconfig, err := daemon.Kubeconfig("--kubeconfig", o.kubeconfig, o.master, component)
 	if err != nil {
 		return err

@@ -26,23 +26,22 @@ func newCommand() *cobra.Command {
 			"virtual servers of IPVS.",
 		Args: daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := o.logging.New(cmd.ErrOrStderr(), component)
-			if err != nil {
-				return err
-			}
 			if o.cleanup {
+				if _, err := checkLogging(o.logging.Config, o.flags.FeatureGates); err != nil {
+					return err
+				}
 				return cleanup(cmd.Context())
 			}
+			early := daemon.EarlyLog(cmd, component)
 			if o.writeTo != "" {
-				return o.writeConfiguration(cmd.Flags(), log)
+				return o.writeConfiguration(cmd.Flags(), early)
 			}
-			s, err := o.settings(cmd.Flags(), log)
+			s, err := o.settings(cmd.Flags(), early)
 			if err != nil {
 				return err
 			}
-			if log, err = s.logging.New(cmd.ErrOrStderr(), component); err != nil {
-				return err
-			}
+			log, flush := s.logging.Open(cmd, component)
+			defer flush()
 			accepted().Warn(cmd.Flags(), log)
 			featuregates.Warn(s.gates, log)
 			if len(s.idle) > 0 {
@@ -50,6 +49,9 @@ func newCommand() *cobra.Command {
 			}
 			if o.initOnly {
 				return s.prepare()
+			}
+			if err := s.logging.Libraries(log); err != nil {
+				return err
 			}
 			return run(cmd.Context(), s, daemon.NewPages(component, cmd.Flags()), log)
 		},

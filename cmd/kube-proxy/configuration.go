@@ -53,6 +53,9 @@ func (o *options) writeConfiguration(fs *pflag.FlagSet, log *slog.Logger) error 
 	if err != nil {
 		return err
 	}
+	if _, err := checkLogging(c.Logging, c.FeatureGates); err != nil {
+		return err
+	}
 	if errs := validate(c); len(errs) > 0 {
 		return fmt.Errorf("failed validate: %w", errs.ToAggregate())
 	}

@@ -27,10 +27,7 @@ type idleField struct {
 
 // idleFields returns all fields that have no effect, those that have one in another mode included.
 func idleFields(c *proxyconfig.KubeProxyConfiguration) []idleField {
-	const (
-		written = "each line of the log is written at once, to one stream"
-	)
-	client, log := &c.ClientConnection, &c.Logging
+	client := &c.ClientConnection
 	return []idleField{
 		{"clientConnection.acceptContentTypes", "requests are protobuf", client.AcceptContentTypes != ""},
 		{"clientConnection.contentType", "requests are protobuf",
@@ -43,11 +40,6 @@ func idleFields(c *proxyconfig.KubeProxyConfiguration) []idleField {
 			c.DetectLocal.InterfaceNamePrefix != "" && c.DetectLocalMode != localPrefix},
 		{"iptables.localhostNodePorts", "node ports are never open at loopback addresses",
 			c.IPTables.LocalhostNodePorts != nil && *c.IPTables.LocalhostNodePorts},
-		{"logging.flushFrequency", written,
-			log.FlushFrequency.Duration.Duration != 0 && log.FlushFrequency.Duration.Duration != 5*time.Second},
-		{"logging.options", written, !log.Options.Text.InfoBufferSize.IsZero() ||
-			!log.Options.JSON.InfoBufferSize.IsZero() || log.Options.Text.SplitStream || log.Options.JSON.SplitStream},
-		{"logging.vmodule", "verbosity is the same everywhere", len(log.VModule) > 0},
 		{"portRange", "upstream does not use it either", c.PortRange != ""},
 		{"showHiddenMetricsForVersion", "no metric is hidden", c.ShowHiddenMetricsForVersion != ""},
 		{"windowsRunAsService", "there is no Windows", c.WindowsRunAsService},

@@ -14,12 +14,22 @@ import (
 // usedFields have, for each field that does something, a file in which it says something of its own. It
 // is compared with the same file without its last line.
 var usedFields = map[string]string{
-	"featureGates":                    "featureGates: {AllAlpha: false}",
-	"clientConnection.kubeconfig":     "clientConnection: {kubeconfig: /k}",
-	"clientConnection.qps":            "clientConnection: {qps: 7}",
-	"clientConnection.burst":          "clientConnection: {burst: 7}",
-	"logging.format":                  "logging: {format: json}",
-	"logging.verbosity":               "logging: {verbosity: 3}",
+	"featureGates":                "featureGates: {AllAlpha: false}",
+	"clientConnection.kubeconfig": "clientConnection: {kubeconfig: /k}",
+	"clientConnection.qps":        "clientConnection: {qps: 7}",
+	"clientConnection.burst":      "clientConnection: {burst: 7}",
+	"logging.format":              "logging: {format: json}",
+	"logging.verbosity":           "logging: {verbosity: 3}",
+	"logging.flushFrequency":      "logging: {flushFrequency: 7s}",
+	"logging.vmodule":             "logging: {vmodule: [{filePattern: a, verbosity: 7}]}",
+	"logging.options.text.splitStream": "featureGates: {LoggingAlphaOptions: true}\n" +
+		"logging: {options: {text: {splitStream: true}}}",
+	"logging.options.text.infoBufferSize": "featureGates: {LoggingAlphaOptions: true}\n" +
+		"logging: {options: {text: {infoBufferSize: 1Ki}}}",
+	"logging.options.json.splitStream": "featureGates: {LoggingAlphaOptions: true}\n" +
+		"logging: {options: {json: {splitStream: true}}}",
+	"logging.options.json.infoBufferSize": "featureGates: {LoggingAlphaOptions: true}\n" +
+		"logging: {options: {json: {infoBufferSize: 1Ki}}}",
 	"hostnameOverride":                "hostnameOverride: n7",
 	"bindAddress":                     "bindAddress: 192.0.2.7",
 	"healthzBindAddress":              "healthzBindAddress: 127.0.0.1:7",
@@ -64,6 +74,9 @@ var refusedFields = map[string][2]string{
 		`DetectLocalMode: Invalid value: "NodeCIDR": is not supported by this proxy`},
 }
 
+// values are the types of structs that the file has as one value.
+var values = []string{"Duration", "TimeOrMetaDuration", "QuantityValue"}
+
 // TestFields: each field of the configuration file changes the settings, or is refused by its name, or is in
 // the table of fields without effect. The log names those that a file sets.
 func TestFields(t *testing.T) {
@@ -85,12 +98,16 @@ func TestFields(t *testing.T) {
 			}
 			path := at + name
 			inner := func(c *proxyconfig.KubeProxyConfiguration) reflect.Value { return value(c).Field(i) }
+			if f.Anonymous { // its fields are in this object
+				walk(f.Type, at, inner)
+				continue
+			}
 			seen[path] = true
 			_, used := usedFields[path]
 			_, refused := refusedFields[path]
 			excused := slices.Contains(told, path)
 			switch {
-			case f.Type.Kind() == reflect.Struct && !excused && f.Type.Name() != "Duration":
+			case f.Type.Kind() == reflect.Struct && !excused && !slices.Contains(values, f.Type.Name()):
 				walk(f.Type, path+".", inner)
 			case used:
 				checkUsed(t, path)

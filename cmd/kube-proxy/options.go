@@ -114,7 +114,6 @@ func accepted() daemon.AcceptedFlags {
 		{Why: "no metric is hidden", Strings: []string{"show-hidden-metrics-for-version"}},
 		{Why: "node ports are never open at loopback addresses", Bools: []string{"iptables-localhost-nodeports"}},
 		{Why: "changes are watched", Durations: []string{"config-sync-period"}},
-		daemon.AcceptedLogging(),
 	}
 }
 
@@ -168,20 +167,9 @@ func (o *options) configuration(fs *pflag.FlagSet, log *slog.Logger) (*proxyconf
 		}
 	}
 	o.tracking.over(&c.Conntrack, fs.Changed)
+	c.Logging = o.logging.Over(c.Logging, fs.Changed).Config
 	setDefaults(c, fs.Changed)
 	return c, nil
-}
-
-// logger is how the flags, or else the file, want the log.
-func (o *options) logger(c *proxyconfig.KubeProxyConfiguration, given func(flag string) bool) daemon.Logging {
-	l := o.logging
-	if !given("v") {
-		l.Verbosity = int(c.Logging.Verbosity)
-	}
-	if !given("logging-format") && c.Logging.Format != "" {
-		l.Format = c.Logging.Format
-	}
-	return l
 }
 
 // rules are what the configuration says of the mode that is chosen.

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	logsapi "k8s.io/component-base/logs/api/v1"
 	proxyconfig "k8s.io/kube-proxy/config/v1alpha1"
 	netutils "k8s.io/utils/net"
 
@@ -49,10 +51,8 @@ func (o *options) settings(fs *pflag.FlagSet, log *slog.Logger) (*settings, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := featuregates.Check(c.FeatureGates); err != nil {
-		return nil, fmt.Errorf("failed complete: %w", err)
-	}
-	if err := checkLogging(c.Logging.Format); err != nil {
+	logging, err := checkLogging(c.Logging, c.FeatureGates)
+	if err != nil {
 		return nil, err
 	}
 	if errs := validate(c); len(errs) > 0 {
@@ -66,7 +66,7 @@ func (o *options) settings(fs *pflag.FlagSet, log *slog.Logger) (*settings, erro
 		kubeconfig: c.ClientConnection.Kubeconfig, master: o.master, node: node, healthz: c.HealthzBindAddress,
 		metrics: c.MetricsBindAddress,
 		primary: primary(c.BindAddress), mode: string(c.Mode), rules: rulesOf(c), limits: o.requests(c, fs.Changed),
-		logging:   o.logger(c, fs.Changed),
+		logging:   logging,
 		profiling: profiling.Flags{Enabled: c.EnableProfiling}, hardFail: c.BindAddressHardFail,
 		ipvs: c.IPVS, tracking: c.Conntrack,
 		oomScoreAdj: c.OOMScoreAdj, gates: c.FeatureGates, idle: idle(c),
@@ -85,6 +85,19 @@ func (o *options) settings(fs *pflag.FlagSet, log *slog.Logger) (*settings, erro
 		s.nodePortAddresses = prefixes(c.NodePortAddresses)
 	}
 	return s, s.limits.Validate()
+}
+
+// checkLogging says what is wrong with feature gates, and with the settings of the log, as the gates allow them.
+func checkLogging(c logsapi.LoggingConfiguration, settings map[string]bool) (daemon.Logging, error) {
+	l := daemon.Logging{Config: c}
+	gates, err := featuregates.With(settings)
+	if err != nil {
+		return l, fmt.Errorf("failed complete: %w", err)
+	}
+	if err := l.Validate(gates, field.NewPath("logging")); err != nil {
+		return l, fmt.Errorf("initialize logging: %w", err)
+	}
+	return l, nil
 }
 
 // requests are the limits of requests to the API server: there are none unless they are asked for.

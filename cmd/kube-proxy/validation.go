@@ -236,13 +236,3 @@ func interfaceName(at *field.Path, name string) (errs field.ErrorList) {
 	}
 	return errs
 }
-
-// checkLogging is upstream's word on the log's format.
-func checkLogging(format string) error {
-	switch format {
-	case "", "text", "json":
-		return nil
-	}
-	return fmt.Errorf("initialize logging: %w",
-		field.Invalid(field.NewPath("logging", "format"), format, "Unsupported log format"))
-}

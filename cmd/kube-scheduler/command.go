@@ -25,17 +25,21 @@ func newCommand() *cobra.Command {
 			if err := o.gates.Validate(); err != nil {
 				return err
 			}
-			cfg, err := o.complete(cmd.Flags())
-			if err != nil {
+			if err := o.logging.Validate(o.gates.Gates(), nil); err != nil {
 				return err
 			}
-			log, err := o.logging.New(cmd.ErrOrStderr(), component)
+			log, flush := o.logging.Open(cmd, component)
+			defer flush()
+			cfg, err := o.complete(cmd.Flags())
 			if err != nil {
 				return err
 			}
 			accepted().Warn(cmd.Flags(), log)
 			o.gates.Warn(log)
 			warnIdle(cfg, log)
+			if err := o.logging.Libraries(log); err != nil {
+				return err
+			}
 			return run(cmd.Context(), o, cfg, daemon.NewPages(component, cmd.Flags()), log)
 		},
 	}

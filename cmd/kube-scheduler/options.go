@@ -66,7 +66,7 @@ func accepted() daemon.AcceptedFlags {
 		{Why: "a failed lookup is repeated; no client certificate is trusted before one succeeds",
 			Bools: []string{"authentication-tolerate-lookup-failure"}},
 		{Why: "no other version is emulated", Bools: []string{"emulation-forward-compatible"}},
-		daemon.AcceptedLogging(), daemon.AcceptedVersions(),
+		daemon.AcceptedVersions(),
 	}
 }
 

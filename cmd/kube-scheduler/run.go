@@ -21,7 +21,6 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"bonsai/cmd/internal/daemon"
@@ -38,7 +37,6 @@ import (
 // schedules at once. When leadership is lost the process ends, because another one schedules by then.
 func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfiguration, pages *zpages.Config,
 	log *slog.Logger) error {
-	klog.SetSlogLogger(log)
 	rc, err := daemon.Client("--kubeconfig", o.kubeconfig, o.master, component)
 	if err != nil {
 		return err

@@ -24,10 +24,8 @@ func newCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			log, err := s.logger().New(cmd.ErrOrStderr(), component)
-			if err != nil {
-				return err
-			}
+			log, flush := s.log.Open(cmd, component)
+			defer flush()
 			accepted().Warn(cmd.Flags(), log)
 			featuregates.Warn(s.file.FeatureGates, log)
 			// These fields do not fail the start: files written for upstream's kubelet should work (fields.go).
@@ -35,6 +33,9 @@ func newCommand() *cobra.Command {
 				log.Warn("these fields of the configuration file are accepted, but have no effect", "fields", names)
 			}
 			s.pages = daemon.NewPages(component, cmd.Flags())
+			if err := s.log.Libraries(log); err != nil {
+				return err
+			}
 			return run(cmd.Context(), s, log)
 		},
 	}

@@ -8,7 +8,6 @@ import (
 	goruntime "runtime"
 	"time"
 
-	logsapi "k8s.io/component-base/logs/api/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"bonsai/cmd/internal/daemon"
@@ -140,10 +139,8 @@ func idleFields(c *kubeletconfig.KubeletConfiguration) []idleField {
 	const (
 		starter  = "whoever starts the kubelet sets it (systemd's Slice=)"
 		qos      = "it belongs to the feature gate MemoryQoS, which is off by default"
-		written  = "each line of the log is written at once, to one stream"
 		measured = "volumes of claims are measured every minute, emptyDirs when somebody asks, once a minute at most"
 	)
-	log := &c.Logging
 	return []idleField{
 		{"containerLogMaxWorkers", "logs are rotated one after the other", other(c.ContainerLogMaxWorkers, 1)},
 		{"contentType", "requests are protobuf",
@@ -155,11 +152,6 @@ func idleFields(c *kubeletconfig.KubeletConfiguration) []idleField {
 		{"iptablesMasqueradeBit", "the kubelet makes no packet rules", other(c.IPTablesMasqueradeBit, 14)},
 		{"kernelMemcgNotification", "memory is looked at every ten seconds", c.KernelMemcgNotification},
 		{"kubeletCgroups", starter, c.KubeletCgroups != ""},
-		{"logging.flushFrequency", written,
-			log.FlushFrequency.Duration.Duration != 0 && log.FlushFrequency.Duration.Duration != 5*time.Second},
-		{"logging.options", written, !log.Options.Text.InfoBufferSize.IsZero() ||
-			!log.Options.JSON.InfoBufferSize.IsZero() || log.Options.Text.SplitStream || log.Options.JSON.SplitStream},
-		{"logging.vmodule", "verbosity is the same everywhere", len(log.VModule) > 0},
 		{"makeIPTablesUtilChains", "the kubelet makes no packet rules", other(c.MakeIPTablesUtilChains, true)},
 		{"memoryReservationPolicy", qos, c.MemoryReservationPolicy != ""},
 		{"memoryThrottlingFactor", qos, other(c.MemoryThrottlingFactor, 0.9)},
@@ -211,16 +203,4 @@ func spokenTLS(c *kubeletconfig.KubeletConfiguration) (*tls.Config, error) {
 		config.CurvePreferences = append(config.CurvePreferences, tls.CurveID(id))
 	}
 	return config, nil
-}
-
-// logger returns the log's settings: the given flags, else the file's fields.
-func (s *settings) logger() *daemon.Logging {
-	l, file := s.logging, s.file.Logging
-	if !s.given("v") && file.Verbosity != 0 {
-		l.Verbosity = int(file.Verbosity)
-	}
-	if !s.given("logging-format") && file.Format != "" && file.Format != logsapi.DefaultLogFormat {
-		l.Format = file.Format
-	}
-	return &l
 }

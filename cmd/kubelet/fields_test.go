@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
@@ -123,18 +124,38 @@ func TestSpokenTLS(t *testing.T) {
 	}
 }
 
-// TestFileLogging: the file's verbosity and format hold where no flag is given.
+// TestFileLogging: the file's settings of the log hold where no flag is given, and are checked with those that are.
 func TestFileLogging(t *testing.T) {
 	t.Parallel()
-	s, err := parse(t, "logging: {verbosity: 3, format: json}\n")
+	s, err := parse(t, "logging: {verbosity: 3, format: json, flushFrequency: 7s}\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l := s.logger(); l.Verbosity != 3 || l.Format != "json" {
-		t.Errorf("%+v", l)
+	c := &s.log.Config
+	if c.Verbosity != 3 || c.Format != "json" || c.FlushFrequency.Duration.Duration != 7*time.Second {
+		t.Errorf("%+v", c)
 	}
-	if s, err = parse(t, "logging: {verbosity: 3}\n", "--v=1"); err != nil || s.logger().Verbosity != 1 {
-		t.Errorf("%+v, %v", s, err)
+	s, err = parse(t, "logging: {verbosity: 3, vmodule: [{filePattern: a, verbosity: 7}]}\n", "--v=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := &s.log.Config; c.Verbosity != 1 || len(c.VModule) != 1 {
+		t.Errorf("%+v", c)
+	}
+	for file, want := range map[string]string{
+		"logging: {format: xml}\n": `logging.format: Invalid value: "xml": Unsupported log format`,
+		"logging: {format: json, vmodule: [{filePattern: a, verbosity: 7}]}\n":                         "logging.vmodule: Forbidden: Only supported for text log format",
+		"logging: {flushFrequency: -1s}\n":                                                             `logging.flushFrequency: Invalid value: "-1s": Must be greater than zero`,
+		"logging: {options: {json: {splitStream: true}}}\n":                                            "logging.options.json.splitStream: Forbidden: Feature LoggingAlphaOptions is disabled",
+		"logging: {options: {json: {splitStream: true}}}\nfeatureGates: {AllAlpha: true}\n":            "",
+		"logging: {options: {text: {splitStream: true}}}\nfeatureGates: {LoggingAlphaOptions: true}\n": "",
+	} {
+		switch _, err := parse(t, file); {
+		case want == "" && err != nil:
+			t.Errorf("%s: %v", file, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: %v, want %s", file, err, want)
+		}
 	}
 }
 
@@ -168,19 +189,6 @@ enableDebuggingHandlers: false
 	if c := s.file; err != nil || !*c.SeccompDefault || c.TLSMinVersion != "VersionTLS13" ||
 		len(c.TLSCipherSuites) != 1 || *c.EnableDebuggingHandlers || c.PodsPerCore != 2 || *c.NodeStatusMaxImages != 7 {
 		t.Errorf("%+v, %v", c, err)
-	}
-}
-
-// TestIdleLogging: the log names the fields of logging that have no effect.
-func TestIdleLogging(t *testing.T) {
-	t.Parallel()
-	s, err := parse(t, "logging: {flushFrequency: 7s, options: {json: {splitStream: true}}, "+
-		"vmodule: [{filePattern: a, verbosity: 7}]}\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := []string{"logging.flushFrequency", "logging.options", "logging.vmodule"}; !slices.Equal(s.idle, want) {
-		t.Errorf("%q, want %q", s.idle, want)
 	}
 }
 

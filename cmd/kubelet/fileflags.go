@@ -215,7 +215,6 @@ func accepted() daemon.AcceptedFlags {
 			Ints:  []string{"application-metrics-count-limit"},
 			Durations: []string{"global-housekeeping-interval", "housekeeping-interval",
 				"storage-driver-buffer-duration"}},
-		daemon.AcceptedLogging(),
 	}
 }
 

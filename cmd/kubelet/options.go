@@ -129,6 +129,7 @@ func (o *options) settings(fs *pflag.FlagSet) (*settings, error) {
 	o.pressure.merge(fs, c)
 	o.garbage.merge(fs, c)
 	o.fields.merge(fs, c)
+	s.log = o.logging.Over(c.Logging, fs.Changed)
 	defaultConfig(c)
 	o.managers.merge(fs, c) // after what it takes for a default
 	if err := o.memory.merge(fs, c); err != nil {

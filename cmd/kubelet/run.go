@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 	kernel "k8s.io/component-helpers/node/util/sysctl"
-	"k8s.io/klog/v2"
 
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/kubelet"
@@ -28,8 +27,6 @@ const defaultContainerLogsDir = "/var/log/containers"
 // run composes the kubelet and its servers and runs them until ctx ends. Everything that can fail is made before the
 // first part starts, so that no error returns while parts run. The kubelet is closed last: its server uses it.
 func run(ctx context.Context, s *settings, log *slog.Logger) (err error) {
-	// The client libraries log through klog.
-	klog.SetSlogLogger(log)
 	if s.file.ProtectKernelDefaults {
 		if err := sysctl.CheckKernel(kernel.New().GetSysctl); err != nil {
 			return fmt.Errorf("protectKernelDefaults (--protect-kernel-defaults): %w", err)

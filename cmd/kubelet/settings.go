@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"bonsai/cmd/internal/daemon"
@@ -29,6 +30,8 @@ import (
 type settings struct {
 	*options
 	file *kubeletconfig.KubeletConfiguration
+	// log is how the log is written, by the flags and the file.
+	log daemon.Logging
 	// idle are the fields that the file sets, but that have no effect.
 	idle []string
 	// containerLogsDir holds a link to each container's log.
@@ -98,7 +101,7 @@ func (s *settings) check() error {
 	_, reserved := kept(c)
 	_, eviction := evictionPolicy(c)
 	_, tls := spokenTLS(c)
-	gates := featuregates.Check(c.FeatureGates)
+	allowed, gates := featuregates.With(c.FeatureGates)
 	verification := images.Verification{Policy: c.ImagePullCredentialsVerificationPolicy,
 		Allowlist: c.PreloadedImagesVerificationAllowlist}
 	swap := c.MemorySwap.SwapBehavior
@@ -133,6 +136,7 @@ func (s *settings) check() error {
 		checkShutdown(c),
 		checkEnforced(c),
 		tls,
+		s.log.Validate(allowed, field.NewPath("logging")),
 		daemon.Require(gates == nil, "invalid configuration: featureGates (--feature-gates): %w", gates),
 		errors.Join(unsupported(c)...),
 		checkManagers(c),

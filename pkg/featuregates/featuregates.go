@@ -2,9 +2,9 @@
 // which cannot be switched, and which need others. Names, values and errors of --feature-gates and of a configuration
 // file's featureGates are Kubernetes'.
 //
-// No feature of ours is behind a gate: each is there as Kubernetes' default has it. So a gate may be set to its
-// default; another value is taken, since start scripts of other clusters have it, and the log names the gate as one
-// without effect.
+// The gates of logging options guard them (working). No other feature of ours is behind a gate: each is there as
+// Kubernetes' default has it. So a gate may be set to its default; another value is taken, since start scripts of other
+// clusters have it, and the log names the gate as one without effect.
 package featuregates
 
 import (
@@ -50,9 +50,9 @@ func gates() (out []gate) {
 
 // gateSet is what component-base makes of the gates.
 type gateSet interface {
+	featuregate.FeatureGate
 	SetWithLogger(logger logr.Logger, value string) error
 	SetFromMapWithLogger(logger logr.Logger, m map[string]bool) error
-	KnownFeatures() []string
 	GetAll() map[featuregate.Feature]featuregate.FeatureSpec
 }
 
@@ -94,6 +94,18 @@ func Check(settings map[string]bool) error {
 	return fresh().SetFromMapWithLogger(logr.Discard(), settings)
 }
 
+// With returns all gates, those of settings as they have them and the others at their defaults. An error is Check's.
+func With(settings map[string]bool) (featuregate.FeatureGate, error) {
+	set := fresh()
+	if err := set.SetFromMapWithLogger(logr.Discard(), settings); err != nil {
+		return nil, err
+	}
+	return set, nil
+}
+
+// working reports whether a gate has an effect.
+func working(name string) bool { return name == "LoggingAlphaOptions" || name == "LoggingBetaOptions" }
+
 // CheckOne is Check of one gate, whatever it needs.
 func CheckOne(name string, on bool) error {
 	for _, g := range gates() {
@@ -104,10 +116,11 @@ func CheckOne(name string, on bool) error {
 	return Check(map[string]bool{name: on})
 }
 
-// parse is Check of a list name=bool,….
-func parse(list string) (map[string]bool, error) {
-	if err := fresh().SetWithLogger(logr.Discard(), list); err != nil {
-		return nil, err
+// parse returns the settings of a list name=bool,…, and all gates with them. An error is Check's.
+func parse(list string) (map[string]bool, featuregate.FeatureGate, error) {
+	set := fresh()
+	if err := set.SetWithLogger(logr.Discard(), list); err != nil {
+		return nil, nil, err
 	}
 	settings := map[string]bool{}
 	for pair := range strings.SplitSeq(list, ",") {
@@ -115,7 +128,7 @@ func parse(list string) (map[string]bool, error) {
 			settings[strings.TrimSpace(name)] = truth(value)
 		}
 	}
-	return settings, nil
+	return settings, set, nil
 }
 
 // Warn tells the log which of the settings, which Check has seen, will go with the gate, and which have no effect.
@@ -133,10 +146,10 @@ func Warn(settings map[string]bool, log *slog.Logger) {
 	}
 }
 
-// without are the gates that settings would turn round.
+// without are the gates that settings would turn round, except those that have an effect.
 func without(known map[featuregate.Feature]featuregate.FeatureSpec, settings map[string]bool) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		if on := settings[name]; on != known[featuregate.Feature(name)].Default {
+		if on := settings[name]; !working(name) && on != known[featuregate.Feature(name)].Default {
 			names = append(names, fmt.Sprintf("%s=%t", name, on))
 		}
 	}

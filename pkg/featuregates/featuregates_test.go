@@ -97,10 +97,11 @@ func TestWarn(t *testing.T) {
 		"AllAlpha=false,NodeDeclaredFeatures=true,AllBeta=false": nil,
 		"AllAlpha=true,PodDeletionCost=false": {"no effect",
 			"[AllAlpha=true PodDeletionCost=false]"},
+		"LoggingAlphaOptions=true,LoggingBetaOptions=false": nil, // they have an effect
 		"APIServerTracing=true": {"setting GA feature gate",
 			"featureGate=APIServerTracing"},
 	} {
-		settings, err := parse(value)
+		settings, _, err := parse(value)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/featuregate"
 )
 
 const flagName = "feature-gates"
@@ -20,12 +21,13 @@ const flagName = "feature-gates"
 type Flag struct {
 	given    map[string][]string // pairs name=bool by component
 	settings map[string]bool     // as Validate read them
+	gates    featuregate.FeatureGate
 }
 
 // AddFlag registers the flag, with all gates in its help.
 func (f *Flag) AddFlag(fs *pflag.FlagSet) {
 	fs.Var(flag.NewColonSeparatedMultimapStringStringAllowDefaultEmptyKey(&f.given), flagName,
-		"Comma-separated list of [kube:]gate=true|false for alpha and beta features; may be given several times. Features are as they are by default: another value is accepted with a warning. Gates:\n"+strings.Join(known("kube:"), "\n"))
+		"Comma-separated list of [kube:]gate=true|false for alpha and beta features; may be given several times. LoggingAlphaOptions and LoggingBetaOptions allow logging options. All other features are as they are by default: another value is accepted with a warning. Gates:\n"+strings.Join(known("kube:"), "\n"))
 }
 
 // Validate reads what was given; to be called once the flags are parsed.
@@ -39,9 +41,12 @@ func (f *Flag) Validate() error {
 		return errors.New("set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use")
 	}
 	var err error
-	f.settings, err = parse(strings.Join(slices.Concat(f.given[""], f.given["kube"]), ","))
+	f.settings, f.gates, err = parse(strings.Join(slices.Concat(f.given[""], f.given["kube"]), ","))
 	return err
 }
+
+// Gates returns all gates as Validate read them.
+func (f *Flag) Gates() featuregate.FeatureGate { return f.gates }
 
 // Warn is the package's, of what Validate read.
 func (f *Flag) Warn(log *slog.Logger) { Warn(f.settings, log) }
@@ -50,7 +55,7 @@ func (f *Flag) Warn(log *slog.Logger) { Warn(f.settings, log) }
 // configuration files.
 func AddMapFlag(fs *pflag.FlagSet, settings *map[string]bool) {
 	fs.Var(flag.NewMapStringBool(settings), flagName,
-		"A set of gate=true|false pairs for alpha and beta features. Features are as they are by default: another value is accepted with a warning. Gates:\n"+strings.Join(known(""), "\n"))
+		"A set of gate=true|false pairs for alpha and beta features. LoggingAlphaOptions and LoggingBetaOptions allow logging options. All other features are as they are by default: another value is accepted with a warning. Gates:\n"+strings.Join(known(""), "\n"))
 }
 
 // known describes the gates that are neither always there nor on their way out.

@@ -13,6 +13,7 @@ import (
 	"encoding/hex"
 	"log/slog"
 	"regexp"
+	"runtime"
 	"strings"
 	"time"
 
@@ -48,26 +49,38 @@ func Of(obj metav1.Object) string {
 const Level = slog.LevelInfo - 2
 
 // Step logs one timed step of obj's story, as a record of the message "step" with the keys trace, step, object, uid,
-// start and duration, and those of more. Step names are "<component>.<what>": "kubelet.sandbox".
+// start and duration, and those of more. Step names are "<component>.<what>": "kubelet.sandbox". The record's place in
+// the program is the caller's.
 func Step(ctx context.Context, log *slog.Logger, obj metav1.Object, step string, start, end time.Time,
 	more ...slog.Attr) {
-	if !log.Enabled(ctx, Level) {
-		return
+	if log.Enabled(ctx, Level) {
+		write(ctx, log, obj, step, start, end, more)
 	}
-	id := Of(obj)
-	if id == "" {
-		return
-	}
-	log.LogAttrs(ctx, Level, "step", append([]slog.Attr{slog.String("trace", id), slog.String("step", step),
-		slog.String("object", obj.GetNamespace()+"/"+obj.GetName()), slog.String("uid", string(obj.GetUID())),
-		slog.Time("start", start), slog.Duration("duration", end.Sub(start))}, more...)...)
 }
 
 // Created logs the step "apiserver.create" of obj, which a request with the trace context parent has made. Its key link
 // is the request's trace-id. A request without a valid context logs nothing: only who asks for a story gets a line per
 // object.
 func Created(ctx context.Context, log *slog.Logger, obj metav1.Object, parent string, start, end time.Time) {
-	if Valid(parent) {
-		Step(ctx, log, obj, "apiserver.create", start, end, slog.String("link", parent[3:35]))
+	if log.Enabled(ctx, Level) && Valid(parent) {
+		write(ctx, log, obj, "apiserver.create", start, end, []slog.Attr{slog.String("link", parent[3:35])})
 	}
+}
+
+// write is what both have in common; they call it themselves, because their caller is two calls up.
+func write(ctx context.Context, log *slog.Logger, obj metav1.Object, step string, start, end time.Time,
+	more []slog.Attr) {
+	id := Of(obj)
+	if id == "" {
+		return
+	}
+	var caller [1]uintptr
+	runtime.Callers(3, caller[:]) // after Callers itself, write, and Step or Created
+	r := slog.NewRecord(time.Now(), Level, "step", caller[0])
+	r.AddAttrs(slog.String("trace", id), slog.String("step", step),
+		slog.String("object", obj.GetNamespace()+"/"+obj.GetName()), slog.String("uid", string(obj.GetUID())),
+		slog.Time("start", start), slog.Duration("duration", end.Sub(start)))
+	r.AddAttrs(more...)
+	// Like slog's own methods, it has nobody to tell that the log cannot be written.
+	_ = log.Handler().Handle(ctx, r)
 }

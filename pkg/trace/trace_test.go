@@ -49,7 +49,7 @@ func TestOf(t *testing.T) {
 func TestStep(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: Level}))
+	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: Level, AddSource: true}))
 	pod := &corev1.Pod{}
 	pod.Namespace, pod.Name = "ns", "p"
 	start := time.Unix(100, 0).UTC()
@@ -60,7 +60,8 @@ func TestStep(t *testing.T) {
 	if Created(context.Background(), log, pod, "", start, start); out.Len() != 0 {
 		t.Errorf("a request without a trace context, and yet: %s", &out)
 	}
-	step := []string{"msg=step", "trace=f3a1c2d40b5e4c6f8a7b9c0d1e2f3a4b", "object=ns/p", "uid=" + uid, "duration=1s"}
+	step := []string{"msg=step", "trace=f3a1c2d40b5e4c6f8a7b9c0d1e2f3a4b", "object=ns/p", "uid=" + uid, "duration=1s",
+		"trace_test.go:"}
 	Step(context.Background(), log, pod, "kubelet.sandbox", start, start.Add(time.Second))
 	wants(t, out.String(), append(step, "step=kubelet.sandbox"))
 	out.Reset()

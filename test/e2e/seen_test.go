@@ -32,14 +32,14 @@ func TestReport(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "report")
 	cluster.bonsai(t, "export", "logs", dir)
-	for file, want := range map[string]string{"logs/n2/kubelet.log": "component=kubelet", "objects.txt": "coredns",
+	for file, want := range map[string]string{"logs/n2/kubelet.log": `component="kubelet"`, "objects.txt": "coredns",
 		"status.txt": "RESTARTS", "versions.txt": "runc version", "cluster.json": "NodeSubnet"} {
 		if data, err := os.ReadFile(filepath.Join(dir, file)); err != nil || !strings.Contains(string(data), want) {
 			t.Errorf("%s has no %q: %v", file, want, err)
 		}
 	}
 	if out := cluster.bonsai(t, "logs", "kubelet", "--node", "n2", "--tail", "2"); strings.Count(out, "\n") > 2 ||
-		!strings.Contains(out, "component=kubelet") {
+		!strings.Contains(out, `component="kubelet"`) {
 		t.Errorf("two lines of a log:\n%s", out)
 	}
 }

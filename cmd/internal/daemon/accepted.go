@@ -2,14 +2,10 @@ package daemon
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // AcceptedFlags are flags of upstream that users' start scripts pass but that change nothing here, grouped by the
@@ -22,9 +18,9 @@ type Accepted struct {
 	// Why says what the component does instead. It ends the sentence "The flag has no effect: …"; the reference shows
 	// it.
 	Why string
-	// Strings to Patterns are flags by the type of their values, which is upstream's: a malformed value is refused.
-	// Lists are strings with commas between them, Maps key=value pairs, Patterns those of --vmodule.
-	Strings, Bools, Ints, Int32s, Uints, Durations, Lists, Maps, Quantities, Patterns []string
+	// Strings to Maps are flags by the type of their values, which is upstream's: a malformed value is refused.
+	// Lists are strings with commas between them, Maps key=value pairs.
+	Strings, Bools, Ints, Int32s, Uints, Durations, Lists, Maps []string
 	// Files are those whose value is the path of a file, which must be there.
 	Files []string
 }
@@ -34,17 +30,8 @@ func (a Accepted) Names() []string { return slices.Concat(a.kinds()...) }
 
 // kinds are the flags of the group by type, in the order in which flags are warned of.
 func (a Accepted) kinds() [][]string {
-	return [][]string{a.Strings, a.Ints, a.Int32s, a.Uints, a.Durations, a.Lists, a.Maps, a.Quantities, a.Patterns,
+	return [][]string{a.Strings, a.Ints, a.Int32s, a.Uints, a.Durations, a.Lists, a.Maps,
 		a.Bools, a.Files}
-}
-
-// AcceptedLogging are flags of the log in all components: a line is written when it is made, to one stream, and
-// verbosity is the same everywhere.
-func AcceptedLogging() Accepted {
-	return Accepted{Why: "each line of the log is written at once, to one stream, and verbosity is the same everywhere",
-		Durations:  []string{"log-flush-frequency"},
-		Quantities: []string{"log-json-info-buffer-size", "log-text-info-buffer-size"},
-		Patterns:   []string{"vmodule"}, Bools: []string{"log-json-split-stream", "log-text-split-stream"}}
 }
 
 // AcceptedVersions are flags of emulated versions in the components of the control plane.
@@ -74,37 +61,11 @@ func (a Accepted) addFlags(fs *pflag.FlagSet) {
 		{a.Durations, func(name string) { fs.Duration(name, 0, note) }},
 		{a.Lists, func(name string) { fs.StringSlice(name, nil, note) }},
 		{a.Maps, func(name string) { fs.StringToString(name, nil, note) }},
-		{a.Quantities, func(name string) { fs.Var(&resource.QuantityValue{}, name, note) }},
-		{a.Patterns, func(name string) { fs.Var(new(patterns), name, note) }},
 	} {
 		for _, name := range kind.names {
 			kind.add(name)
 		}
 	}
-}
-
-// patterns is the value of --vmodule: pattern=N, with commas between them.
-type patterns string
-
-func (p *patterns) String() string { return string(*p) }
-func (*patterns) Type() string     { return "pattern=N,..." }
-
-// Set implements pflag.Value.
-func (p *patterns) Set(text string) error {
-	for item := range strings.SplitSeq(text, ",") {
-		if item == "" {
-			continue // a comma at the end
-		}
-		pattern, level, ok := strings.Cut(item, "=")
-		if !ok || pattern == "" {
-			return fmt.Errorf("%q does not have the pattern=N format", item)
-		}
-		if _, err := strconv.ParseUint(level, 10, 31); err != nil {
-			return fmt.Errorf("parsing verbosity in %q: %w", item, err)
-		}
-	}
-	*p = patterns(text)
-	return nil
 }
 
 // Check returns an error that names every file that cannot be read.

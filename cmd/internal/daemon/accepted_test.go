@@ -50,28 +50,19 @@ func TestAccepted(t *testing.T) {
 func TestAcceptedTypes(t *testing.T) {
 	t.Parallel()
 	a := AcceptedFlags{{Ints: []string{"int"}, Int32s: []string{"int32"}, Uints: []string{"uint"},
-		Maps: []string{"map"}, Lists: []string{"list"}}, AcceptedLogging()}
-	const quantity = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+		Maps: []string{"map"}, Lists: []string{"list"}, Durations: []string{"time"}, Bools: []string{"switch"}}}
 	for arg, want := range map[string]string{
-		"--log-flush-frequency=abc":       `time: invalid duration "abc"`,
-		"--log-flush-frequency=5":         `time: missing unit in duration "5"`,
-		"--log-flush-frequency=5s":        "",
-		"--log-json-info-buffer-size=abc": quantity,
-		"--log-json-info-buffer-size=":    quantity,
-		"--log-text-info-buffer-size=1Mi": "",
-		"--log-json-split-stream=maybe":   `strconv.ParseBool: parsing "maybe": invalid syntax`,
-		"--log-json-split-stream":         "",
-		"--vmodule=abc":                   `"abc" does not have the pattern=N format`,
-		"--vmodule=a=-1":                  `parsing verbosity in "a=-1": strconv.ParseUint: parsing "-1": invalid syntax`,
-		"--vmodule=a=1,b*=2,":             "",
-		"--vmodule=":                      "",
-		"--int=x":                         `parsing "x": invalid syntax`,
-		"--int32=1.5":                     `parsing "1.5": invalid syntax`,
-		"--int32=4294967296":              "value out of range",
-		"--uint=-1":                       `parsing "-1": invalid syntax`,
-		"--map=abc":                       "abc must be formatted as key=value",
-		"--map=a=b,c=d":                   "",
-		"--list=a,b":                      "",
+		"--int=x":            `parsing "x": invalid syntax`,
+		"--int32=1.5":        `parsing "1.5": invalid syntax`,
+		"--int32=4294967296": "value out of range",
+		"--uint=-1":          `parsing "-1": invalid syntax`,
+		"--map=abc":          "abc must be formatted as key=value",
+		"--map=a=b,c=d":      "",
+		"--time=abc":         `time: invalid duration "abc"`,
+		"--time=5s":          "",
+		"--switch=maybe":     `strconv.ParseBool: parsing "maybe": invalid syntax`,
+		"--switch":           "",
+		"--list=a,b":         "",
 	} {
 		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 		a.AddFlags(fs)

@@ -62,23 +62,6 @@ func TestMainEndsBySignal(t *testing.T) {
 	}
 }
 
-func TestLogging(t *testing.T) {
-	t.Parallel()
-	var out strings.Builder
-	log, err := (&Logging{Verbosity: 4, Format: "json"}).New(&out, "try")
-	if err != nil {
-		t.Fatal(err)
-	}
-	log.Debug("hello")
-	if !strings.Contains(out.String(), `"component":"try"`) {
-		t.Errorf("%s", &out)
-	}
-	if _, err := (&Logging{Format: "xml"}).New(&out, "try"); err == nil ||
-		!strings.Contains(err.Error(), "--logging-format") {
-		t.Errorf("error %v", err)
-	}
-}
-
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	bad := errors.New("secret detail")

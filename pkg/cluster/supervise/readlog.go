@@ -70,7 +70,7 @@ func (o LogOptions) print(in io.Reader, out io.Writer) error {
 	young := o.Since.IsZero()
 	for r := bufio.NewReader(in); ; {
 		line, err := r.ReadBytes('\n')
-		if at, ok := lineTime(line); ok && !young {
+		if at, ok := lineTime(line, o.Since); ok && !young {
 			young = !at.Before(o.Since) // a line without a time belongs to the one before
 		}
 		switch {
