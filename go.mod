@@ -87,6 +87,7 @@ require (
 	k8s.io/externaljwt v0.36.3
 	k8s.io/kms v0.36.3
 	k8s.io/kube-proxy v0.36.3
+	sigs.k8s.io/apiserver-network-proxy/konnectivity-client v0.34.0
 )
 
 require (

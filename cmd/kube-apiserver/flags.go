@@ -47,6 +47,8 @@ func (o *options) storageFlags(fs *pflag.FlagSet) {
 		"The file containing configuration for encryption providers to be used for storing secrets in etcd.")
 	fs.BoolVar(&o.encryptionReload, "encryption-provider-config-automatic-reload", false,
 		"Determines if the file set by --encryption-provider-config should be automatically reloaded if the disk contents change. Setting this to true disables the ability to uniquely identify distinct KMS plugins via the API server healthz endpoints.")
+	fs.StringVar(&o.egressSelectorFile, "egress-selector-config-file", "",
+		"File with apiserver egress selector configuration.")
 	fs.DurationVar(&o.eventTTL, "event-ttl", o.eventTTL, "Amount of time to retain events.")
 }
 
@@ -251,8 +253,6 @@ func refused() daemon.Refused {
 		{Name: "admission-control", Would: "replace the list of admission plug-ins (use --enable-admission-plugins)"},
 		{Name: "enable-logs-handler", Would: "serve the files of /var/log", Usual: []string{"false"}, Switch: true},
 		{Name: "etcd-servers-overrides", Would: "keep resources in other etcds"},
-		{Name: "egress-selector-config-file",
-			Would: "send connections to nodes, etcd and webhooks through the proxies in the file", File: true},
 		{Name: "emulated-version", Would: "serve the APIs and features of another version",
 			Usual: []string{kubeversion.API, "kube=" + kubeversion.API}},
 		{Name: "peer-ca-file", Would: "verify other API servers before requests are sent on to them", File: true},

@@ -48,6 +48,7 @@ type options struct {
 	eventTTL                          time.Duration
 	encryptionConfig                  string
 	encryptionReload                  bool
+	egressSelectorFile                string
 
 	// Serving
 	bindAddress, advertiseAddress string

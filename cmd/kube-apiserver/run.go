@@ -15,8 +15,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/klog/v2"
 
 	"bonsai/api/kubeversion"
 	"bonsai/api/resources/rows"
@@ -24,6 +26,7 @@ import (
 	"bonsai/pkg/apiserver"
 	"bonsai/pkg/apiserver/assemble"
 	"bonsai/pkg/apiserver/catalog"
+	"bonsai/pkg/apiserver/egress/selector"
 	"bonsai/pkg/apiserver/registry/componentstatus"
 	"bonsai/pkg/apiserver/runtimeconfig"
 	"bonsai/pkg/apiserver/storage"
@@ -45,6 +48,7 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	starts := context.AfterFunc(ctx, end)
+	klog.SetSlogLogger(log)
 	counted := daemon.NewMetrics()
 	all := rows.With(rows.Options{Now: time.Now, EventTTL: o.eventTTL, ForbidPrivileged: !o.allowPrivileged})
 	encrypted, err := newEncryption(life, o, all, counted, log)
@@ -59,6 +63,10 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	if signer != nil {
 		defer signer.Close()
 	}
+	ways, err := newEgress(o, counted, log)
+	if err != nil {
+		return err
+	}
 	facts := &storage.FactsTable{}
 	toEtcd, err := etcdTLS(o, log)
 	if err != nil {
@@ -66,7 +74,7 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	}
 	backend, err := etcd.New(life,
 		etcd.Config{Endpoints: o.etcdServers, Prefix: o.etcdPrefix, TLS: toEtcd, Facts: facts,
-			Transform: encrypted.transform, Log: log})
+			Dial: ways.Dial(selector.Etcd), Transform: encrypted.transform, Log: log})
 	if err != nil {
 		return err
 	}
@@ -89,7 +97,8 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	}
 	o.parts.Authentication.External = signer
 	o.parts.Metrics, o.parts.Fairness.Count, o.parts.Components = counted, cache.Count,
-		componentstatus.Defaults(o.etcdServers, toEtcd)
+		componentstatus.Defaults(o.etcdServers, toEtcd, ways.Dial(selector.Etcd))
+	o.parts.Egress, o.audit.Webhook.Dial = ways, ways.Dial(selector.ControlPlane)
 	parts, err := assemble.NewParts(o.parts, served, cache, all, log)
 	if err != nil {
 		return err
@@ -114,6 +123,7 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 		Catalog: served, Storage: cache, Rows: all, Parts: *parts,
 		MinWatch: time.Duration(o.minRequestTimeout) * time.Second, ServerAddress: o.serverAddress(),
 		NoGarbageCollector: !o.collectGarbage, MaxValues: o.maxBodyValues, Aggregation: o.aggregation,
+		Egress: ways,
 		HTTP: apiserver.Config{
 			Listener: listener, TLS: config,
 			Live: []health.Check{etcdCheck("etcd", backend, o.etcdHealthTimeout)}, Useful: encrypted.checks,
@@ -170,6 +180,18 @@ func etcdTLS(o *options, log *slog.Logger) (*tls.Config, error) {
 		c.GetClientCertificate = pair.Client
 	}
 	return c, nil
+}
+
+// newEgress reads the file of --egress-selector-config-file; nil without one.
+func newEgress(o *options, counted prometheus.Registerer, log *slog.Logger) (*selector.Selector, error) {
+	if o.egressSelectorFile == "" {
+		return nil, nil
+	}
+	ways, err := selector.Open(o.egressSelectorFile, selector.Options{Metrics: counted, Log: log})
+	if err != nil {
+		return nil, fmt.Errorf("--egress-selector-config-file %s: %w", o.egressSelectorFile, err)
+	}
+	return ways, nil
 }
 
 // serverAddress is where clients reach this server, as far as it knows.

@@ -43,7 +43,8 @@ import (
 // withWebhooks has the plug-ins that call webhooks, after those that can be seen in what webhooks are told.
 func withWebhooks(t *testing.T, c *assemble.Config) {
 	t.Helper()
-	client := webhook.New(serviceresolver.New(late(c, "", "services"), late(c, "discovery.k8s.io", "endpointslices")))
+	client := webhook.New(webhook.Config{
+		Resolver: serviceresolver.New(late(c, "", "services"), late(c, "discovery.k8s.io", "endpointslices"))})
 	hooks := webhooks.New(webhooks.Config{
 		Mutating:   objects(c, "mutatingwebhookconfigurations"),
 		Validating: objects(c, "validatingwebhookconfigurations"), Client: client, Log: slog.New(slog.DiscardHandler),

@@ -52,6 +52,7 @@ import (
 	"bonsai/pkg/apiserver/admission/webhooks"
 	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/catalog"
+	"bonsai/pkg/apiserver/egress/selector"
 	"bonsai/pkg/apiserver/fieldmanager"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/serviceresolver"
@@ -162,9 +163,12 @@ func newPolicies(o *Options, m *match.Matcher, fields *fieldmanager.Manager, s *
 	return rules, s.missing
 }
 
-// newWebhookClient makes the client for webhooks of all kinds.
-func newWebhookClient(c *catalog.Catalog) *webhook.Client {
-	return webhook.New(serviceresolver.New(late(c)("", "services"), late(c)(discoveryv1.GroupName, "endpointslices")))
+// newWebhookClient makes the client for webhooks of all kinds. Services are of the cluster; a URL may name any host,
+// and counts to the control plane, as in Kubernetes.
+func newWebhookClient(c *catalog.Catalog, ways *selector.Selector) *webhook.Client {
+	return webhook.New(webhook.Config{
+		Resolver:   serviceresolver.New(late(c)("", "services"), late(c)(discoveryv1.GroupName, "endpointslices")),
+		ToServices: ways.Dial(selector.Cluster), ToURLs: ways.Dial(selector.ControlPlane)})
 }
 
 // newAdmission chooses the plug-ins that the options ask for. With RBAC, nobody may hand out more rights than he has.

@@ -22,6 +22,7 @@ import (
 	"bonsai/pkg/apiserver/aggregator"
 	"bonsai/pkg/apiserver/discovery"
 	"bonsai/pkg/apiserver/egress"
+	"bonsai/pkg/apiserver/egress/selector"
 	"bonsai/pkg/apiserver/openapi"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/storage/follow"
@@ -82,7 +83,8 @@ func (s *Server) addAggregator() error {
 	o, store := s.cfg.Aggregation, late(s.cfg.Catalog)
 	if o.Dial == nil {
 		o.Dial = egress.Dialer{Networks: s.cfg.Aggregation.LocalNetworks,
-			AllowOwn: asNode(s.cfg.Aggregation.Hostname, s.cfg.Catalog)}.DialContext
+			AllowOwn: asNode(s.cfg.Aggregation.Hostname, s.cfg.Catalog),
+			Through:  s.cfg.Egress.Dial(selector.Cluster)}.DialContext
 	}
 	h := o.RequestHeader
 	a := aggregator.New(aggregator.Config{

@@ -27,6 +27,7 @@ import (
 	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/discovery"
+	"bonsai/pkg/apiserver/egress/selector"
 	"bonsai/pkg/apiserver/fairness"
 	"bonsai/pkg/apiserver/fieldmanager"
 	"bonsai/pkg/apiserver/openapi"
@@ -94,6 +95,8 @@ type Config struct {
 	NoGarbageCollector bool
 	// Aggregation is how servers behind this one are reached.
 	Aggregation Aggregation
+	// Egress chooses the way of the server's connections; nil: all are direct.
+	Egress *selector.Selector
 	// ServerAddress is host:port in /api.
 	ServerAddress string
 	// HTTP is the server around it all; Catalog, API, Authenticator, Authorizer and Fairness are filled in, Paths,

@@ -28,6 +28,7 @@ import (
 	"bonsai/pkg/apiserver/authn/x509"
 	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/configfile"
+	"bonsai/pkg/apiserver/egress/selector"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/request"
 	"bonsai/pkg/authorities"
@@ -243,7 +244,7 @@ func (a *authentication) addOutside(tokens []authn.TokenAuthenticator, o *Option
 	log *slog.Logger) ([]authn.TokenAuthenticator, error) {
 	in := &o.Authentication
 	var err error
-	options := oidc.Options{AccountIssuers: in.Issuers, AnonymousFlag: in.AnonymousFlag,
+	options := oidc.Options{AccountIssuers: in.Issuers, AnonymousFlag: in.AnonymousFlag, Egress: o.Egress.Lookup(),
 		Metrics: oidc.NewMetrics(o.Metrics, o.Hostname),
 		Reloads: configfile.NewMetrics(o.Metrics, "authentication", o.Hostname), Log: log}
 	switch {
@@ -261,7 +262,7 @@ func (a *authentication) addOutside(tokens []authn.TokenAuthenticator, o *Option
 	}
 	if h := &in.Webhook; h.ConfigFile != "" {
 		asked, err := tokenreview.New(tokenreview.Config{File: h.ConfigFile, Version: h.Version,
-			APIAudiences: a.audiences})
+			APIAudiences: a.audiences, Dial: o.Egress.Dial(selector.ControlPlane)})
 		if err != nil {
 			return nil, fmt.Errorf("--authentication-token-webhook-config-file: %w", err)
 		}

@@ -20,6 +20,7 @@ import (
 	"bonsai/pkg/apiserver/authz/node"
 	"bonsai/pkg/apiserver/authz/rbac"
 	"bonsai/pkg/apiserver/configfile"
+	"bonsai/pkg/apiserver/egress/selector"
 	"bonsai/pkg/apiserver/request"
 	"bonsai/pkg/health"
 )
@@ -73,7 +74,9 @@ type authorization struct {
 	settings Authorization
 	counted  *authz.Metrics
 	webhooks *accessreview.Metrics
-	log      *slog.Logger
+	// dial opens the connections to webhooks through a proxy; nil: they are direct.
+	dial selector.Dial
+	log  *slog.Logger
 }
 
 // informer is something that hears of all objects of a kind.
@@ -100,7 +103,7 @@ func newAuthorization(o *Options, s *sources, nodeRules []rbacv1.PolicyRule, log
 		ClusterRoleBindings: s.of(rbacv1.GroupName, "clusterrolebindings"),
 		Log:                 log,
 	}), informers: map[string]informer{}, settings: o.Authorization, counted: authz.NewMetrics(o.Metrics),
-		webhooks: accessreview.NewMetrics(o.Metrics), log: log}
+		webhooks: accessreview.NewMetrics(o.Metrics), dial: o.Egress.Dial(selector.ControlPlane), log: log}
 	a.node = node.New(node.Config{Pods: s.of("", "pods"), Volumes: s.of("", "persistentvolumes"),
 		Attachments: s.of(storagev1.GroupName, "volumeattachments"),
 		Slices:      s.of(resourcev1.GroupName, "resourceslices"), Rules: nodeRules, Log: log})
@@ -173,7 +176,7 @@ func (a *authorization) mode(m *configuration.Mode) (configuration.Built, error)
 
 // webhook is the webhook of the flags, or of a file.
 func (a *authorization) webhook(m *configuration.Mode) accessreview.Config {
-	c := accessreview.Config{Name: m.Name, Metrics: a.webhooks, Conditions: m.Conditions}
+	c := accessreview.Config{Name: m.Name, Metrics: a.webhooks, Conditions: m.Conditions, Dial: a.dial}
 	if w := m.Webhook; w != nil {
 		c.File, c.Timeout, c.Version = w.KubeConfig(), w.Timeout.Duration, w.ReviewVersion
 		c.AuthorizedTTL, c.UnauthorizedTTL = w.TTLs()

@@ -15,6 +15,7 @@ import (
 
 	"bonsai/pkg/apiserver/authn/serviceaccount"
 	"bonsai/pkg/apiserver/catalog"
+	"bonsai/pkg/apiserver/egress/selector"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/registry/adminaccess"
 	"bonsai/pkg/apiserver/registry/binding"
@@ -36,7 +37,8 @@ func newBehaviours(o *Options, stores registry.Stores, who *authentication, may 
 	kubelets, err := kubeletproxy.New(
 		kubeletproxy.Config{Stores: stores, CAFile: k.CAFile, CertFile: k.CertFile, KeyFile: k.KeyFile,
 			AddressTypes: k.AddressTypes, MaxBytesPerSec: k.MaxBytesPerSec, Log: log,
-			LocalNetworks: o.LocalNetworks, AllowOwn: asNode(o.Hostname, stores)})
+			LocalNetworks: o.LocalNetworks, AllowOwn: asNode(o.Hostname, stores),
+			Dial: o.Egress.Dial(selector.Cluster)})
 	if err != nil {
 		return nil, fmt.Errorf("connections to kubelets: %w", err)
 	}

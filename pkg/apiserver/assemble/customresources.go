@@ -8,7 +8,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"bonsai/api/resources"
@@ -16,7 +15,6 @@ import (
 	"bonsai/pkg/apiserver/customresource"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/registry/scale"
-	"bonsai/pkg/apiserver/serviceresolver"
 	"bonsai/pkg/apiserver/webhook"
 	"bonsai/pkg/health"
 )
@@ -40,8 +38,7 @@ func (s *Server) addCustomResources() error {
 	if err := s.cfg.HTTP.Metrics.Register(seen); err != nil {
 		return err
 	}
-	hooks := webhook.New(serviceresolver.New(s.cfg.Catalog.Late(schema.GroupResource{Resource: "services"}),
-		s.cfg.Catalog.Late(schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"})))
+	hooks := newWebhookClient(s.cfg.Catalog, s.cfg.Egress)
 	c := customresource.New(customresource.Config{
 		Catalog: s.cfg.Catalog, Definitions: definitions, Entry: s.customEntry,
 		Hook: func(at *v1.WebhookClientConfig) (customresource.Hook, error) { return newConversionHook(hooks, at) },

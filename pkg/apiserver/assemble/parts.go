@@ -20,6 +20,7 @@ import (
 	"bonsai/pkg/apiserver/admission/match"
 	"bonsai/pkg/apiserver/bootstrap"
 	"bonsai/pkg/apiserver/catalog"
+	"bonsai/pkg/apiserver/egress/selector"
 	"bonsai/pkg/apiserver/fieldmanager"
 	"bonsai/pkg/apiserver/identity"
 	"bonsai/pkg/apiserver/masterleases"
@@ -61,6 +62,8 @@ type Options struct {
 	// LocalNetworks are files of network namespaces whose addresses are this machine's, beside those of the server's
 	// own namespace.
 	LocalNetworks []string
+	// Egress chooses the way of the server's connections; nil: all are direct.
+	Egress *selector.Selector
 	// Metrics takes what the parts count; nil: nobody sees it.
 	Metrics prometheus.Registerer
 }
@@ -90,7 +93,7 @@ func NewParts(o Options, c *catalog.Catalog, from storage.Interface, rows []reso
 	if err != nil {
 		return nil, err
 	}
-	client := newWebhookClient(c)
+	client := newWebhookClient(c, o.Egress)
 	matcher := match.New(match.Config{Catalog: c, Namespaces: late(c)("", "namespaces"), Authorizer: may.authorizer,
 		Metrics: o.Metrics, Log: log})
 	hooks, err := newWebhooks(&o, matcher, client, objects, log)

@@ -43,8 +43,11 @@ func New(path, what string, m *Metrics, now func() time.Time, log *slog.Logger) 
 func Hash(text []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(text)) }
 
 // Read returns the content.
-func (f *File) Read() ([]byte, error) {
-	r, err := os.Open(f.path)
+func (f *File) Read() ([]byte, error) { return Read(f.path) }
+
+// Read returns the content of a file that is not followed.
+func Read(path string) ([]byte, error) {
+	r, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -14,12 +14,22 @@ import (
 	"bonsai/pkg/docbounds"
 )
 
-// group is the API group of the server's files.
-const group = "apiserver.config.k8s.io"
-
-// Decode reads a file of a kind strictly. Its errors name fields. kind has the versions v1, v1beta1 and v1alpha1, which
-// are alike.
+// Decode reads a file of a kind of the group apiserver.config.k8s.io strictly. Its errors name fields. The kind has the
+// versions v1, v1beta1 and v1alpha1, which are alike.
 func Decode(text []byte, kind string, into any) error {
+	return Kind{Group: "apiserver.config.k8s.io", Name: kind,
+		Versions: []string{"v1", "v1beta1", "v1alpha1"}}.Decode(text, into)
+}
+
+// Kind is the kind of a file.
+type Kind struct {
+	Group, Name string
+	// Versions are alike. The first is the one to use.
+	Versions []string
+}
+
+// Decode reads a file of the kind strictly. Its errors name fields.
+func (k Kind) Decode(text []byte, into any) error {
 	if err := docbounds.YAML(text, docbounds.Bounds{Bytes: maxFile, Values: 20_000, Depth: 50}); err != nil {
 		return err
 	}
@@ -35,10 +45,10 @@ func Decode(text []byte, kind string, into any) error {
 	if err != nil {
 		return err
 	}
-	version, ok := strings.CutPrefix(of.APIVersion, group+"/")
-	if of.Kind != kind || !ok || !slices.Contains([]string{"v1", "v1beta1", "v1alpha1"}, version) {
-		return fmt.Errorf("no kind %q is registered for version %q: it must be of kind %s of %s/v1", of.Kind,
-			of.APIVersion, kind, group)
+	version, ok := strings.CutPrefix(of.APIVersion, k.Group+"/")
+	if of.Kind != k.Name || !ok || !slices.Contains(k.Versions, version) {
+		return fmt.Errorf("no kind %q is registered for version %q: it must be of kind %s of %s/%s", of.Kind,
+			of.APIVersion, k.Name, k.Group, k.Versions[0])
 	}
 	if len(strict) > 0 {
 		return runtime.NewStrictDecodingError(strict)

@@ -5,6 +5,7 @@ package egress
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -28,11 +29,16 @@ type Dialer struct {
 	Networks []string
 	// AllowOwn reports whether an address of the machine's own network interfaces is allowed. Nil: none is.
 	AllowOwn func(ctx context.Context, addr netip.Addr) bool
+	// Through opens the connections in place of the kernel, through a proxy. Nil: they are direct.
+	Through func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // DialContext connects to addr. The address is checked when names have been resolved, so that no name and no second
 // answer of a name server leads past the check.
 func (d Dialer) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	if d.Through != nil {
+		return d.dialThrough(ctx, network, addr)
+	}
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
 	dialer.ControlContext = func(ctx context.Context, _, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
@@ -42,6 +48,45 @@ func (d Dialer) DialContext(ctx context.Context, network, addr string) (net.Conn
 		return d.Allow(ctx, to.Addr())
 	}
 	return dialer.DialContext(ctx, network, addr)
+}
+
+// dialThrough connects through the proxy. The proxy is given addresses alone: a name might be another machine's here,
+// and lead to loopback where the proxy looks it up.
+func (d Dialer) dialThrough(ctx context.Context, network, addr string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %q: %w", addr, err)
+	}
+	all, err := resolve(ctx, host)
+	if err != nil {
+		return nil, fmt.Errorf("connections through an egress proxy go to addresses: %w", err)
+	}
+	var errs []error
+	for _, a := range all {
+		if err := d.Allow(ctx, a); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		conn, err := d.Through(ctx, network, net.JoinHostPort(a.Unmap().String(), port))
+		if err == nil {
+			return conn, nil
+		}
+		errs = append(errs, err)
+	}
+	if len(errs) == 1 {
+		return nil, errs[0]
+	}
+	return nil, errors.Join(errs...)
+}
+
+// resolve returns the addresses of a host, which may be one itself.
+func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }
 
 // Allow refuses addresses of the server's own machine and of the link.

@@ -2,8 +2,11 @@ package egress
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 
 	"bonsai/pkg/apiserver/egress/egresstest"
@@ -50,5 +53,41 @@ func TestAllow(t *testing.T) {
 			conn.Close()
 		}
 		l.Close()
+	}
+}
+
+// TestThrough: a proxy is given the addresses that are allowed, and no name: what names lead to is checked here. One
+// that fails is followed by the next.
+func TestThrough(t *testing.T) {
+	t.Parallel()
+	own := egresstest.OwnAddress(t)
+	var asked []string
+	down := errors.New("the proxy is down")
+	d := Dialer{Through: func(_ context.Context, network, addr string) (net.Conn, error) {
+		asked = append(asked, network+" "+addr)
+		return nil, down
+	}}
+	for _, addr := range []string{"127.0.0.1:1", "[::1]:1", "localhost:1", "169.254.169.254:80", "0.0.0.0:1",
+		"[::ffff:127.0.0.1]:1", netip.AddrPortFrom(own, 1).String()} {
+		if _, err := d.DialContext(t.Context(), "tcp", addr); err == nil ||
+			!strings.Contains(err.Error(), "address not allowed") {
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
+	if _, err := d.DialContext(t.Context(), "tcp", "no-port"); err == nil {
+		t.Error("an address without a port is one")
+	}
+	if _, err := d.DialContext(t.Context(), "tcp", "name.invalid:1"); err == nil ||
+		!strings.Contains(err.Error(), "connections through an egress proxy go to addresses") {
+		t.Errorf("a name that this machine does not know: %v", err)
+	}
+	if len(asked) > 0 {
+		t.Fatalf("the proxy was asked for %v", asked)
+	}
+	if _, err := d.DialContext(t.Context(), "tcp", "192.0.2.77:10250"); !errors.Is(err, down) {
+		t.Error(err)
+	}
+	if want := []string{"tcp 192.0.2.77:10250"}; !slices.Equal(asked, want) {
+		t.Errorf("the proxy was asked for %v, want %v", asked, want)
 	}
 }

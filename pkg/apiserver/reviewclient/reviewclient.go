@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -50,6 +51,8 @@ type Config struct {
 	Timeout time.Duration
 	// FirstWait is the wait after the first failure. Default: upstream's 500 ms.
 	FirstWait time.Duration
+	// Dial opens the connections through a proxy; nil: they are direct.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // Client posts reviews. It is safe for concurrent use.
@@ -67,7 +70,7 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	to.Timeout = cfg.Timeout
+	to.Timeout, to.Dial = cfg.Timeout, cfg.Dial
 	client, err := rest.HTTPClientFor(to)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", cfg.File, err)

@@ -2,6 +2,7 @@ package reviewclient
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,6 +18,11 @@ import (
 
 func client(t *testing.T, h http.HandlerFunc) *Client {
 	t.Helper()
+	return clientBy(t, h, nil)
+}
+
+func clientBy(t *testing.T, h http.HandlerFunc, dial func(context.Context, string, string) (net.Conn, error)) *Client {
+	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -25,7 +31,7 @@ func client(t *testing.T, h http.HandlerFunc) *Client {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(Config{File: file, Timeout: time.Minute, FirstWait: time.Millisecond})
+	c, err := New(Config{File: file, Timeout: time.Minute, FirstWait: time.Millisecond, Dial: dial})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,5 +123,19 @@ func TestSlow(t *testing.T) {
 	}
 	if len(c.turns) != 0 || len(c.waiting) != 0 {
 		t.Error("a turn is lost")
+	}
+}
+
+// TestDial: with a Dial, nothing is connected to in another way.
+func TestDial(t *testing.T) {
+	t.Parallel()
+	var dialed atomic.Int32
+	c := clientBy(t, func(http.ResponseWriter, *http.Request) {},
+		func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dialed.Add(1)
+			return (&net.Dialer{}).DialContext(ctx, network, addr)
+		})
+	if _, err := c.Post(t.Context(), []byte("{}")); err != nil || dialed.Load() != 1 {
+		t.Errorf("%d connections, %v", dialed.Load(), err)
 	}
 }

@@ -46,7 +46,7 @@ type client struct {
 }
 
 // of returns the client for h, whose URL has host.
-func (c *clients) of(h *Hook, host string, r Resolver) (*http.Client, error) {
+func (c *clients) of(h *Hook, host string, cfg *Config) (*http.Client, error) {
 	k := key{service: h.Service != nil, host: host, ca: sha256.Sum256(h.CABundle), as: h.Credentials}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +55,7 @@ func (c *clients) of(h *Hook, host string, r Resolver) (*http.Client, error) {
 		have.used = c.clock
 		return have.Client, nil
 	}
-	transport, err := newTransport(h, r)
+	transport, err := newTransport(h, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (c *clients) close() {
 // errCABundle is upstream's word for a bundle in which there is no certificate.
 var errCABundle = errors.New("unable to load root certificates: unable to parse bytes as PEM block")
 
-func newTransport(h *Hook, r Resolver) (*http.Transport, error) {
+func newTransport(h *Hook, cfg *Config) (*http.Transport, error) {
 	// HTTP/1.1, as upstream: HTTP/2 would keep all calls on one connection, to one endpoint of a Service.
 	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	if c := h.Credentials; c != nil && len(c.cert) > 0 {
@@ -116,21 +116,34 @@ func newTransport(h *Hook, r Resolver) (*http.Transport, error) {
 			return nil, errCABundle
 		}
 	}
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
 	t := &http.Transport{
-		TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second, DialContext: dialer.DialContext,
+		TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second, DialContext: dialing(cfg.ToURLs),
 		Proxy:           http.ProxyFromEnvironment,
 		MaxConnsPerHost: maxConns, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idle,
 	}
 	if s := h.Service; s != nil {
 		t.Proxy = nil
+		dial := dialing(cfg.ToServices)
 		t.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return dialService(ctx, r, s, func(addr string) (net.Conn, error) {
-				return dialer.DialContext(ctx, network, addr)
+			return dialService(ctx, cfg.Resolver, s, func(addr string) (net.Conn, error) {
+				return dial(ctx, network, addr)
 			})
 		}
 	}
 	return t, nil
+}
+
+// dialing returns through within the time that one endpoint has; nil: a direct way.
+func dialing(through func(ctx context.Context, network, addr string) (net.Conn, error)) func(ctx context.Context,
+	network, addr string) (net.Conn, error) {
+	if through == nil {
+		return (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+		defer cancel()
+		return through(ctx, network, addr)
+	}
 }
 
 // dialService connects to the first endpoint of a Service that takes the connection.

@@ -40,7 +40,7 @@ func TestCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := webhook.New(webhooktest.Resolve{s.Addr()})
+	c := webhook.New(webhook.Config{Resolver: webhooktest.Resolve{s.Addr()}})
 	service := func(ns string, port int32) webhook.Hook {
 		return webhook.Hook{Service: &webhook.Service{Namespace: ns, Name: "hook", Port: port}}
 	}

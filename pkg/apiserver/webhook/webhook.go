@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"path"
@@ -51,14 +52,22 @@ type Resolver interface {
 // userAgent is what upstream's server calls itself.
 const userAgent = "kube-apiserver-admission"
 
+// Config says how webhooks are reached.
+type Config struct {
+	Resolver Resolver
+	// ToServices and ToURLs open the connections to the endpoints of Services and to the hosts of URLs through a proxy;
+	// nil: they are direct.
+	ToServices, ToURLs func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
 // Client calls webhooks. It is safe for concurrent use.
 type Client struct {
-	resolver Resolver
-	clients  clients
+	cfg     Config
+	clients clients
 }
 
 // New returns a Client; Run ends it.
-func New(r Resolver) *Client { return &Client{resolver: r} }
+func New(cfg Config) *Client { return &Client{cfg: cfg} }
 
 // Run waits for the end of ctx and then closes all connections that are not in use.
 func (c *Client) Run(ctx context.Context) error {
@@ -75,7 +84,7 @@ func (c *Client) Call(ctx context.Context, to *Hook, body []byte, timeout time.D
 	if err != nil {
 		return nil, &HookError{err}
 	}
-	client, err := c.clients.of(to, at.Host, c.resolver)
+	client, err := c.clients.of(to, at.Host, &c.cfg)
 	if err != nil {
 		return nil, &HookError{err}
 	}

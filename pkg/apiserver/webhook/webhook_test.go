@@ -9,17 +9,17 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"bonsai/pkg/apiserver/webhook"
 	"bonsai/pkg/apiserver/webhook/webhooktest"
+	"go.uber.org/goleak"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 const limit = 1 << 20
@@ -34,7 +34,7 @@ func TestCall(t *testing.T) {
 		body, _ = io.ReadAll(r.Body)
 		io.WriteString(w, "answer") //nolint:errcheck // the client sees it
 	}), "hook.ns.svc")
-	c := webhook.New(webhooktest.Resolve{s.Addr()})
+	c := webhook.New(webhook.Config{Resolver: webhooktest.Resolve{s.Addr()}})
 	for _, x := range []struct {
 		name       string
 		to         webhook.Hook
@@ -149,7 +149,8 @@ func TestRefusals(t *testing.T) {
 			if x.name == "slow" {
 				timeout = 200 * time.Millisecond
 			}
-			_, err := webhook.New(webhooktest.Resolve{s.Addr()}).Call(t.Context(), &x.to, nil, timeout, limit)
+			_, err := webhook.New(webhook.Config{Resolver: webhooktest.Resolve{s.Addr()}}).Call(t.Context(), &x.to, nil,
+				timeout, limit)
 			if err == nil || !strings.HasPrefix(err.Error(), x.want) {
 				t.Errorf("got  %v\nwant %s", err, x.want)
 			}
@@ -178,7 +179,7 @@ func TestServices(t *testing.T) {
 		w.Write([]byte("{}"))
 	}), "hook.ns.svc")
 	to := webhook.Hook{Service: &webhook.Service{Namespace: "ns", Name: "hook"}, CABundle: s.CABundle}
-	_, err := webhook.New(gone{}).Call(t.Context(), &to, nil, time.Second, limit)
+	_, err := webhook.New(webhook.Config{Resolver: gone{}}).Call(t.Context(), &to, nil, time.Second, limit)
 	if want := `Post "https://hook.ns.svc:443/?timeout=1s": no endpoints available for service "hook"`; err == nil ||
 		err.Error() != want {
 		t.Errorf("no endpoints: got %v, want %s", err, want)
@@ -191,7 +192,8 @@ func TestServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed.Close() //nolint:errcheck // a port on which nobody listens
-	if _, err := webhook.New(webhooktest.Resolve{closed.Addr().String(), s.Addr()}).Call(t.Context(), &to, nil,
+	both := webhooktest.Resolve{closed.Addr().String(), s.Addr()}
+	if _, err := webhook.New(webhook.Config{Resolver: both}).Call(t.Context(), &to, nil,
 		5*time.Second, limit); err != nil {
 		t.Errorf("one endpoint of two is dead: %v", err)
 	}
@@ -203,7 +205,7 @@ func TestConnectionsAreReused(t *testing.T) {
 	s := webhooktest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Write([]byte("{}"))
 	}), "hook.ns.svc")
-	c := webhook.New(webhooktest.Resolve{s.Addr()})
+	c := webhook.New(webhook.Config{Resolver: webhooktest.Resolve{s.Addr()}})
 	made := 0
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
 		if !i.Reused {
@@ -236,7 +238,7 @@ func TestManyConfigurations(t *testing.T) {
 		s := webhooktest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Write([]byte("{}"))
 		}))
-		c := webhook.New(nil)
+		c := webhook.New(webhook.Config{})
 		ctx, cancel := context.WithCancel(t.Context())
 		var calls sync.WaitGroup
 		for i := range 4 {
@@ -264,4 +266,31 @@ func TestManyConfigurations(t *testing.T) {
 			t.Errorf("a call that is over: %v", err)
 		}
 	})
+}
+
+// TestWays: connections to Services and those to URLs each go their own way, and no other.
+func TestWays(t *testing.T) {
+	t.Parallel()
+	s := webhooktest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, "answer") //nolint:errcheck // the client sees it
+	}), "hook.ns.svc")
+	var gone []string
+	way := func(name string) func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return func(ctx context.Context, network, addr string) (net.Conn, error) {
+			gone = append(gone, name+" "+addr)
+			return (&net.Dialer{}).DialContext(ctx, network, s.Addr())
+		}
+	}
+	c := webhook.New(webhook.Config{Resolver: webhooktest.Resolve{"10.0.0.1:8443"}, ToServices: way("service"),
+		ToURLs: way("URL")})
+	for _, to := range []webhook.Hook{{Service: &webhook.Service{Namespace: "ns", Name: "hook"}},
+		{URL: s.URL + "/x"}} {
+		to.CABundle = s.CABundle
+		if answer, err := c.Call(t.Context(), &to, nil, time.Minute, limit); err != nil || string(answer) != "answer" {
+			t.Errorf("%q, %v", answer, err)
+		}
+	}
+	if want := []string{"service 10.0.0.1:8443", "URL " + s.Addr()}; !slices.Equal(gone, want) {
+		t.Errorf("connections went %v, want %v", gone, want)
+	}
 }

@@ -210,7 +210,7 @@ func TestOrder(t *testing.T) {
 			return label(name)
 		}))
 	}
-	client := webhook.New(nil)
+	client := webhook.New(webhook.Config{})
 	h := newHouse(t, client, validating("v", v, "pods", hooks), mutating("b", seen("b"), "pods", 1),
 		mutating("c", seen("c"), "pods", 1), mutating("a", seen("a"), "pods", 1))
 	pod, err := h.create(t.Context(), "p")
@@ -230,7 +230,7 @@ func TestBounds(t *testing.T) {
 			}
 		}
 	}))
-	client := webhook.New(nil)
+	client := webhook.New(webhook.Config{})
 	_, err := newHouse(t, client, mutating("m", huge, "pods", 1)).create(t.Context(), "p")
 	if err == nil || !strings.Contains(err.Error(),
 		`failed calling webhook "h0.x.io": failed to call webhook: the response is longer than 6291456 bytes`) {
@@ -265,7 +265,7 @@ func TestChangesUnderLoad(t *testing.T) {
 		v := webhooktest.NewServer(t, answering(func(*admissionv1.AdmissionRequest) admissionv1.AdmissionResponse {
 			return admissionv1.AdmissionResponse{Allowed: true, Warnings: []string{"w"}}
 		}))
-		client := webhook.New(nil)
+		client := webhook.New(webhook.Config{})
 		h := newHouse(t, client)
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -250,8 +252,13 @@ func TestWebhook(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	var dialed atomic.Int32
 	s, err := Webhook(t.Context(),
-		&WebhookOptions{Options: Options{Mode: Blocking}, ConfigFile: file, InitialBackoff: time.Millisecond}, nil)
+		&WebhookOptions{Options: Options{Mode: Blocking}, ConfigFile: file, InitialBackoff: time.Millisecond,
+			Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				dialed.Add(1)
+				return (&net.Dialer{}).DialContext(ctx, network, addr)
+			}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,6 +275,9 @@ func TestWebhook(t *testing.T) {
 	if _, err := Webhook(t.Context(), &WebhookOptions{ConfigFile: filepath.Join(t.TempDir(), "none")},
 		nil); err == nil || !strings.Contains(err.Error(), "initializing audit webhook: ") {
 		t.Error(err)
+	}
+	if dialed.Load() == 0 {
+		t.Error("the connection was opened in another way than Dial")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"time"
 
@@ -25,6 +26,8 @@ type WebhookOptions struct {
 	ConfigFile string
 	// InitialBackoff is how long the first repetition waits; each further one half as long again.
 	InitialBackoff time.Duration
+	// Dial opens the connections through a proxy; nil: they are direct.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // Validate tells what is wrong with the options.
@@ -50,7 +53,7 @@ func Webhook(ctx context.Context, o *WebhookOptions, lost Lost) (audit.Sink, err
 	if err != nil {
 		return nil, fmt.Errorf("initializing audit webhook: %w", err)
 	}
-	cfg.Timeout = attemptTimeout
+	cfg.Timeout, cfg.Dial = attemptTimeout, o.Dial
 	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("initializing audit webhook: %w", err)

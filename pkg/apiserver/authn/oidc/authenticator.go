@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,6 +35,9 @@ type Options struct {
 	AccountIssuers []string
 	// AnonymousFlag reports that --anonymous-auth is given, so that no file may say anything about it.
 	AnonymousFlag bool
+	// Egress returns what opens the connections of an egressSelectorType; nil: they are direct. nil instead of the
+	// function: there is no egress selector, and no issuer may name a type.
+	Egress func(kind string) func(ctx context.Context, network, addr string) (net.Conn, error)
 	// Metrics counts, Reloads the reloads of the file; nil: nobody does.
 	Metrics *Metrics
 	Reloads *configfile.Metrics
@@ -74,7 +78,11 @@ func New(f Flags, o Options) (*Authenticator, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := a.generation(c)
+	compiled, err := a.check(c)
+	if err != nil {
+		return nil, err
+	}
+	g, err := a.generation(c, compiled)
 	if err != nil {
 		return nil, err
 	}
@@ -126,15 +134,20 @@ func (a *Authenticator) read() (*generation, error) {
 	if err != nil {
 		return nil, fail(err)
 	}
-	g, err := a.generation(c)
+	compiled, err := a.check(c)
 	if err != nil {
 		return nil, fmt.Errorf("invalid authentication configuration: %w", err)
+	}
+	g, err := a.generation(c, compiled)
+	if err != nil {
+		return nil, err
 	}
 	g.hash = configfile.Hash(text)
 	return g, nil
 }
 
-func (a *Authenticator) generation(c *Configuration) (*generation, error) {
+// check returns the compiled expressions of a configuration, in the order of its issuers.
+func (a *Authenticator) check(c *Configuration) ([]*rules, error) {
 	compiled, errs := validate(c, a.o.AccountIssuers)
 	if c.Anonymous != nil && a.o.AnonymousFlag {
 		errs = append(errs, field.Forbidden(field.NewPath("anonymous"),
@@ -143,11 +156,16 @@ func (a *Authenticator) generation(c *Configuration) (*generation, error) {
 	if len(errs) > 0 {
 		return nil, errs.ToAggregate()
 	}
+	return compiled, nil
+}
+
+// generation makes one of a checked configuration.
+func (a *Authenticator) generation(c *Configuration, compiled []*rules) (*generation, error) {
 	g := &generation{issuers: map[string]*issuer{}, anonymous: c.Anonymous}
 	for n := range c.JWT {
 		i, err := newIssuer(&c.JWT[n], compiled[n], &a.o)
 		if err != nil {
-			return nil, fmt.Errorf("jwt[%d].issuer.certificateAuthority: %w", n, err)
+			return nil, err
 		}
 		g.issuers[i.config.Issuer.URL] = i
 	}

@@ -369,7 +369,12 @@ func generationOf(t testing.TB, jwt ...JWT) *generation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := newAuthenticator(Options{}).generation(c)
+	a := newAuthenticator(Options{})
+	compiled, err := a.check(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := a.generation(c, compiled)
 	if err != nil {
 		t.Fatal(err)
 	}

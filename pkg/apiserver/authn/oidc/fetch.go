@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -20,11 +21,15 @@ const (
 	maxRedirects = 5
 )
 
+// dialer opens connections, as net.Dialer's DialContext does.
+type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
+
 // fetcher gets a document. It takes at most fetchTimeout.
 type fetcher func(ctx context.Context, url string) ([]byte, error)
 
-// newFetcher returns a fetcher that believes the authorities of a PEM bundle; "": those of the machine.
-func newFetcher(authorities string) (fetcher, error) {
+// newFetcher returns a fetcher that believes the authorities of a PEM bundle; "": those of the machine. dial opens its
+// connections through a proxy; nil: they are direct.
+func newFetcher(authorities string, dial dialer) (fetcher, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if authorities != "" {
 		config.RootCAs = x509.NewCertPool()
@@ -34,7 +39,7 @@ func newFetcher(authorities string) (fetcher, error) {
 	}
 	client := &http.Client{
 		Timeout: fetchTimeout,
-		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config,
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: dial, TLSClientConfig: config,
 			TLSHandshakeTimeout: fetchTimeout, MaxIdleConnsPerHost: 1, IdleConnTimeout: 30 * time.Second,
 			MaxResponseHeaderBytes: 64 << 10, ForceAttemptHTTP2: true},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {

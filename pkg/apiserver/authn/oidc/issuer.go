@@ -56,9 +56,24 @@ type provider struct {
 	verifier *gooidc.IDTokenVerifier
 }
 
+// dialer returns what connects to an issuer by its egressSelectorType; nil: it is connected to directly.
+func (o *Options) dialer(kind string) (dialer, error) {
+	if kind == "" {
+		return nil, nil
+	}
+	if o.Egress == nil {
+		return nil, fmt.Errorf("oidc: egress lookup required with egress selector type %q", kind)
+	}
+	return o.Egress(kind), nil
+}
+
 // newIssuer returns an issuer that is not found yet.
 func newIssuer(config *JWT, compiled *rules, o *Options) (*issuer, error) {
-	fetch, err := newFetcher(config.Issuer.CertificateAuthority)
+	dial, err := o.dialer(config.Issuer.EgressSelectorType)
+	if err != nil {
+		return nil, err
+	}
+	fetch, err := newFetcher(config.Issuer.CertificateAuthority, dial)
 	if err != nil {
 		return nil, err
 	}

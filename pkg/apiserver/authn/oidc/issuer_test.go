@@ -2,7 +2,10 @@ package oidc
 
 import (
 	"bytes"
+	"context"
+	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -132,7 +135,7 @@ func TestDocuments(t *testing.T) {
 	} {
 		p.Answer(tt.answer)
 		j := basic(p)
-		fetch, err := newFetcher(p.Authority)
+		fetch, err := newFetcher(p.Authority, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,12 +143,43 @@ func TestDocuments(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, tt.problem)
 		}
 	}
-	fetch, err := newFetcher("")
+	fetch, err := newFetcher("", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	j := basic(p)
 	if _, err := discover(t.Context(), fetch, &j.Issuer); err == nil || !strings.Contains(err.Error(), "x509") {
 		t.Errorf("without its authority: %v", err)
+	}
+}
+
+// TestEgress: an issuer is connected to in the way of its egressSelectorType, and directly without one.
+func TestEgress(t *testing.T) {
+	t.Parallel()
+	p := oidctest.New(t, oidctest.NewECDSA(t, "one"))
+	var asked, went []string
+	o := Options{Egress: func(kind string) func(ctx context.Context, network, addr string) (net.Conn, error) {
+		asked = append(asked, kind)
+		return func(ctx context.Context, network, addr string) (net.Conn, error) {
+			went = append(went, kind)
+			return (&net.Dialer{}).DialContext(ctx, network, addr)
+		}
+	}}
+	for _, kind := range []string{"", "cluster", "controlplane"} {
+		dial, err := o.dialer(kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fetch, err := newFetcher(p.Authority, dial)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := basic(p)
+		if _, err := discover(t.Context(), fetch, &j.Issuer); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	if want := []string{"cluster", "controlplane"}; !slices.Equal(asked, want) || !slices.Equal(went, want) {
+		t.Errorf("asked for %v and went by %v, want %v", asked, went, want)
 	}
 }

@@ -49,7 +49,8 @@ type Issuer struct {
 	// Audiences: a token must have one of them.
 	Audiences           []string `json:"audiences"`
 	AudienceMatchPolicy string   `json:"audienceMatchPolicy"`
-	EgressSelectorType  string   `json:"egressSelectorType"`
+	// EgressSelectorType is the kind of its connections for --egress-selector-config-file; "": they are direct.
+	EgressSelectorType string `json:"egressSelectorType"`
 }
 
 // matchAny is the only AudienceMatchPolicy.

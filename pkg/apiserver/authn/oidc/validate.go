@@ -91,14 +91,9 @@ func (v *validator) issuer(i *Issuer, at *field.Path) {
 		v.discoveries.Insert(i.DiscoveryURL)
 	}
 	v.audiences(i, at)
-	if i.EgressSelectorType != "" {
-		at := at.Child("egressSelectorType")
-		if known := []string{"cluster", "controlplane"}; !slices.Contains(known, i.EgressSelectorType) {
-			v.fail(field.Invalid(at, i.EgressSelectorType, "egress selector must be either controlplane or cluster"))
-		} else {
-			v.fail(field.Invalid(at, i.EgressSelectorType,
-				"is not supported: there is no --egress-selector-config-file; the server connects to issuers itself"))
-		}
+	if kind := i.EgressSelectorType; kind != "" && kind != "cluster" && kind != "controlplane" {
+		v.fail(field.Invalid(at.Child("egressSelectorType"), kind,
+			"egress selector must be either controlplane or cluster"))
 	}
 	if ca := i.CertificateAuthority; ca != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(ca)) {
 		v.fail(field.Invalid(at.Child("certificateAuthority"), "<omitted>",

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -33,6 +34,8 @@ type Config struct {
 	APIAudiences []string
 	// FirstWait is the wait after the first failure. Default: upstream's.
 	FirstWait time.Duration
+	// Dial opens the connections through a proxy; nil: they are direct.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // Versions are those of TokenReview.
@@ -49,7 +52,8 @@ var _ authn.TokenAuthenticator = (*Authenticator)(nil)
 
 // New returns an Authenticator.
 func New(cfg Config) (*Authenticator, error) {
-	client, err := reviewclient.New(reviewclient.Config{File: cfg.File, Timeout: tryTimeout, FirstWait: cfg.FirstWait})
+	client, err := reviewclient.New(reviewclient.Config{File: cfg.File, Timeout: tryTimeout, FirstWait: cfg.FirstWait,
+		Dial: cfg.Dial})
 	if err != nil {
 		return nil, err
 	}

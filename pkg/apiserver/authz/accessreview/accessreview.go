@@ -50,6 +50,8 @@ type Config struct {
 	Metrics *Metrics
 	// FirstWait is the wait after the first failure. Default: upstream's.
 	FirstWait time.Duration
+	// Dial opens the connections through a proxy; nil: they are direct.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // Versions are those of SubjectAccessReview.
@@ -73,7 +75,7 @@ var (
 // New returns an Authorizer.
 func New(cfg Config) (*Authorizer, error) {
 	apiVersion := authorizationv1.GroupName + "/" + cfg.Version
-	client, err := reviewclient.New(reviewclient.Config{File: cfg.File,
+	client, err := reviewclient.New(reviewclient.Config{File: cfg.File, Dial: cfg.Dial,
 		InClusterPath: "/apis/" + apiVersion + "/subjectaccessreviews", Timeout: cfg.Timeout, FirstWait: cfg.FirstWait})
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -34,9 +35,14 @@ const (
 	mostBytes = 10 << 10
 )
 
-// httpProbe is the check of an endpoint that answers 200 while the component is healthy, as /healthz does.
-func httpProbe(url string, config *tls.Config) func(context.Context) (string, error) {
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
+// dialer opens connections, as net.Dialer's DialContext does.
+type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// httpProbe is the check of an endpoint that answers 200 while the component is healthy, as /healthz does. dial
+// connects to it; nil: it is connected to directly.
+func httpProbe(url string, config *tls.Config, dial dialer) func(context.Context) (string, error) {
+	client := &http.Client{Transport: &http.Transport{DialContext: dial, TLSClientConfig: config,
+		DisableKeepAlives: true}}
 	return func(ctx context.Context) (string, error) {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
@@ -65,21 +71,21 @@ func httpProbe(url string, config *tls.Config) func(context.Context) (string, er
 func local() *tls.Config { return &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12} }
 
 // Defaults are the components that Kubernetes shows: the controller manager and the scheduler on this host, at their
-// usual ports, and the etcd servers, which config (nil: without TLS) connects to.
-func Defaults(etcd []string, config *tls.Config) []Component {
+// usual ports, and the etcd servers, which config (nil: without TLS) and dial (nil: directly) connect to.
+func Defaults(etcd []string, config *tls.Config, dial dialer) []Component {
 	out := []Component{
-		{Name: "controller-manager", Healthy: httpProbe("https://127.0.0.1:10257/healthz", local())},
-		{Name: "scheduler", Healthy: httpProbe("https://127.0.0.1:10259/healthz", local())},
+		{Name: "controller-manager", Healthy: httpProbe("https://127.0.0.1:10257/healthz", local(), nil)},
+		{Name: "scheduler", Healthy: httpProbe("https://127.0.0.1:10259/healthz", local(), nil)},
 	}
 	for i, server := range etcd {
-		out = append(out, Component{Name: fmt.Sprintf("etcd-%d", i), Healthy: etcdHealth(server, config)})
+		out = append(out, Component{Name: fmt.Sprintf("etcd-%d", i), Healthy: etcdHealth(server, config, dial)})
 	}
 	return out
 }
 
 // etcdHealth asks an etcd server's /health, whose message is "ok" as Kubernetes shows it.
-func etcdHealth(server string, config *tls.Config) func(context.Context) (string, error) {
-	check := httpProbe(strings.TrimSuffix(server, "/")+"/health", config)
+func etcdHealth(server string, config *tls.Config, dial dialer) func(context.Context) (string, error) {
+	check := httpProbe(strings.TrimSuffix(server, "/")+"/health", config, dial)
 	return func(ctx context.Context) (string, error) {
 		_, err := check(ctx)
 		return "ok", err

@@ -42,9 +42,9 @@ func TestHTTP(t *testing.T) {
 		w.Write([]byte(strings.TrimPrefix(r.URL.Path, "/")))
 	}))
 	defer server.Close()
-	a := Component{Name: "a", Healthy: httpProbe(server.URL+"/ok", local())}
-	strict := Component{Name: "strict", Healthy: httpProbe(server.URL+"/ok", &tls.Config{})}
-	etcd := Component{Name: "etcd-0", Healthy: etcdHealth(server.URL+"/", local())}
+	a := Component{Name: "a", Healthy: httpProbe(server.URL+"/ok", local(), nil)}
+	strict := Component{Name: "strict", Healthy: httpProbe(server.URL+"/ok", &tls.Config{}, nil)}
+	etcd := Component{Name: "etcd-0", Healthy: etcdHealth(server.URL+"/", local(), nil)}
 	if got := listed(t, a, etcd); got[0] != "True ok" || got[1] != "True ok" {
 		t.Errorf("healthy: %q", got)
 	}
@@ -82,7 +82,7 @@ func TestAtOnce(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	var names []string
-	for _, c := range Defaults([]string{"http://127.0.0.1:1", "http://127.0.0.1:2"}, nil) {
+	for _, c := range Defaults([]string{"http://127.0.0.1:1", "http://127.0.0.1:2"}, nil, nil) {
 		names = append(names, c.Name)
 	}
 	if got := strings.Join(names, " "); got != "controller-manager scheduler etcd-0 etcd-1" {

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -47,6 +48,8 @@ type Config struct {
 	// AllowOwn reports whether connections to pods and Services may go to an address of this machine; nil: never.
 	// Kubelets are reached there, too: they show a certificate, and are asked on their own port only.
 	AllowOwn func(ctx context.Context, addr netip.Addr) bool
+	// Dial opens all these connections through a proxy; nil: they are direct.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // Proxy has one method per subresource, each returning its registry.Connecter.
@@ -78,8 +81,9 @@ func New(cfg Config) (*Proxy, error) {
 		cfg: cfg,
 		toKubelets: egress.Dialer{AllowLocal: cfg.AllowLocal, AllowOwn: func(context.Context, netip.Addr) bool {
 			return true
-		}},
-		toPods: egress.Dialer{AllowLocal: cfg.AllowLocal, Networks: cfg.LocalNetworks, AllowOwn: cfg.AllowOwn},
+		}, Through: cfg.Dial},
+		toPods: egress.Dialer{AllowLocal: cfg.AllowLocal, Networks: cfg.LocalNetworks, AllowOwn: cfg.AllowOwn,
+			Through: cfg.Dial},
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: cfg.CAFile == ""}
 	if err := p.readCertificates(config); err != nil {

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -34,6 +35,8 @@ type Config struct {
 	// Endpoints are URLs ("https://127.0.0.1:2379") of one etcd cluster; TLS is for https ones.
 	Endpoints []string
 	TLS       *tls.Config
+	// Dial opens the connections to Endpoints, whose host:port it gets, through a proxy; nil: they are direct.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	// Client, if set, is used instead of Endpoints and TLS, and is not closed by Close.
 	Client *clientv3.Client
 	// Prefix stands in etcd for the "/registry" of storage's keys. Default: "/registry".
@@ -110,10 +113,16 @@ func dial(ctx context.Context, cfg Config) (*clientv3.Client, error) {
 	}
 	retry := grpc.ConnectParams{MinConnectTimeout: 3 * time.Second,
 		Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}}
+	options := []grpc.DialOption{grpc.WithConnectParams(retry)}
+	if cfg.Dial != nil {
+		options = append(options, grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+			return cfg.Dial(ctx, "tcp", addr)
+		}))
+	}
 	client, err := clientv3.New(clientv3.Config{
 		Context: ctx, Endpoints: cfg.Endpoints, TLS: cfg.TLS, Logger: zap.NewNop(),
 		DialKeepAliveTime: 30 * time.Second, DialKeepAliveTimeout: 10 * time.Second,
-		DialOptions: []grpc.DialOption{grpc.WithConnectParams(retry)},
+		DialOptions: options,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("etcd: make a client for %s: %w", strings.Join(cfg.Endpoints, ","), err)

@@ -1,7 +1,9 @@
 package etcd_test
 
 import (
+	"context"
 	"errors"
+	"net"
 	"strings"
 	"testing"
 
@@ -35,6 +37,27 @@ func TestTooLarge(t *testing.T) {
 		if _, err := s.Create(t.Context(), "/registry/things/a", draft); !errors.Is(err, storage.ErrTooLarge) {
 			t.Errorf("%d bytes: %v", size, err)
 		}
+	}
+}
+
+// TestDial: with a Dial, the store connects to etcd in no other way.
+func TestDial(t *testing.T) {
+	t.Parallel()
+	server := strings.TrimPrefix(etcdtest.Start(t).Endpoint, "http://")
+	s, err := etcd.New(t.Context(), etcd.Config{Endpoints: []string{"http://nowhere.invalid:2379"},
+		Facts: storagetest.Table(),
+		Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if addr != "nowhere.invalid:2379" {
+				t.Errorf("dials %s", addr)
+			}
+			return (&net.Dialer{}).DialContext(ctx, network, server)
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Revision(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,0 +1,97 @@
+package selector
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/pkg/client"
+)
+
+// farewell is how long a closed connection may take to say so to its proxy. Then its tunnel is cut.
+const farewell = 2 * time.Second
+
+// tunnel opens a connection through a konnectivity server, by a gRPC stream of its own, which ends with it.
+func (p *proxy) tunnel(ctx context.Context, _, addr string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	life, end := context.WithCancel(context.WithoutCancel(ctx)) // the connection outlives the dial
+	stop := context.AfterFunc(ctx, end)                         // but the dial's end is that of a half-open one
+	through, err := client.CreateSingleUseGrpcTunnelWithContext(ctx, life, "passthrough:///"+p.name,
+		grpc.WithTransportCredentials(insecure.NewCredentials()), // a socket of this machine
+		grpc.WithAuthority("localhost"),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return p.connect(ctx) }))
+	if err != nil {
+		end()
+		return nil, p.unreachable(because(ctx, err))
+	}
+	conn, err := through.DialContext(ctx, "tcp", addr)
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		end()
+		return nil, p.refused(addr, because(ctx, err))
+	}
+	return newTunnelled(conn, addr, end), nil
+}
+
+// because names the end of a dial as the reason of its failure, where it is.
+func because(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
+}
+
+// tunnelled is a connection through a tunnel. The library's own has no deadlines and no addresses, and its Close waits
+// for the proxy. So callers get one end of a pipe, and two goroutines copy between the other end and the tunnel.
+type tunnelled struct {
+	net.Conn
+	to  address
+	end func()
+}
+
+func newTunnelled(inner net.Conn, addr string, end func()) *tunnelled {
+	near, far := net.Pipe()
+	var both sync.WaitGroup
+	both.Go(func() {
+		// Ends with the caller's Close, with that of the other side, or with the tunnel.
+		_, _ = io.Copy(inner, far)
+		cut := time.AfterFunc(farewell, end)
+		_ = inner.Close()
+		cut.Stop()
+		end()
+	})
+	both.Go(func() {
+		_, _ = io.Copy(far, inner)
+		_ = far.Close()
+	})
+	return &tunnelled{Conn: near, to: address(addr), end: end}
+}
+
+// Close implements net.Conn. It does not wait for the proxy.
+func (t *tunnelled) Close() error {
+	time.AfterFunc(farewell, t.end) // also if the proxy takes no more bytes
+	return t.Conn.Close()
+}
+
+// LocalAddr implements net.Conn. No address of this machine belongs to the connection.
+func (t *tunnelled) LocalAddr() net.Addr { return address("tunnel") }
+
+// RemoteAddr implements net.Conn.
+func (t *tunnelled) RemoteAddr() net.Addr { return t.to }
+
+// address is host:port of a connection through a tunnel.
+type address string
+
+// Network implements net.Addr.
+func (address) Network() string { return "tcp" }
+
+// String implements net.Addr.
+func (a address) String() string { return string(a) }
