@@ -2,9 +2,9 @@
 // which cannot be switched, and which need others. Names, values and errors of --feature-gates and of a configuration
 // file's featureGates are Kubernetes'.
 //
-// The gates of logging options guard them (working). No other feature of ours is behind a gate: each is there as
-// Kubernetes' default has it. So a gate may be set to its default; another value is taken, since start scripts of other
-// clusters have it, and the log names the gate as one without effect.
+// The gates of logging options guard them (working), and a component may have gates of its own (Warn). No other feature
+// of ours is behind a gate: each is there as Kubernetes' default has it. So a gate may be set to its default; another
+// value is taken, since start scripts of other clusters have it, and the log names the gate as one without effect.
 package featuregates
 
 import (
@@ -131,8 +131,9 @@ func parse(list string) (map[string]bool, featuregate.FeatureGate, error) {
 	return settings, set, nil
 }
 
-// Warn tells the log which of the settings, which Check has seen, will go with the gate, and which have no effect.
-func Warn(settings map[string]bool, log *slog.Logger) {
+// Warn tells the log which of the settings, which Check has seen, will go with the gate, and which have no effect. Own
+// are the gates that have one in the component.
+func Warn(settings map[string]bool, log *slog.Logger, own ...string) {
 	if len(settings) == 0 {
 		return
 	}
@@ -140,16 +141,18 @@ func Warn(settings map[string]bool, log *slog.Logger) {
 	if err := set.SetFromMapWithLogger(logr.FromSlogHandler(log.Handler()), settings); err != nil {
 		log.Warn("feature gates", "err", err)
 	}
-	if names := without(set.GetAll(), settings); len(names) > 0 {
+	if names := without(set.GetAll(), settings, own); len(names) > 0 {
 		log.Warn("these feature gates are accepted, but have no effect: features are as they are by default", "gates",
 			names)
 	}
 }
 
 // without are the gates that settings would turn round, except those that have an effect.
-func without(known map[featuregate.Feature]featuregate.FeatureSpec, settings map[string]bool) (names []string) {
+func without(known map[featuregate.Feature]featuregate.FeatureSpec, settings map[string]bool,
+	own []string) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		if on := settings[name]; !working(name) && on != known[featuregate.Feature(name)].Default {
+		if on := settings[name]; !working(name) && !slices.Contains(own, name) &&
+			on != known[featuregate.Feature(name)].Default {
 			names = append(names, fmt.Sprintf("%s=%t", name, on))
 		}
 	}

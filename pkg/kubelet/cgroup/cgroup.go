@@ -18,6 +18,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/cpuquota"
 )
 
 // ownMounts lists the mounts that this process sees.
@@ -39,6 +41,10 @@ type Config struct {
 	PodPidsLimit int64
 	// Swap is the swap that pods may use; none by default.
 	Swap Swap
+	// Reserve keeps the memory that pods have requested from pods of lower classes; by default none.
+	Reserve Reserve
+	// CPU is how limits of CPU are kept.
+	CPU cpuquota.Quota
 	// running is the directory that shows that systemd is the machine's init; /run/systemd/system by default.
 	running string
 	// mountinfo is the file that lists the hierarchies; /proc/self/mountinfo by default.
@@ -110,13 +116,17 @@ func Version() (int, error) {
 
 // Setup makes the cgroups that hold all pods. It may be called again, on those of an earlier kubelet.
 func (m *Manager) Setup(ctx context.Context) error {
+	class := values{cpuShares: minShares}
+	if m.cfg.Reserve.Percent == 0 {
+		class.memory = -1 // an earlier kubelet may have limited it
+	}
 	for _, g := range []struct {
 		parts  []string
 		values values
 	}{
 		{[]string{"kubepods"}, forList(m.cfg.Limit)},
-		{[]string{"kubepods", "burstable"}, values{cpuShares: minShares}},
-		{[]string{"kubepods", "besteffort"}, values{cpuShares: minShares}},
+		{[]string{"kubepods", "burstable"}, class},
+		{[]string{"kubepods", "besteffort"}, class},
 	} {
 		if err := m.make(ctx, m.names.path(g.parts...), g.values); err != nil {
 			return err
@@ -139,11 +149,15 @@ func (m *Manager) enforceReserved(ctx context.Context) error {
 	return nil
 }
 
-// UpdateQoS gives the cgroup of all burstable pods the sum of their CPU requests. It is called when the set of the
-// node's pods changes.
+// UpdateQoS gives the cgroup of all burstable pods the sum of their CPU requests, and the classes their limits of
+// memory if some is reserved for better ones. It is called when the set of the node's pods changes, and now and then.
 func (m *Manager) UpdateQoS(ctx context.Context, pods []*corev1.Pod) error {
 	defer m.observe("update", time.Now())
-	return m.change(ctx, m.names.path("kubepods", "burstable"), forBurstable(pods))
+	burstable, bestEffort := forBurstable(pods), values{}
+	if m.cfg.Reserve.Percent > 0 {
+		burstable.memory, bestEffort.memory = m.cfg.Reserve.limits(pods)
+	}
+	return errors.Join(m.limitClass(ctx, "burstable", burstable), m.limitClass(ctx, "besteffort", bestEffort))
 }
 
 // observe reports how long an operation took that began at begun.

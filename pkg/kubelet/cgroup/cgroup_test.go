@@ -67,8 +67,9 @@ func TestForPod(t *testing.T) {
 			if c := runtime.QOSClass(tc.pod); c != tc.class {
 				t.Error("class", c)
 			}
-			tc.want.hugePages = map[string]int64{}
-			if d := cmp.Diff(tc.want, forPod(tc.pod, 9, Swap{}), cmp.AllowUnexported(values{})); d != "" {
+			tc.want.hugePages, tc.want.cpuPeriod = map[string]int64{}, usualPeriod
+			got := (&Config{PodPidsLimit: 9}).forPod(tc.pod)
+			if d := cmp.Diff(tc.want, got, cmp.AllowUnexported(values{})); d != "" {
 				t.Error(d)
 			}
 		})
@@ -174,21 +175,21 @@ func TestSettings(t *testing.T) {
 	if one.Version() != 1 || two.Version() != 2 {
 		t.Fatal("versions", one.Version(), two.Version())
 	}
-	all := cmp.AllowUnexported(setting{})
+	all, has := cmp.AllowUnexported(setting{}), present{cpuPeriod: usualPeriod}
 	if d := cmp.Diff([]setting{{"cpu", "cpu.shares", "1024"}, {"cpu", "cpu.cfs_period_us", "100000"},
 		{"cpu", "cpu.cfs_quota_us", "50000"}, {"memory", "memory.limit_in_bytes", "4096"}, {"pids", "pids.max", "7"}},
-		one.tree.settings(v, 0), all); d != "" {
+		one.tree.settings(v, has), all); d != "" {
 		t.Error(d)
 	}
 	if d := cmp.Diff([]setting{{"cpu", "cpu.weight", "100"}, {"cpu", "cpu.max", "50000 100000"},
-		{"memory", "memory.max", "4096"}, {"pids", "pids.max", "7"}}, two.tree.settings(v, 0), all); d != "" {
+		{"memory", "memory.max", "4096"}, {"pids", "pids.max", "7"}}, two.tree.settings(v, has), all); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]setting{{"cpu", "cpu.max", "max 100000"}}, two.tree.settings(values{cpuQuota: -1}, 0),
+	if d := cmp.Diff([]setting{{"cpu", "cpu.max", "max 100000"}}, two.tree.settings(values{cpuQuota: -1}, present{}),
 		all); d != "" {
 		t.Error(d)
 	}
-	if len(one.tree.settings(values{}, 0)) != 0 {
+	if len(one.tree.settings(values{}, present{})) != 0 {
 		t.Error("zero values write something")
 	}
 }
@@ -217,7 +218,8 @@ func TestSwapSettings(t *testing.T) {
 			[]setting{{"memory", "memory.max", "4096"}, {"memory", "memory.swap.max", "0"}}},
 		{"v2, no limit", two, values{noSwap: true}, 0, []setting{{"memory", "memory.swap.max", "0"}}},
 	} {
-		if d := cmp.Diff(c.want, c.m.tree.settings(c.v, c.now), cmp.AllowUnexported(setting{})); d != "" {
+		got := c.m.tree.settings(c.v, present{memory: c.now})
+		if d := cmp.Diff(c.want, got, cmp.AllowUnexported(setting{})); d != "" {
 			t.Errorf("%s: %s", c.name, d)
 		}
 	}

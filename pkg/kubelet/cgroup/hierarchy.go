@@ -145,9 +145,13 @@ type setting struct{ controller, file, value string }
 // of the two writes depends on the direction. It exists only where swap is accounted.
 const memsw = "memory.memsw.limit_in_bytes"
 
-// settings returns the writes that give a cgroup its values, in order. memory is its present limit of memory, in bytes.
-// It is pure. Zero in a value means that the file stays as it is.
-func (t *tree) settings(v values, memory int64) []setting {
+// present is what a cgroup has, on which the order of writes depends: its limit of memory, in bytes, and the period of
+// its CPU quota, in µs.
+type present struct{ memory, cpuPeriod int64 }
+
+// settings returns the writes that give a cgroup its values, in order. It is pure. Zero in a value means that the file
+// stays as it is.
+func (t *tree) settings(v values, has present) []setting {
 	var out []setting
 	add := func(c, f, val string) { out = append(out, setting{c, f, val}) }
 	num := func(n int64) string { return strconv.FormatInt(n, 10) }
@@ -158,19 +162,27 @@ func (t *tree) settings(v values, memory int64) []setting {
 	}
 	switch {
 	case v.cpuQuota < 0 && t.v2:
-		add("cpu", "cpu.max", "max "+num(period))
+		add("cpu", "cpu.max", "max "+num(v.period()))
 	case v.cpuQuota > 0 && t.v2:
-		add("cpu", "cpu.max", num(v.cpuQuota)+" "+num(period))
+		add("cpu", "cpu.max", num(v.cpuQuota)+" "+num(v.period()))
 	case v.cpuQuota < 0:
 		add("cpu", "cpu.cfs_quota_us", "-1")
 	case v.cpuQuota > 0:
-		add("cpu", "cpu.cfs_period_us", num(period))
+		// The kernel refuses, at each write, a quota that is a smaller part of its period than that of a cgroup below.
+		if has.cpuPeriod != v.period() {
+			add("cpu", "cpu.cfs_quota_us", "-1")
+		}
+		add("cpu", "cpu.cfs_period_us", num(v.period()))
 		add("cpu", "cpu.cfs_quota_us", num(v.cpuQuota))
 	}
 	switch limited := v.memory > 0; {
+	case v.memory < 0 && t.v2:
+		add("memory", "memory.max", "max")
+	case v.memory < 0:
+		add("memory", "memory.limit_in_bytes", "-1")
 	case limited && t.v2:
 		add("memory", "memory.max", num(v.memory))
-	case limited && v.noSwap && v.memory > memory:
+	case limited && v.noSwap && v.memory > has.memory:
 		add("memory", memsw, num(v.memory))
 		add("memory", "memory.limit_in_bytes", num(v.memory))
 	case limited && v.noSwap:
@@ -217,7 +229,8 @@ func (t *tree) hugePages(cgroup string, v values) (out []setting) {
 // written before stays.
 func (t *tree) apply(cgroup string, v values) error {
 	memory, _ := readNumber(t.file("memory", cgroup, "memory.limit_in_bytes")) // none to be read: none that counts
-	all := append(t.settings(v, int64(min(memory, math.MaxInt64))), t.hugePages(cgroup, v)...)
+	has := present{memory: int64(min(memory, math.MaxInt64)), cpuPeriod: t.cpuPeriod(cgroup)}
+	all := append(t.settings(v, has), t.hugePages(cgroup, v)...)
 	for _, s := range all {
 		path := t.file(s.controller, cgroup, s.file)
 		if path == "" {

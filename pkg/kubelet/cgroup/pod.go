@@ -31,7 +31,7 @@ func (m *Manager) create(ctx context.Context, pod *corev1.Pod) error {
 	if err := checkUID(pod.UID); err != nil {
 		return err
 	}
-	v := forPod(pod, m.cfg.PodPidsLimit, m.cfg.Swap)
+	v := m.cfg.forPod(pod)
 	if _, over := m.over(pod, v); over {
 		v.memory = 0 // a restart of the kubelet came before Settle
 	}

@@ -15,13 +15,13 @@ import (
 // smaller limit there first, a container could be killed or throttled before its own limit changes.
 func (m *Manager) Grow(ctx context.Context, pod *corev1.Pod) error {
 	path := m.path(pod)
-	return m.change(ctx, path, forPod(pod, m.cfg.PodPidsLimit, m.cfg.Swap).more(m.tree.limits(path)))
+	return m.change(ctx, path, m.cfg.forPod(pod).more(m.tree.limits(path)))
 }
 
 // Settle gives a pod's cgroup all its values. It refuses a memory limit below the pod's usage, which would kill it. The
 // check and the write are two steps: the pod may grow in between, and the kernel then reclaims or kills.
 func (m *Manager) Settle(ctx context.Context, pod *corev1.Pod) error {
-	v := forPod(pod, m.cfg.PodPidsLimit, m.cfg.Swap)
+	v := m.cfg.forPod(pod)
 	if used, over := m.over(pod, v); over {
 		return fmt.Errorf("attempting to set pod memory limit (%d) below current usage (%d)", v.memory, used)
 	}
@@ -46,9 +46,9 @@ func (m *Manager) over(pod *corev1.Pod, v values) (used uint64, over bool) {
 }
 
 // more returns v without the limits that are not larger than what the cgroup has. A missing limit is larger than any.
-// Zero in the result leaves the file as it is, see settings.
+// Quotas are compared by what they are of their periods. Zero in the result leaves the file as it is, see settings.
 func (v values) more(has values) values {
-	if has.cpuQuota <= 0 || v.cpuQuota > 0 && v.cpuQuota < has.cpuQuota {
+	if has.cpuQuota <= 0 || v.cpuQuota > 0 && v.cpuQuota*has.period() < has.cpuQuota*v.period() {
 		v.cpuQuota = 0
 	}
 	if has.memory <= 0 || v.memory < has.memory {
@@ -64,7 +64,7 @@ func (t *tree) limits(cgroup string) values {
 	if t.v2 {
 		quota, memory = "cpu.max", "memory.max"
 	}
-	v.cpuQuota = t.limit("cpu", cgroup, quota)
+	v.cpuQuota, v.cpuPeriod = t.limit("cpu", cgroup, quota), t.cpuPeriod(cgroup)
 	if v.memory = t.limit("memory", cgroup, memory); v.memory >= noLimit {
 		v.memory = 0
 	}
@@ -82,5 +82,16 @@ func (t *tree) limit(controller, cgroup, file string) int64 {
 	if err != nil || n < 0 {
 		return 0
 	}
+	return n
+}
+
+// cpuPeriod returns the period that a cgroup's quota has, in µs; 0 if it cannot be read.
+func (t *tree) cpuPeriod(cgroup string) int64 {
+	if !t.v2 {
+		return t.limit("cpu", cgroup, "cpu.cfs_period_us")
+	}
+	data, _ := os.ReadFile(t.file("cpu", cgroup, "cpu.max")) // the quota, and its period
+	_, text, _ := strings.Cut(strings.TrimSpace(string(data)), " ")
+	n, _ := strconv.ParseInt(text, 10, 64)
 	return n
 }

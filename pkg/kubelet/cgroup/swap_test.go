@@ -48,7 +48,7 @@ func TestLimitedSwap(t *testing.T) {
 			}
 			all += c.want[i]
 		}
-		if v := forPod(c.pod, 0, swap); v.swap != all || v.noSwap != (all == 0) {
+		if v := (&Config{Swap: swap}).forPod(c.pod); v.swap != all || v.noSwap != (all == 0) {
 			t.Errorf("%s: the pod's cgroup %+v, want %d", name, v, all)
 		}
 	}
@@ -77,8 +77,8 @@ func TestLimitedSwapVersion(t *testing.T) {
 		if err := limited.Container(pod, &pod.Spec.Containers[0], &o); err != nil || o.Swap != 256<<20 {
 			t.Error("v2:", o, err)
 		}
-		if got := limited.tree.settings(forPod(pod, 0, cfg.Swap),
-			0); got[len(got)-1] != (setting{"memory", "memory.swap.max", "268435456"}) {
+		if got := limited.tree.settings(cfg.forPod(pod),
+			present{}); got[len(got)-1] != (setting{"memory", "memory.swap.max", "268435456"}) {
 			t.Error("v2: the pod's cgroup:", got)
 		}
 	}

@@ -178,13 +178,20 @@ func (v values) properties(v2 bool) []property {
 	case v.cpuQuota < 0:
 		add("CPUQuotaPerSecUSec", math.MaxUint64)
 	case v.cpuQuota > 0:
-		add("CPUQuotaPerSecUSec", quotaPerSecond(v.cpuQuota))
+		add("CPUQuotaPerSecUSec", quotaPerSecond(v.cpuQuota, v.period()))
+		if v.period() != usualPeriod { // systemd has known it since version 242
+			add("CPUQuotaPeriodUSec", uint64(v.period()))
+		}
+	}
+	limit := "MemoryLimit"
+	if v2 {
+		limit = "MemoryMax"
 	}
 	switch {
-	case v.memory > 0 && v2:
-		add("MemoryMax", uint64(v.memory))
+	case v.memory < 0:
+		add(limit, math.MaxUint64)
 	case v.memory > 0:
-		add("MemoryLimit", uint64(v.memory))
+		add(limit, uint64(v.memory))
 	}
 	if v2 && (v.swap > 0 || v.noSwap) {
 		add("MemorySwapMax", uint64(v.swap))
@@ -197,9 +204,9 @@ func (v values) properties(v2 bool) []property {
 
 // quotaPerSecond converts a quota per period into systemd's, in µs per second. systemd counts in hundredths of a CPU:
 // it would round a smaller part down, and the pod had less than its limit until the file is written.
-func quotaPerSecond(quota int64) uint64 {
+func quotaPerSecond(quota, period int64) uint64 {
 	const hundredth = 10_000
-	us := uint64(quota) * 1_000_000 / period
+	us := uint64(quota * 1_000_000 / period)
 	return (us + hundredth - 1) / hundredth * hundredth
 }
 

@@ -65,8 +65,8 @@ func TestSystemdKnowsPods(t *testing.T) {
 	const slice = "kubepods-burstable-poda_b.slice"
 	if d := cmp.Diff(map[string]map[string]uint64{
 		"kubepods.slice":            {"CPUWeight": 174, "MemoryMax": 1 << 30},
-		"kubepods-burstable.slice":  {"CPUWeight": 59},
-		"kubepods-besteffort.slice": {"CPUWeight": 1},
+		"kubepods-burstable.slice":  {"CPUWeight": 59, "MemoryMax": math.MaxUint64},
+		"kubepods-besteffort.slice": {"CPUWeight": 1, "MemoryMax": math.MaxUint64},
 		slice: {"CPUWeight": 59, "CPUQuotaPerSecUSec": 1_010_000, "MemoryMax": 64 << 20, "MemorySwapMax": 0,
 			"TasksMax": 50},
 	}, s.runs); d != "" {
@@ -115,7 +115,7 @@ func TestSystemdProperties(t *testing.T) {
 		t.Error(got)
 	}
 	for quota, want := range map[int64]uint64{1000: 10_000, 1001: 20_000, 50_000: 500_000, 250_000: 2_500_000} {
-		if got := quotaPerSecond(quota); got != want {
+		if got := quotaPerSecond(quota, usualPeriod); got != want {
 			t.Errorf("quota %d: %d, want %d", quota, got, want)
 		}
 	}

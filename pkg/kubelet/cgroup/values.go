@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -10,19 +11,19 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Bounds and period of the kernel's CPU controller.
+// Bounds and the usual period of the kernel's CPU controller.
 const (
-	minShares = 2
-	maxShares = 262144
-	period    = 100000 // µs
-	minQuota  = 1000   // µs
+	minShares   = 2
+	maxShares   = 262144
+	usualPeriod = 100000 // µs
 )
 
 // values are the settings of one cgroup in the terms of cgroup v1. Zero leaves a setting as it is.
 type values struct {
 	cpuShares uint64
-	cpuQuota  int64 // µs of CPU time per 100 ms; -1 removes the limit
-	memory    int64 // bytes
+	cpuQuota  int64 // µs of CPU time per period; -1 removes the limit
+	cpuPeriod int64 // µs; 0 is the usual one
+	memory    int64 // bytes; -1 removes the limit
 	// noSwap forbids swap; swap is how much of it there may be, in bytes, with cgroup v2.
 	noSwap bool
 	swap   int64
@@ -34,8 +35,8 @@ type values struct {
 
 // forPod returns the settings of the pod's cgroup: CPU shares by its requests. It has a quota and a memory limit only
 // if every container has that limit, because otherwise a container without one would be held to those of the others.
-// Swap is the sum of what its containers may use. pids is the node's limit for a pod, 0 for none.
-func forPod(pod *corev1.Pod, pids int64, swap Swap) values {
+// Swap is the sum of what its containers may use. The node's limit of processes holds for each pod.
+func (c *Config) forPod(pod *corev1.Pod) values {
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
 	cpuLimited, memoryLimited := true, true
 	limits := resource.PodLimits(pod,
@@ -48,14 +49,14 @@ func forPod(pod *corev1.Pod, pids int64, swap Swap) values {
 		cpuLimited = cpuLimited || !own.Cpu().IsZero()
 		memoryLimited = memoryLimited || !own.Memory().IsZero()
 	}
-	v := values{cpuShares: cpuShares(requests.Cpu().MilliValue()), cpuQuota: -1, swap: swap.podLimit(pod), pids: pids,
-		hugePages: hugePages(requests)}
+	v := values{cpuShares: cpuShares(requests.Cpu().MilliValue()), cpuQuota: -1, cpuPeriod: c.CPU.Microseconds(),
+		swap: c.Swap.podLimit(pod), pids: c.PodPidsLimit, hugePages: hugePages(requests)}
 	v.noSwap = v.swap == 0
 	if runtime.QOSClass(pod) == corev1.PodQOSBestEffort {
 		v.cpuShares = minShares
 	}
-	if cpuLimited {
-		v.cpuQuota = cpuQuota(limits.Cpu().MilliValue())
+	if quota := c.CPU.Of(limits.Cpu().MilliValue()); cpuLimited && quota > 0 {
+		v.cpuQuota = quota
 	}
 	if memoryLimited {
 		v.memory = limits.Memory().Value()
@@ -88,8 +89,7 @@ func forList(l corev1.ResourceList) values {
 func forBurstable(pods []*corev1.Pod) values {
 	var milli int64
 	for _, p := range pods {
-		if runtime.QOSClass(p) == corev1.PodQOSBurstable && p.Status.Phase != corev1.PodSucceeded &&
-			p.Status.Phase != corev1.PodFailed {
+		if runtime.QOSClass(p) == corev1.PodQOSBurstable && counts(p) {
 			requests := resource.PodRequests(p, resource.PodResourcesOptions{})
 			milli += requests.Cpu().MilliValue()
 		}
@@ -97,18 +97,18 @@ func forBurstable(pods []*corev1.Pod) values {
 	return values{cpuShares: cpuShares(milli)}
 }
 
+// counts reports whether a pod has not ended, and so counts for its class.
+func counts(p *corev1.Pod) bool {
+	return p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+}
+
 // cpuShares converts thousandths of a CPU into cpu.shares: 1024 for one CPU, at least 2.
 func cpuShares(milli int64) uint64 {
 	return uint64(min(max(milli*1024/1000, minShares), maxShares))
 }
 
-// cpuQuota converts a limit in thousandths of a CPU into µs per period; -1 is no limit.
-func cpuQuota(milli int64) int64 {
-	if milli == 0 {
-		return -1
-	}
-	return max(milli*period/1000, minQuota)
-}
+// period returns the period of the quota, in µs.
+func (v values) period() int64 { return cmp.Or(v.cpuPeriod, usualPeriod) }
 
 // weight converts cpu.shares into cgroup v2's cpu.weight (1 to 10000), on the curve through (2, 1), (1024, 100) and
 // (262144, 10000) that OCI runtimes use: a pod and its containers must be weighed alike.

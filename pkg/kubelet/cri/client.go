@@ -19,6 +19,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	crierrors "k8s.io/cri-api/pkg/errors"
 
+	"bonsai/pkg/kubelet/cpuquota"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -67,6 +68,8 @@ type Containers struct {
 	// SingleProcessOOMKill lets the kernel end one process of a container that is out of memory, not all of them (with
 	// CgroupV2; without it that is always so).
 	SingleProcessOOMKill bool
+	// CPU is how limits of CPU are kept.
+	CPU cpuquota.Quota
 }
 
 // Dial connects and asks the runtime for its version. It waits for the runtime until ctx ends, and fails then.

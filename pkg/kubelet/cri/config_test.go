@@ -36,7 +36,7 @@ func TestSandboxConfig(t *testing.T) {
 		Sysctls: []corev1.Sysctl{{Name: "net/ipv4/ip_forward", Value: "1"},
 			{Name: "kernel.shm_rmid_forced", Value: "1"}},
 		RunAsGroup: num(3), FSGroup: num(7), SupplementalGroups: []int64{9}}
-	c := sandboxConfig(p, runtime.SandboxOptions{Attempt: 2, Hostname: "h"})
+	c := sandboxConfig(p, runtime.SandboxOptions{Attempt: 2, Hostname: "h"}, Containers{})
 	if c.Metadata.Attempt != 2 || c.Hostname != "h" || c.Labels["app"] != "x" || c.Labels[labelPodUID] != "u" {
 		t.Errorf("%+v", c)
 	}
@@ -51,7 +51,8 @@ func TestSandboxConfig(t *testing.T) {
 		t.Errorf("a group without a user, or groups: %+v", sc)
 	}
 	p.Spec.HostNetwork = true
-	if c = sandboxConfig(p, runtime.SandboxOptions{Hostname: "h"}); c.Hostname != "" || len(c.PortMappings) != 0 ||
+	c = sandboxConfig(p, runtime.SandboxOptions{Hostname: "h"}, Containers{})
+	if c.Hostname != "" || len(c.PortMappings) != 0 ||
 		c.Linux.SecurityContext.NamespaceOptions.Network != runtimeapi.NamespaceMode_NODE {
 		t.Errorf("host network: %+v", c)
 	}
@@ -69,7 +70,7 @@ func TestUsers(t *testing.T) {
 	p := testPod()
 	for _, users := range []*runtime.IDRange{nil, {First: 131072, Length: 65536}} {
 		o := runtime.SandboxOptions{Users: users}
-		sandbox := sandboxConfig(p, o)
+		sandbox := sandboxConfig(p, o, Containers{})
 		container := containerConfig(runtime.ContainerRequest{Pod: p, Container: &p.Spec.Containers[0], Sandbox: o,
 			Options: runtime.ContainerOptions{Mounts: []runtime.Mount{{ContainerPath: "/a", HostPath: "/b"}}}},
 			Containers{})

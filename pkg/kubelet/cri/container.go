@@ -23,7 +23,7 @@ func (c *Client) CreateContainer(ctx context.Context, q runtime.ContainerRequest
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	r, err := c.runtime.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: q.SandboxID,
-		Config: containerConfig(q, c.containers), SandboxConfig: sandboxConfig(q.Pod, q.Sandbox)})
+		Config: containerConfig(q, c.containers), SandboxConfig: sandboxConfig(q.Pod, q.Sandbox, c.containers)})
 	if err != nil {
 		return "", fmt.Errorf("create container: %w", withoutImageVolumes(q, err))
 	}

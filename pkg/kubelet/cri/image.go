@@ -55,7 +55,7 @@ func image(i *runtimeapi.Image) runtime.Image {
 func (c *Client) Pull(ctx context.Context, name string, auth *runtime.Auth, pod *corev1.Pod) (string, error) {
 	q := &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: name}}
 	if pod != nil {
-		q.SandboxConfig = sandboxConfig(pod, runtime.SandboxOptions{})
+		q.SandboxConfig = sandboxConfig(pod, runtime.SandboxOptions{}, c.containers)
 	}
 	if auth != nil {
 		q.Auth = &runtimeapi.AuthConfig{Username: auth.Username, Password: auth.Password, Auth: auth.Auth,

@@ -12,10 +12,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Units of the CPU controller: a quota counts microseconds per period, shares are relative to 1024 per core.
+// Shares of the CPU controller are relative to 1024 per core.
 const (
-	cpuPeriod = 100_000
-	minQuota  = 1_000
 	minShares = 2
 	maxShares = 262_144
 )
@@ -32,12 +30,11 @@ func shares(milli int64) int64 {
 	return min(max(milli*1024/1000, minShares), maxShares)
 }
 
-// quota converts thousandths of a CPU. 0 means no limit. The kernel refuses quotas below one millisecond.
-func quota(milli int64) int64 {
-	if milli <= 0 {
-		return 0
+// limitCPU gives a limit in thousandths of a CPU, 0 for none, as a quota of each period.
+func (c Containers) limitCPU(r *runtimeapi.LinuxContainerResources, milli int64) {
+	if !c.CPU.Off {
+		r.CpuPeriod, r.CpuQuota = c.CPU.Microseconds(), c.CPU.Of(milli)
 	}
-	return max(milli*cpuPeriod/1000, minQuota)
 }
 
 // resources are the limits of one container. The OOM score of a Burstable container falls with its share of the node's
@@ -50,10 +47,10 @@ func resources(q runtime.ContainerRequest, all Containers) *runtimeapi.LinuxCont
 	if _, ok := requests[corev1.ResourceCPU]; !ok {
 		cpu = bounds.Cpu().MilliValue()
 	}
-	r := &runtimeapi.LinuxContainerResources{CpuPeriod: cpuPeriod, CpuShares: shares(cpu),
-		CpuQuota:           quota(bounds.Cpu().MilliValue()),
+	r := &runtimeapi.LinuxContainerResources{CpuShares: shares(cpu),
 		MemoryLimitInBytes: bounds.Memory().Value(), OomScoreAdj: oomScore(pod, ct, node.Memory().Value()),
 		HugepageLimits: hugepageLimits(limits, node), CpusetCpus: q.Options.CPUs, CpusetMems: q.Options.MemoryNodes}
+	all.limitCPU(r, bounds.Cpu().MilliValue())
 	if all.CgroupV2 {
 		r.Unified = map[string]string{"memory.oom.group": "1"}
 		if all.SingleProcessOOMKill {
@@ -120,8 +117,12 @@ func leastRequest(list []corev1.Container) int64 {
 	return least
 }
 
-// updated are those of a container's resources that can change while it runs.
+// updated are those of a container's resources that can change while it runs. Without a period, limits of CPU are not
+// kept: the container may have one of an earlier kubelet, which ends.
 func updated(r *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxContainerResources {
+	if r.CpuPeriod == 0 {
+		r.CpuQuota = -1
+	}
 	return &runtimeapi.LinuxContainerResources{CpuPeriod: r.CpuPeriod, CpuShares: r.CpuShares, CpuQuota: r.CpuQuota,
 		MemoryLimitInBytes: r.MemoryLimitInBytes, MemorySwapLimitInBytes: r.MemorySwapLimitInBytes}
 }

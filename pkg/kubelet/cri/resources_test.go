@@ -2,10 +2,13 @@ package cri
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"bonsai/pkg/kubelet/cpuquota"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -80,6 +83,36 @@ func TestSwap(t *testing.T) {
 			Containers{CgroupV2: c.v2})
 		if r.Unified["memory.swap.max"] != c.unified || r.MemorySwapLimitInBytes != c.both {
 			t.Errorf("%+v, v2 %t: %+v", c.options, c.v2, r)
+		}
+	}
+}
+
+// TestCPUQuota: containers and sandboxes have the node's periods, and no quota where limits of CPU are not kept; one of
+// an earlier kubelet ends with the container's next update.
+func TestCPUQuota(t *testing.T) {
+	t.Parallel()
+	list := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: list, Requests: list}}}}}
+	for name, c := range map[string]struct {
+		cpu                    cpuquota.Quota
+		period, quota, updated int64
+	}{
+		"default": {cpuquota.Quota{}, 100_000, 50_000, 50_000},
+		"period":  {cpuquota.Quota{Period: 20 * time.Millisecond}, 20_000, 10_000, 10_000},
+		"least":   {cpuquota.Quota{Period: time.Millisecond}, 1000, 1000, 1000},
+		"off":     {cpuquota.Quota{Off: true}, 0, 0, -1},
+	} {
+		all := Containers{CPU: c.cpu}
+		made := resources(runtime.ContainerRequest{Pod: pod, Container: &pod.Spec.Containers[0]}, all)
+		sandbox := sandboxConfig(pod, runtime.SandboxOptions{}, all).Linux.Resources
+		for what, r := range map[string]*runtimeapi.LinuxContainerResources{"container": made, "sandbox": sandbox} {
+			if r.CpuPeriod != c.period || r.CpuQuota != c.quota || r.CpuShares != 512 {
+				t.Errorf("%s: the %s has %v", name, what, r)
+			}
+		}
+		if r := updated(made); r.CpuPeriod != c.period || r.CpuQuota != c.updated {
+			t.Errorf("%s: an update sends %v", name, r)
 		}
 	}
 }

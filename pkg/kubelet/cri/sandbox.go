@@ -24,7 +24,7 @@ func (c *Client) RunSandbox(ctx context.Context, pod *corev1.Pod, handler string
 	ctx, cancel := context.WithTimeout(ctx, sandboxTimeout)
 	defer cancel()
 	r, err := c.runtime.RunPodSandbox(ctx,
-		&runtimeapi.RunPodSandboxRequest{Config: sandboxConfig(pod, o), RuntimeHandler: handler})
+		&runtimeapi.RunPodSandboxRequest{Config: sandboxConfig(pod, o, c.containers), RuntimeHandler: handler})
 	if err != nil {
 		return "", fmt.Errorf("run pod sandbox: %w", err)
 	}
@@ -56,7 +56,7 @@ func (c *Client) RemoveSandbox(ctx context.Context, id string) error {
 // sandboxConfig returns the runtime's description of a pod. CreateContainer sends the same description again with each
 // container. Overhead and Resources are hints for runtimes that make a virtual machine; the kubelet sets the pod's
 // cgroup itself.
-func sandboxConfig(pod *corev1.Pod, o runtime.SandboxOptions) *runtimeapi.PodSandboxConfig {
+func sandboxConfig(pod *corev1.Pod, o runtime.SandboxOptions, all Containers) *runtimeapi.PodSandboxConfig {
 	cfg := &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID),
 			Attempt: o.Attempt},
@@ -66,7 +66,7 @@ func sandboxConfig(pod *corev1.Pod, o runtime.SandboxOptions) *runtimeapi.PodSan
 		Annotations: maps.Clone(pod.Annotations),
 		Linux: &runtimeapi.LinuxPodSandboxConfig{CgroupParent: o.CgroupParent,
 			SecurityContext: sandboxSecurity(pod, o.Users), Sysctls: sysctls(pod),
-			Overhead: podResources(pod.Spec.Overhead, pod.Spec.Overhead), Resources: sandboxResources(pod)},
+			Overhead: all.podResources(pod.Spec.Overhead, pod.Spec.Overhead), Resources: all.sandboxResources(pod)},
 	}
 	if !pod.Spec.HostNetwork {
 		cfg.PortMappings = portMappings(pod)
@@ -120,14 +120,14 @@ func sysctls(pod *corev1.Pod) map[string]string {
 	return out
 }
 
-func sandboxResources(pod *corev1.Pod) *runtimeapi.LinuxContainerResources {
+func (c Containers) sandboxResources(pod *corev1.Pod) *runtimeapi.LinuxContainerResources {
 	opts := resourcehelper.PodResourcesOptions{ExcludeOverhead: true}
-	return podResources(resourcehelper.PodRequests(pod, opts), resourcehelper.PodLimits(pod, opts))
+	return c.podResources(resourcehelper.PodRequests(pod, opts), resourcehelper.PodLimits(pod, opts))
 }
 
-func podResources(requests, limits corev1.ResourceList) *runtimeapi.LinuxContainerResources {
-	r := &runtimeapi.LinuxContainerResources{CpuPeriod: cpuPeriod, CpuShares: shares(requests.Cpu().MilliValue()),
+func (c Containers) podResources(requests, limits corev1.ResourceList) *runtimeapi.LinuxContainerResources {
+	r := &runtimeapi.LinuxContainerResources{CpuShares: shares(requests.Cpu().MilliValue()),
 		MemoryLimitInBytes: limits.Memory().Value()}
-	r.CpuQuota = quota(limits.Cpu().MilliValue())
+	c.limitCPU(r, limits.Cpu().MilliValue())
 	return r
 }
