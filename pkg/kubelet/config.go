@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/url"
 	"path/filepath"
 	"time"
 
@@ -43,15 +45,20 @@ type Config struct {
 	LogMaxSize  int64
 	LogMaxFiles int
 	LogPeriod   time.Duration
-	// StaticPodPath is a directory of manifests, or one file; empty: no static pods. It is read again every
+	// StaticPodPath is a directory of manifests, or one file; empty: there is none. It is read again every
 	// StaticPeriod.
 	StaticPodPath string
 	StaticPeriod  time.Duration
-	Runtime       cri.Config
-	Cgroups       cgroup.Config
-	Images        images.Config
-	ImageGC       images.Policy
-	ContainerGC   housekeeping.ContainerPolicy
+	// StaticPodURL has manifests of static pods, too; nil: there is none. It is asked, with StaticPodURLHeader, every
+	// StaticURLPeriod.
+	StaticPodURL       *url.URL
+	StaticPodURLHeader http.Header
+	StaticURLPeriod    time.Duration
+	Runtime            cri.Config
+	Cgroups            cgroup.Config
+	Images             images.Config
+	ImageGC            images.Policy
+	ContainerGC        housekeeping.ContainerPolicy
 	// EventLimiter bounds how fast events are sent; nil: they are sent as they come.
 	EventLimiter flowcontrol.RateLimiter
 	// CredentialProviders are the programs, in CredentialProviderDir, that supply credentials for images; optional.

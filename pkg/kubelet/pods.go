@@ -123,9 +123,9 @@ func newAdmitter(cfg *Config, r reporting, s signals, n *nodeParts) (*admission.
 		}}), nil
 }
 
-// newSources returns the loop over the sources of pods: the API and, if configured, a directory of manifests. Static
-// pods never pass the API server's defaulting, so it happens here. The field selector spec.nodeName is what the node
-// authorizer allows a kubelet to watch.
+// newSources returns the loop over the sources of pods: the API and, if configured, a directory and a URL of manifests.
+// Static pods never pass the API server's defaulting, so it happens here. The field selector spec.nodeName is what the
+// node authorizer allows a kubelet to watch.
 func newSources(cfg *Config, r reporting, s signals, n *nodeParts, v *volumeParts,
 	admitter *admission.Admitter) (*syncloop.Loop, error) {
 	api, err := config.NewAPI(cfg.Client.Objects("pods", "", "spec.nodeName="+cfg.NodeName))
@@ -135,9 +135,18 @@ func newSources(cfg *Config, r reporting, s signals, n *nodeParts, v *volumePart
 	x := syncloop.Config{API: api, Pods: s.pods, Workers: s.workers, Admission: admitter, Objects: v.objects,
 		Volumes: v.manager, Own: status.Own, Orphaned: r.metrics.Orphaned, Registered: n.node.Registered(),
 		Log: cfg.Log}
+	defaults := func(p *corev1.Pod) { core.DefaultPod(p); p.Status.QOSClass = podspec.QOSClass(p) }
+	var static config.Static
 	if cfg.StaticPodPath != "" {
-		x.Static = &config.Files{Path: cfg.StaticPodPath, Node: cfg.NodeName, Period: cfg.StaticPeriod, Log: cfg.Log,
-			Defaults: func(p *corev1.Pod) { core.DefaultPod(p); p.Status.QOSClass = podspec.QOSClass(p) }}
+		static.Files = &config.Files{Path: cfg.StaticPodPath, Node: cfg.NodeName, Period: cfg.StaticPeriod,
+			Defaults: defaults, Log: cfg.Log}
+	}
+	if cfg.StaticPodURL != nil {
+		static.URL = &config.URL{URL: cfg.StaticPodURL, Header: cfg.StaticPodURLHeader, Node: cfg.NodeName,
+			Period: cfg.StaticURLPeriod, Defaults: defaults, Log: cfg.Log}
+	}
+	if static != (config.Static{}) {
+		x.Static = static
 	}
 	return syncloop.New(x), nil
 }

@@ -1,5 +1,5 @@
 // Package config finds out which pods are to run on the node: those the API server has bound to it, and the static ones
-// whose manifests lie in a directory.
+// whose manifests lie in a directory or at a URL.
 package config
 
 import corev1 "k8s.io/api/core/v1"

@@ -9,14 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"bonsai/pkg/kubelet/runtime"
 )
 
 // Files reads static pods from a directory (or one file), at once when it changes and every Period.
@@ -28,21 +25,8 @@ type Files struct {
 	Defaults func(*corev1.Pod)
 	Log      *slog.Logger
 
-	tried  atomic.Bool
-	synced atomic.Bool
-	left   map[types.UID]*corev1.Pod
-	known  map[types.UID]*corev1.Pod
+	manifests
 }
-
-// Synced reports whether the manifests were read once.
-func (f *Files) Synced() bool { return f.synced.Load() }
-
-// Tried reports whether the manifests were looked for once, though they may not have been readable.
-func (f *Files) Tried() bool { return f.tried.Load() }
-
-// Left receives, before Run, the static pods that an earlier kubelet has left in the runtime. Those that the first read
-// does not find are passed on as removed, before a pod of the same name is added.
-func (f *Files) Left(pods map[types.UID]*corev1.Pod) { f.left = pods }
 
 // Run reads until ctx ends.
 func (f *Files) Run(ctx context.Context, h Handler) error {
@@ -98,18 +82,7 @@ func (f *Files) read(h Handler) {
 		f.Log.Error("static pods not read, keeping those known", "path", f.Path, "err", err)
 		return
 	}
-	updated, removed := diff(f.known, now)
-	if !f.Synced() {
-		_, removed = diff(f.left, now)
-	}
-	for _, p := range removed {
-		h.Remove(p)
-	}
-	for _, p := range updated {
-		h.Update(p)
-	}
-	f.known = now
-	f.synced.Store(true)
+	f.pass(now, h)
 }
 
 // load parses all manifests. A file that cannot be parsed is logged and left out; a directory that is missing has none.
@@ -172,24 +145,4 @@ func (f *Files) parse(name string) (*corev1.Pod, error) {
 		return nil, err
 	}
 	return parse(data, name, f.Node, f.Defaults)
-}
-
-// diff compares two sets of static pods. One whose content changed is removed and starts over: it has another uid, or
-// the same one if its manifest gives it, and then another hash. It is pure.
-func diff(before, after map[types.UID]*corev1.Pod) (updated, removed []*corev1.Pod) {
-	for uid, p := range before {
-		if q := after[uid]; q == nil || !sameManifest(p, q) {
-			removed = append(removed, p)
-		}
-	}
-	for uid, p := range after {
-		if q := before[uid]; q == nil || !sameManifest(p, q) {
-			updated = append(updated, p)
-		}
-	}
-	return updated, removed
-}
-
-func sameManifest(a, b *corev1.Pod) bool {
-	return a.Annotations[runtime.AnnotationConfigHash] == b.Annotations[runtime.AnnotationConfigHash]
 }

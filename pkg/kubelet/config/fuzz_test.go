@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -46,6 +47,33 @@ func FuzzParse(f *testing.F) {
 		}
 		if again, err := parse(data, "/m/f.yaml", "n1", none); err != nil || again.UID != p.UID {
 			t.Fatalf("%q: read again it is %v, %v", data, again, err)
+		}
+	})
+}
+
+// FuzzAnswer: an answer gives an error without the URL's password, or pods that are static and have names of their own.
+func FuzzAnswer(f *testing.F) {
+	for _, a := range []string{manifest, "", "null", podList(), podList("a", "b"), podList("a", "a"), podList("../a"),
+		"kind: PodList\napiVersion: v1\nitems: [null]"} {
+		f.Add([]byte(a))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		u := &URL{URL: &url.URL{Scheme: "http", User: url.UserPassword("u", "password"), Host: "h"}, Node: "n1",
+			Defaults: none}
+		pods, err := u.parse(data)
+		if err != nil {
+			if pods != nil || !strings.Contains(err.Error(), "http://u:xxxxx@h") {
+				t.Fatalf("%q: %v, %v", data, pods, err)
+			}
+			return
+		}
+		names := map[string]bool{}
+		for uid, p := range pods {
+			if p.UID != uid || names[runtime.FullName(p)] || !runtime.IsStatic(p) ||
+				!strings.HasSuffix(p.Name, "-n1") {
+				t.Fatalf("%q: %+v", data, p.ObjectMeta)
+			}
+			names[runtime.FullName(p)] = true
 		}
 	})
 }

@@ -34,33 +34,56 @@ func parse(data []byte, file, node string, defaults func(*corev1.Pod)) (*corev1.
 	if err := docbounds.YAML(data, manifestBounds); err != nil {
 		return nil, fmt.Errorf("manifest %s: %w", file, err)
 	}
+	pod, err := decode(data, file)
+	if err != nil {
+		return nil, err
+	}
+	s := source{name: file, kind: runtime.SourceFile, node: node, hashed: append([]byte("file:"+file+"\n"), data...)}
+	return s.static(pod, defaults)
+}
+
+// decode reads one pod.
+func decode(data []byte, name string) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
 	if err := yaml.UnmarshalStrict(data, pod); err != nil {
-		return nil, fmt.Errorf("manifest %s: %w", file, err)
+		return nil, fmt.Errorf("manifest %s: %w", name, err)
 	}
 	if pod.Kind != "Pod" || pod.APIVersion != "v1" {
-		return nil, fmt.Errorf("manifest %s: it has %s %s, not v1 Pod", file, pod.APIVersion, pod.Kind)
+		return nil, fmt.Errorf("manifest %s: it has %s %s, not v1 Pod", name, pod.APIVersion, pod.Kind)
 	}
+	return pod, nil
+}
+
+// source is where a manifest comes from.
+type source struct {
+	// name is for errors, kind the pod's annotation.
+	name, kind, node string
+	// hashed is what makes the pod another one when it changes, besides the node.
+	hashed []byte
+}
+
+// static makes a static pod of one that was decoded.
+func (s source) static(pod *corev1.Pod, defaults func(*corev1.Pod)) (*corev1.Pod, error) {
 	if err := checkStatic(pod); err != nil {
-		return nil, fmt.Errorf("manifest %s: %w", file, err)
+		return nil, fmt.Errorf("manifest %s: %w", s.name, err)
 	}
-	hash := sha256.Sum256([]byte("host:" + node + "\nfile:" + file + "\n" + string(data)))
+	hash := sha256.Sum256(append([]byte("host:"+s.node+"\n"), s.hashed...))
 	if pod.UID == "" {
 		pod.UID = types.UID(hex.EncodeToString(hash[:16]))
 	} else if strings.ContainsAny(string(pod.UID), "/\\") || strings.HasPrefix(string(pod.UID), ".") {
-		return nil, fmt.Errorf("manifest %s: uid %q is no plain name", file, pod.UID)
+		return nil, fmt.Errorf("manifest %s: uid %q is no plain name", s.name, pod.UID)
 	}
-	pod.Name += "-" + strings.ToLower(node)
+	pod.Name += "-" + strings.ToLower(s.node)
 	if pod.Namespace == "" {
 		pod.Namespace = metav1.NamespaceDefault
 	}
 	pod.Generation = 1
-	pod.Spec.NodeName = node
+	pod.Spec.NodeName = s.node
 	annotations := map[string]string{}
 	for k, v := range pod.Annotations {
 		annotations[k] = v
 	}
-	annotations[runtime.AnnotationConfigSource] = runtime.SourceFile
+	annotations[runtime.AnnotationConfigSource] = s.kind
 	annotations[runtime.AnnotationConfigHash] = hex.EncodeToString(hash[:16])
 	pod.Annotations = annotations
 	pod.Spec.Tolerations = append(pod.Spec.Tolerations,
