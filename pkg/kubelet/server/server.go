@@ -94,6 +94,8 @@ type Config struct {
 	// NoDebugging refuses what shows the inside of pods or of the kubelet, runs something there, or shows the node's
 	// logs (enableDebuggingHandlers: false).
 	NoDebugging bool
+	// Idle is how long a connection of exec, attach or port-forward may be idle; 0 or less: for ever.
+	Idle time.Duration
 	// Healthy returns what is wrong with the container runtime, nil if nothing is. It is the check "syncloop": without
 	// the runtime no pod is synced.
 	Healthy func() error

@@ -135,6 +135,9 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, to *url.URL, err e
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
+	if s.cfg.Idle > 0 {
+		w = idleWriter{w, s.cfg.Idle}
+	}
 	proxy.NewUpgradeAwareHandler(to, nil, false, true, responder{s}).ServeHTTP(w, r)
 }
 
