@@ -75,6 +75,10 @@ func config(s *settings, apiserver *kubeclient.Client, name string, log *slog.Lo
 	if near.Nodes = machine.Nodes(); near.Considered() && near.Nodes.Count() > most {
 		return kubelet.Config{}, fmt.Errorf("unsupported on machines with more than %d NUMA Nodes", most)
 	}
+	podURL, header, err := staticURL(c)
+	if err != nil {
+		return kubelet.Config{}, err // was checked with the settings
+	}
 	logSize := resource.MustParse(c.ContainerLogMaxSize) // checked with the settings
 	cfg := kubelet.Config{
 		NodeName: name, Client: apiserver, RootDir: s.rootDir,
@@ -82,13 +86,15 @@ func config(s *settings, apiserver *kubeclient.Client, name string, log *slog.Lo
 		LogMaxSize: logSize.Value(), LogMaxFiles: int(*c.ContainerLogMaxFiles),
 		LogPeriod:     c.ContainerLogMonitorInterval.Duration,
 		StaticPodPath: c.StaticPodPath, StaticPeriod: c.FileCheckFrequency.Duration,
+		StaticPodURL: podURL, StaticPodURLHeader: header, StaticURLPeriod: c.HTTPCheckFrequency.Duration,
 		Runtime: cri.Config{Endpoint: c.ContainerRuntimeEndpoint, ImageEndpoint: c.ImageServiceEndpoint,
 			Timeout: c.RuntimeRequestTimeout.Duration,
 			Containers: cri.Containers{SeccompDefault: *c.SeccompDefault,
-				SingleProcessOOMKill: *c.SingleProcessOOMKill}},
+				SingleProcessOOMKill: *c.SingleProcessOOMKill, CPU: cpuQuota(c)}},
 		Cgroups: cgroup.Config{Root: c.CgroupRoot, Driver: c.CgroupDriver,
 			Limit: podLimit(c, n.Machine.Capacity(), n.Resources.Reserved), Reserved: reserved,
-			Swap: podSwap(c, n.Machine), Log: log},
+			Swap: podSwap(c, n.Machine), CPU: cpuQuota(c),
+			Reserve: reserve(c, n.Machine.Capacity(), n.Resources.Reserved), Log: log},
 		Eviction: evicts,
 		Images: images.Config{Serialize: *c.SerializeImagePulls, Log: log,
 			Verification: images.Verification{Policy: c.ImagePullCredentialsVerificationPolicy,

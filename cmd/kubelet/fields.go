@@ -32,24 +32,16 @@ type limitedField struct {
 func limitedFields(c *kubeletconfig.KubeletConfiguration) []limitedField {
 	isFalse := func(b *bool) bool { return b != nil && !*b }
 	return []limitedField{
-		{"staticPodURL", "manifest-url",
-			"staticPodURL (--manifest-url) and staticPodURLHeader are not supported: static pods come from staticPodPath",
-			c.StaticPodURL != "" || len(c.StaticPodURLHeader) > 0},
 		{"runOnce", "runonce", "runOnce (--runonce) is not supported", c.RunOnce},
 		{"readOnlyPort", "read-only-port", fmt.Sprintf("readOnlyPort (--read-only-port) %d is not supported: "+
 			"it would serve pods and metrics without authentication; the port of --port serves them", c.ReadOnlyPort),
 			c.ReadOnlyPort != 0},
-		{"qosReserved", "",
-			"qosReserved is not supported (upstream: feature gate QOSReserved, which is off by default)",
-			len(c.QOSReserved) > 0},
+		{"qosReserved", "qos-reserved",
+			"qosReserved (--qos-reserved) requires feature gate QOSReserved, which is off by default",
+			len(c.QOSReserved) > 0 && !gateOn(c, gateQOSReserved)},
 		{"cgroupsPerQOS", "cgroups-per-qos",
 			"cgroupsPerQOS (--cgroups-per-qos) false is not supported: pods have cgroups of their classes",
 			isFalse(c.CgroupsPerQOS)},
-		{"cpuCFSQuota", "cpu-cfs-quota",
-			"cpuCFSQuota (--cpu-cfs-quota) false is not supported: limits of CPU are kept", isFalse(c.CPUCFSQuota)},
-		{"cpuCFSQuotaPeriod", "cpu-cfs-quota-period", "cpuCFSQuotaPeriod (--cpu-cfs-quota-period) other than 100ms " +
-			"requires feature gate CustomCPUCFSQuotaPeriod, which is off",
-			c.CPUCFSQuotaPeriod != nil && c.CPUCFSQuotaPeriod.Duration != 100*time.Millisecond},
 		{"enableControllerAttachDetach", "enable-controller-attach-detach",
 			"enableControllerAttachDetach (--enable-controller-attach-detach) false is not supported: " +
 				"the controller manager attaches volumes", isFalse(c.EnableControllerAttachDetach)},
@@ -95,6 +87,7 @@ func unsupported(c *kubeletconfig.KubeletConfiguration) (errs []error) {
 		name string
 		d    time.Duration
 	}{{"fileCheckFrequency", c.FileCheckFrequency.Duration},
+		{"httpCheckFrequency", c.HTTPCheckFrequency.Duration},
 		{"nodeStatusUpdateFrequency", c.NodeStatusUpdateFrequency.Duration},
 		{"nodeStatusReportFrequency", c.NodeStatusReportFrequency.Duration},
 		{"runtimeRequestTimeout", c.RuntimeRequestTimeout.Duration}} {
@@ -147,7 +140,6 @@ func idleFields(c *kubeletconfig.KubeletConfiguration) []idleField {
 			c.ContentType != "" && c.ContentType != "application/vnd.kubernetes.protobuf"},
 		{"enableDebugFlagsHandler", "the kubelet serves no flags to set", other(c.EnableDebugFlagsHandler, true)},
 		{"enableSystemLogQuery", "the journal is not read", other(c.EnableSystemLogQuery, false)},
-		{"httpCheckFrequency", "it belongs to staticPodURL", c.HTTPCheckFrequency.Duration != 0},
 		{"iptablesDropBit", "the kubelet makes no packet rules", other(c.IPTablesDropBit, 15)},
 		{"iptablesMasqueradeBit", "the kubelet makes no packet rules", other(c.IPTablesMasqueradeBit, 14)},
 		{"kernelMemcgNotification", "memory is looked at every ten seconds", c.KernelMemcgNotification},
@@ -157,8 +149,6 @@ func idleFields(c *kubeletconfig.KubeletConfiguration) []idleField {
 		{"memoryThrottlingFactor", qos, other(c.MemoryThrottlingFactor, 0.9)},
 		{"podCIDR", "it is for a kubelet without an API server, which there is not", c.PodCIDR != ""},
 		{"showHiddenMetricsForVersion", "no metric is hidden", c.ShowHiddenMetricsForVersion != ""},
-		{"streamingConnectionIdleTimeout", "the container runtime closes idle streams (stream_idle_timeout)",
-			c.StreamingConnectionIdleTimeout.Duration != 0 && c.StreamingConnectionIdleTimeout.Duration != 4*time.Hour},
 		{"syncFrequency", "changes are watched",
 			c.SyncFrequency.Duration != 0 && c.SyncFrequency.Duration != time.Minute},
 		{"systemCgroups", starter, c.SystemCgroups != ""},

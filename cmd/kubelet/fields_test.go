@@ -206,7 +206,6 @@ func TestReferenceConfiguration(t *testing.T) {
 	for _, f := range limitedFields(exampleOfLimits()) {
 		effects[f.name] = "limited: " + f.why
 	}
-	effects["staticPodURLHeader"] = effects["staticPodURL"]
 	referencetest.Configuration(t, "kubelet", "KubeletConfiguration of kubelet.config.k8s.io/v1beta1", "./cmd/kubelet",
 		"The log names a field without effect (`none`) that is set to something else than its default.",
 		referencetest.Fields(s.file, "json"), effects)

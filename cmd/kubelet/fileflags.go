@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"bonsai/cmd/internal/daemon"
@@ -24,16 +23,15 @@ type fileOptions struct {
 	seccomp, debugging, protectKernel       bool
 	readOnlyPort                            int32
 
-	qosCgroups, cfsQuota, attachDetach, isolation, failV1, runOnce, contention bool
-	cfsPeriod                                                                  time.Duration
-	manifestURL                                                                string
-	tlsMin                                                                     string
-	tlsSuites                                                                  []string
-	podsPerCore, maxImages                                                     int32
-	gates                                                                      map[string]bool
-	apiQPS, apiBurst, eventQPS, eventBurst, pullQPS, pullBurst                 int32
-	openFiles                                                                  int64
-	hairpin                                                                    string
+	qosCgroups, attachDetach, isolation, failV1, runOnce, contention bool
+	tlsMin                                                           string
+	tlsSuites                                                        []string
+	podsPerCore, maxImages                                           int32
+	gates                                                            map[string]bool
+	apiQPS, apiBurst, eventQPS, eventBurst, pullQPS, pullBurst       int32
+	openFiles                                                        int64
+	hairpin                                                          string
+	idle                                                             time.Duration
 }
 
 func (o *fileOptions) addFlags(fs *pflag.FlagSet) {
@@ -70,9 +68,6 @@ func (o *fileOptions) addFlags(fs *pflag.FlagSet) {
 		"Start only if the kernel's settings are those that the kubelet expects: vm.overcommit_memory, vm.panic_on_oom, kernel.panic, kernel.panic_on_oops, kernel.keys.root_maxkeys and kernel.keys.root_maxbytes.")
 	fs.Int32Var(&o.readOnlyPort, "read-only-port", 0, "Only 0: there is no port without authentication.")
 	fs.BoolVar(&o.qosCgroups, "cgroups-per-qos", true, "Only true: pods have cgroups of their classes.")
-	fs.BoolVar(&o.cfsQuota, "cpu-cfs-quota", true, "Only true: limits of CPU are kept.")
-	fs.DurationVar(&o.cfsPeriod, "cpu-cfs-quota-period", 100*time.Millisecond,
-		"Only 100ms, as another period takes a feature gate that is off.")
 	fs.BoolVar(&o.attachDetach, "enable-controller-attach-detach", true,
 		"Only true: the controller manager attaches volumes.")
 	fs.BoolVar(&o.isolation, "local-storage-capacity-isolation", true,
@@ -81,7 +76,8 @@ func (o *fileOptions) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.runOnce, "runonce", false, "Only false: the kubelet goes on running.")
 	fs.BoolVar(&o.contention, "contention-profiling", false,
 		"Record where goroutines wait for locks, if profiling is on.")
-	fs.StringVar(&o.manifestURL, "manifest-url", "", "Not supported: static pods come from --pod-manifest-path.")
+	fs.DurationVar(&o.idle, "streaming-connection-idle-timeout", 4*time.Hour,
+		"How long a connection of exec, attach or port-forward may be idle before it is closed, if the container runtime does not close it earlier; 0: for ever.")
 	fs.BoolVar(&o.debugging, "enable-debugging-handlers", true,
 		"Serve what shows the inside of pods or runs something there: logs, exec, attach, port-forward.")
 	fs.StringVar(&o.tlsMin, "tls-min-version", "",
@@ -99,7 +95,6 @@ func (o *fileOptions) addFlags(fs *pflag.FlagSet) {
 		"none, hairpin-veth or promiscuous-bridge: without effect, as upstream, since it belongs to the network plug-in.")
 	featuregates.AddMapFlag(fs, &o.gates)
 	accepted().AddFlags(fs)
-	refused().AddFlags(fs)
 }
 
 // addRateFlags registers the flags that bound what the kubelet does in a second. Without them nothing is bounded: the
@@ -140,27 +135,22 @@ func (o *fileOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfigura
 		"node-status-update-frequency": func() {
 			c.NodeStatusUpdateFrequency.Duration = o.statusUpdate
 		},
-		"pod-max-pids":              func() { c.PodPidsLimit = &o.maxPIDs },
-		"seccomp-default":           func() { c.SeccompDefault = &o.seccomp },
-		"enable-debugging-handlers": func() { c.EnableDebuggingHandlers = &o.debugging },
-		"tls-min-version":           func() { c.TLSMinVersion = o.tlsMin },
-		"tls-cipher-suites":         func() { c.TLSCipherSuites = o.tlsSuites },
-		"pods-per-core":             func() { c.PodsPerCore = o.podsPerCore },
-		"node-status-max-images":    func() { c.NodeStatusMaxImages = &o.maxImages },
-		"runtime-request-timeout":   func() { c.RuntimeRequestTimeout.Duration = o.runtime },
-		"protect-kernel-defaults":   func() { c.ProtectKernelDefaults = o.protectKernel },
-		"read-only-port":            func() { c.ReadOnlyPort = o.readOnlyPort },
-		"cgroups-per-qos":           func() { c.CgroupsPerQOS = &o.qosCgroups },
-		"cpu-cfs-quota":             func() { c.CPUCFSQuota = &o.cfsQuota },
-		"cpu-cfs-quota-period": func() {
-			c.CPUCFSQuotaPeriod = &metav1.Duration{Duration: o.cfsPeriod}
-		},
+		"pod-max-pids":                     func() { c.PodPidsLimit = &o.maxPIDs },
+		"seccomp-default":                  func() { c.SeccompDefault = &o.seccomp },
+		"enable-debugging-handlers":        func() { c.EnableDebuggingHandlers = &o.debugging },
+		"tls-min-version":                  func() { c.TLSMinVersion = o.tlsMin },
+		"tls-cipher-suites":                func() { c.TLSCipherSuites = o.tlsSuites },
+		"pods-per-core":                    func() { c.PodsPerCore = o.podsPerCore },
+		"node-status-max-images":           func() { c.NodeStatusMaxImages = &o.maxImages },
+		"runtime-request-timeout":          func() { c.RuntimeRequestTimeout.Duration = o.runtime },
+		"protect-kernel-defaults":          func() { c.ProtectKernelDefaults = o.protectKernel },
+		"read-only-port":                   func() { c.ReadOnlyPort = o.readOnlyPort },
+		"cgroups-per-qos":                  func() { c.CgroupsPerQOS = &o.qosCgroups },
 		"enable-controller-attach-detach":  func() { c.EnableControllerAttachDetach = &o.attachDetach },
 		"local-storage-capacity-isolation": func() { c.LocalStorageCapacityIsolation = &o.isolation },
 		"fail-cgroupv1":                    func() { c.FailCgroupV1 = &o.failV1 },
 		"runonce":                          func() { c.RunOnce = o.runOnce },
 		"contention-profiling":             func() { c.EnableContentionProfiling = o.contention },
-		"manifest-url":                     func() { c.StaticPodURL = o.manifestURL },
 		"kube-api-qps":                     func() { c.KubeAPIQPS = &o.apiQPS },
 		"kube-api-burst":                   func() { c.KubeAPIBurst = o.apiBurst },
 		"event-qps":                        func() { c.EventRecordQPS = &o.eventQPS },
@@ -174,6 +164,10 @@ func (o *fileOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfigura
 		if fs.Changed(flag) {
 			set()
 		}
+	}
+	// 0 is the default in the file, and means no timeout for the flag, as upstream.
+	if t := &c.StreamingConnectionIdleTimeout; fs.Changed("streaming-connection-idle-timeout") || t.Duration == 0 {
+		t.Duration = o.idle
 	}
 }
 
@@ -201,9 +195,6 @@ func accepted() daemon.AcceptedFlags {
 			Bools: []string{"experimental-allocatable-ignore-eviction"}},
 		{Why: "there are no FlexVolumes, and no mounter but the machine's",
 			Strings: []string{"volume-plugin-dir", "experimental-mounter-path"}},
-		{Why: "static pods come from --pod-manifest-path alone", Durations: []string{"http-check-frequency"}},
-		{Why: "the container runtime closes idle streams (stream_idle_timeout)",
-			Durations: []string{"streaming-connection-idle-timeout"}},
 		{Why: "changes are watched", Durations: []string{"sync-frequency"}},
 		{Why: "volumes of claims are measured every minute, emptyDirs when somebody asks, once a minute at most",
 			Durations: []string{"volume-stats-agg-period"}},
@@ -215,13 +206,5 @@ func accepted() daemon.AcceptedFlags {
 			Ints:  []string{"application-metrics-count-limit"},
 			Durations: []string{"global-housekeeping-interval", "housekeeping-interval",
 				"storage-driver-buffer-duration"}},
-	}
-}
-
-// refused are flags that protect, or say where pods come from, and that are not built.
-func refused() daemon.Refused {
-	return daemon.Refused{
-		{Name: "manifest-url-header", Would: "send the header to the URL of static pods"},
-		{Name: "qos-reserved", Would: "keep resources from pods of lower classes"},
 	}
 }

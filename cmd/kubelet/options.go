@@ -39,6 +39,8 @@ type options struct {
 	memory                                          memoryOptions
 	fields                                          fileOptions
 	lock                                            lockOptions
+	quota                                           quotaOptions
+	static                                          staticOptions
 }
 
 // addFlags registers the flags with their defaults.
@@ -108,6 +110,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.memory.addFlags(fs)
 	o.fields.addFlags(fs)
 	o.lock.addFlags(fs)
+	o.quota.addFlags(fs)
+	o.static.addFlags(fs)
 }
 
 // settings merges flags and configuration file and checks them. The order matters. idle must see the file alone. Flags
@@ -129,13 +133,15 @@ func (o *options) settings(fs *pflag.FlagSet) (*settings, error) {
 	o.pressure.merge(fs, c)
 	o.garbage.merge(fs, c)
 	o.fields.merge(fs, c)
+	o.quota.merge(fs, c)
+	o.static.merge(fs, c)
 	s.log = o.logging.Over(c.Logging, fs.Changed)
 	defaultConfig(c)
 	o.managers.merge(fs, c) // after what it takes for a default
 	if err := o.memory.merge(fs, c); err != nil {
 		return nil, err
 	}
-	return s, errors.Join(refused().Check(fs), daemon.CheckCloudProvider(fs), s.check())
+	return s, errors.Join(daemon.CheckCloudProvider(fs), s.check())
 }
 
 // An empty field in the file counts as not set, as upstream's defaulting treats it.

@@ -56,12 +56,14 @@ func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, 
 	}
 	profiles := profiling.Flags{Enabled: *c.EnableProfilingHandler, Contention: c.EnableContentionProfiling}
 	profiles.Start()
+	configz := shown(c)
 	return k.Server(server.Config{
 		Address: net.JoinHostPort(c.Address, strconv.Itoa(int(c.Port))), Certificate: current, TLS: spoken,
 		Clients: ask, Authenticator: who, Authorizer: may,
 		Registry: registry, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
-		Configz: func() any { return c }, LogDir: logDir,
+		Configz: func() any { return configz }, LogDir: logDir,
 		Pages: s.pages, Profiles: profiles.Paths(), NoDebugging: !*c.EnableDebuggingHandlers,
+		Idle: c.StreamingConnectionIdleTimeout.Duration,
 	})
 }
 

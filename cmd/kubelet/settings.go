@@ -57,6 +57,8 @@ func defaultConfig(c *kubeletconfig.KubeletConfiguration) {
 	text((*string)(&c.Authorization.Mode), "Webhook")
 	yes, no, files, images, score := true, false, int32(5), int32(50), int32(-999)
 	pointer(&c.OOMScoreAdj, &score)
+	pointer(&c.CPUCFSQuota, &yes)
+	pointer(&c.CPUCFSQuotaPeriod, &metav1.Duration{Duration: usualPeriod})
 	pointer(&c.EnableDebuggingHandlers, &yes)
 	pointer(&c.EnableSystemLogHandler, &yes)
 	pointer(&c.EnableProfilingHandler, &yes)
@@ -101,6 +103,8 @@ func (s *settings) check() error {
 	_, reserved := kept(c)
 	_, eviction := evictionPolicy(c)
 	_, tls := spokenTLS(c)
+	_, qos := reservedPercent(c)
+	_, _, static := staticURL(c)
 	allowed, gates := featuregates.With(c.FeatureGates)
 	verification := images.Verification{Policy: c.ImagePullCredentialsVerificationPolicy,
 		Allowlist: c.PreloadedImagesVerificationAllowlist}
@@ -140,6 +144,9 @@ func (s *settings) check() error {
 		daemon.Require(gates == nil, "invalid configuration: featureGates (--feature-gates): %w", gates),
 		errors.Join(unsupported(c)...),
 		checkManagers(c),
+		checkQuota(c),
+		qos,
+		static,
 	)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"bonsai/pkg/kubelet/cgroup"
+	"bonsai/pkg/kubelet/cpuquota"
 	"bonsai/pkg/kubelet/eviction/pressure"
 )
 
@@ -133,15 +135,29 @@ func TestBadSettings(t *testing.T) {
 			`may not contain additional enforcements when "none" is specified`},
 		"no cgroup": {"enforceNodeAllocatable: [kube-reserved]\n", "",
 			"kubeReservedCgroup (--kube-reserved-cgroup) must be specified"},
-		"tls version":   {"tlsMinVersion: VersionTLS9\n", "", "tlsMinVersion"},
-		"tls suite":     {"", "--tls-cipher-suites=x", "cipher suite x not supported or doesn't exist"},
-		"curve":         {"tlsCurvePreferences: [0]\n", "", "tlsCurvePreferences"},
-		"pods by URL":   {"staticPodURL: http://x\n", "", "staticPodURL"},
-		"once":          {"runOnce: true\n", "", "runOnce"},
-		"qos":           {"qosReserved: {memory: 1%}\n", "", "qosReserved"},
-		"no classes":    {"cgroupsPerQOS: false\n", "", "cgroupsPerQOS"},
-		"no quota":      {"cpuCFSQuota: false\n", "", "cpuCFSQuota"},
-		"period":        {"cpuCFSQuotaPeriod: 10ms\n", "", "CustomCPUCFSQuotaPeriod"},
+		"tls version": {"tlsMinVersion: VersionTLS9\n", "", "tlsMinVersion"},
+		"tls suite":   {"", "--tls-cipher-suites=x", "cipher suite x not supported or doesn't exist"},
+		"curve":       {"tlsCurvePreferences: [0]\n", "", "tlsCurvePreferences"},
+		"pods by URL": {"staticPodURL: file:///x\n", "", "staticPodURL"},
+		"once":        {"runOnce: true\n", "", "runOnce"},
+		"qos":         {"qosReserved: {memory: 1%}\n", "", "qosReserved"},
+		"no classes":  {"cgroupsPerQOS: false\n", "", "cgroupsPerQOS"},
+		"period": {"cpuCFSQuotaPeriod: 200ms\nfeatureGates: {CustomCPUCFSQuotaPeriod: false}\n", "",
+			"invalid configuration: cpuCFSQuotaPeriod (--cpu-cfs-quota-period) {200ms} requires feature gate CustomCPUCFSQuotaPeriod"},
+		"long period": {"cpuCFSQuotaPeriod: 2s\n", "",
+			"invalid configuration: cpuCFSQuotaPeriod (--cpu-cfs-quota-period) {2s} must be between 1ms and 1sec, inclusive"},
+		"short period": {"", "--cpu-cfs-quota-period=100us", "must be between 1ms and 1sec, inclusive"},
+		"qos, no percent": {"qosReserved: {memory: 1Gi}\nfeatureGates: {QOSReserved: true}\n", "",
+			`--qos-reserved value failed to parse: failed to parse percentage "1Gi" for "memory" resource: percentage expected, got '1Gi'`},
+		"qos, no number": {"featureGates: {QOSReserved: true}\n", "--qos-reserved=memory=a%",
+			"invalid number in percentage 'a%'"},
+		"qos, too much": {"qosReserved: {memory: 101%}\nfeatureGates: {QOSReserved: true}\n", "",
+			"percentage must be between 0 and 100"},
+		"qos of CPU": {"qosReserved: {cpu: 1%}\nfeatureGates: {QOSReserved: true}\n", "",
+			`--qos-reserved value failed to parse: cannot reserve "cpu" resource`},
+		"header": {"staticPodURL: http://x\nstaticPodURLHeader: {\"a b\": [c]}\n", "",
+			`staticPodURLHeader (--manifest-url-header): "a b" is no name of a header`},
+		"URL period":    {"httpCheckFrequency: -1s\n", "", "httpCheckFrequency must not be negative"},
 		"attaches":      {"enableControllerAttachDetach: false\n", "", "enableControllerAttachDetach"},
 		"storage":       {"localStorageCapacityIsolation: false\n", "", "localStorageCapacityIsolation"},
 		"cores":         {"podsPerCore: -1\n", "", "podsPerCore"},
@@ -246,6 +262,87 @@ func TestSwapBehavior(t *testing.T) {
 		want.NodeSwap = 8 << 30
 		if got := podSwap(s.file, swapMachine{&corev1.NodeSwapStatus{Capacity: new(int64(8 << 30))}}); got != want {
 			t.Errorf("%q: %+v", file, got)
+		}
+	}
+}
+
+// TestQuotas: how limits of CPU are kept, and what is reserved for better classes, by file and flags.
+func TestQuotas(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		file, arg string
+		cpu       cpuquota.Quota
+		percent   int64
+	}{
+		{"", "-v=0", cpuquota.Quota{Period: 100 * time.Millisecond}, 0},
+		{"cpuCFSQuota: false\n", "-v=0", cpuquota.Quota{Off: true, Period: 100 * time.Millisecond}, 0},
+		{"cpuCFSQuota: false\n", "--cpu-cfs-quota", cpuquota.Quota{Period: 100 * time.Millisecond}, 0},
+		{"cpuCFSQuotaPeriod: 5ms\n", "-v=0", cpuquota.Quota{Period: 5 * time.Millisecond}, 0},
+		{"cpuCFSQuotaPeriod: 5ms\n", "--cpu-cfs-quota-period=1s", cpuquota.Quota{Period: time.Second}, 0},
+		{"qosReserved: {memory: 50%}\n", "--feature-gates=QOSReserved=true",
+			cpuquota.Quota{Period: 100 * time.Millisecond}, 50},
+		{"qosReserved: {memory: 50%}\nfeatureGates: {AllAlpha: true}\n", "--qos-reserved=memory=7%",
+			cpuquota.Quota{Period: 100 * time.Millisecond}, 7},
+	} {
+		s, err := parse(t, c.file, c.arg)
+		if err != nil {
+			t.Errorf("%s%s: %v", c.file, c.arg, err)
+			continue
+		}
+		list := func(memory string) corev1.ResourceList {
+			return corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}
+		}
+		if got := reserve(s.file, list("3Gi"), list("1Gi")); cpuQuota(s.file) != c.cpu || got.Percent != c.percent ||
+			got.Percent > 0 && got.Allocatable != 2<<30 {
+			t.Errorf("%s%s: %+v, %+v", c.file, c.arg, cpuQuota(s.file), got)
+		}
+	}
+}
+
+// TestStaticURL: the URL of static pods and its headers; what others see of them has no secrets.
+func TestStaticURL(t *testing.T) {
+	t.Parallel()
+	s, err := parse(t, "httpCheckFrequency: 7s\n", "--manifest-url=https://u:url-secret@h/m",
+		"--manifest-url-header=A:one,B:two:three", "--manifest-url-header=a:four")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, header, err := staticURL(s.file)
+	if err != nil || u.Host != "h" || header.Get("B") != "two:three" || len(header["A"]) != 2 ||
+		s.file.HTTPCheckFrequency.Duration != 7*time.Second {
+		t.Errorf("%v %v %v", u, header, err)
+	}
+	flags := map[string]string{headerFlag: "A:one", "manifest-url": s.file.StaticPodURL}
+	maskFlags(s.file, flags)
+	text := fmt.Sprintf("%+v %+v", shown(s.file), flags)
+	for _, secret := range []string{"url-secret", "one", "two", "four"} {
+		if strings.Contains(text, secret) {
+			t.Errorf("%s is shown in %s", secret, text)
+		}
+	}
+	if s.file.StaticPodURLHeader["B"][0] != "two:three" {
+		t.Error("the header itself is masked")
+	}
+	if _, err := parse(t, "staticPodURL: \"https://u:url-secret@h:%zz/\"\n"); err == nil ||
+		strings.Contains(err.Error(), "url-secret") {
+		t.Error(err)
+	}
+}
+
+// TestIdleStreams: 0 is the default in the file, and for ever on the command line.
+func TestIdleStreams(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		file, arg string
+		want      time.Duration
+	}{
+		{"", "-v=0", 4 * time.Hour},
+		{"streamingConnectionIdleTimeout: 0s\n", "-v=0", 4 * time.Hour},
+		{"streamingConnectionIdleTimeout: 5m\n", "-v=0", 5 * time.Minute},
+		{"streamingConnectionIdleTimeout: 5m\n", "--streaming-connection-idle-timeout=0", 0},
+	} {
+		if s, err := parse(t, c.file, c.arg); err != nil || s.file.StreamingConnectionIdleTimeout.Duration != c.want {
+			t.Errorf("%s%s: %v, %v", c.file, c.arg, s, err)
 		}
 	}
 }

@@ -16,13 +16,13 @@ func TestStockFlags(t *testing.T) {
 // TestProtectingFlags: a flag that protects and is not built ends the start.
 func TestProtectingFlags(t *testing.T) {
 	t.Parallel()
-	flagtest.Refused(t, "kubelet", newCommand, refused())
+	flagtest.Refused(t, "kubelet", newCommand, nil)
 }
 
 // TestReferenceFlags: docs/reference has the flags as they are.
 func TestReferenceFlags(t *testing.T) {
 	t.Parallel()
-	flagtest.Reference(t, newCommand(), accepted(), refused(), limitedFlags()...)
+	flagtest.Reference(t, newCommand(), accepted(), nil, limitedFlags()...)
 }
 
 // limitedFlags are the flags of those fields of the configuration file that take only some values.

@@ -26,11 +26,9 @@ var protecting = map[string]map[string]string{
 	},
 	"kube-controller-manager": {"emulated-version": "1.35", "leader-migration-config": "/nowhere"},
 	"kube-scheduler":          {"emulated-version": "1.35", "write-config-to": "/nowhere/x"},
-	"kubelet": {"cgroups-per-qos": "false", "cpu-cfs-quota": "false", "cpu-cfs-quota-period": "5ms",
-		"enable-controller-attach-detach":  "false",
+	"kubelet": {"cgroups-per-qos": "false", "enable-controller-attach-detach": "false",
 		"local-storage-capacity-isolation": "false",
-		"manifest-url":                     "http://x",
-		"manifest-url-header":              "a:b",
+		"manifest-url":                     "file:///x",
 		"qos-reserved":                     "memory=50%", "read-only-port": "10255", "runonce": "true"},
 }
 
