@@ -31,6 +31,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 func (o *options) storageFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.etcdServers, "etcd-servers", o.etcdServers,
 		"List of etcd servers to connect with (scheme://ip:port), comma separated.")
+	fs.StringSliceVar(&o.etcdOverrides, "etcd-servers-overrides", nil,
+		"Per-resource etcd servers overrides, comma separated. The individual override format: group/resource#servers, where servers are URLs, semicolon separated; /resource is one of the core group, and group/* all of a group. Note that this applies only to resources compiled into this server binary, but neither to CustomResourceDefinitions nor to APIServices. e.g. \"/pods#http://etcd4:2379;http://etcd5:2379,/events#http://etcd6:2379\"")
 	fs.StringVar(&o.etcdCA, "etcd-cafile", "", "SSL Certificate Authority file used to secure etcd communication.")
 	fs.StringVar(&o.etcdCert, "etcd-certfile", "", "SSL certification file used to secure etcd communication.")
 	fs.StringVar(&o.etcdKey, "etcd-keyfile", "", "SSL key file used to secure etcd communication.")
@@ -252,7 +254,6 @@ func refused() daemon.Refused {
 	return daemon.Refused{
 		{Name: "admission-control", Would: "replace the list of admission plug-ins (use --enable-admission-plugins)"},
 		{Name: "enable-logs-handler", Would: "serve the files of /var/log", Usual: []string{"false"}, Switch: true},
-		{Name: "etcd-servers-overrides", Would: "keep resources in other etcds"},
 		{Name: "emulated-version", Would: "serve the APIs and features of another version",
 			Usual: []string{kubeversion.API, "kube=" + kubeversion.API}},
 		{Name: "peer-ca-file", Would: "verify other API servers before requests are sent on to them", File: true},

@@ -40,7 +40,7 @@ type options struct {
 	gates     featuregates.Flag
 
 	// Storage
-	etcdServers                       []string
+	etcdServers, etcdOverrides        []string
 	etcdCA, etcdCert, etcdKey         string
 	etcdPrefix                        string
 	etcdCompaction, etcdHealthTimeout time.Duration
@@ -152,7 +152,7 @@ func (o *options) validate() error {
 		daemon.Require(o.livezGrace >= 0, "--livez-grace-period can not be a negative value"),
 		daemon.Require(o.parts.Kubelets.MaxBytesPerSec >= 0,
 			"--max-connection-bytes-per-sec can not be negative value"),
-		o.validateBrowsers(), o.validateRuntime(),
+		o.validateBrowsers(), o.validateRuntime(), o.validateOverrides(),
 		o.serving.Validate(), o.metrics.Validate(),
 		daemon.Require(o.maxBodyValues > 0, "--max-request-body-values must be more than 0"),
 		daemon.Require(o.goAwayChance >= 0 && o.goAwayChance <= 0.02,
@@ -200,6 +200,16 @@ func (o *options) validateRuntime() error {
 	off := config.FairnessOff(o.runtimeConfig)
 	return daemon.Require(off == "" || !o.fairness,
 		"--runtime-config=%s conflicts with --enable-priority-and-fairness=true", off)
+}
+
+// validateOverrides reports what is wrong with --etcd-servers-overrides.
+func (o *options) validateOverrides() error {
+	overrides, err := parseOverrides(o.etcdOverrides)
+	if err != nil {
+		return err
+	}
+	_, err = place(overrides, rows.All())
+	return err
 }
 
 // validateIssuers reports what is wrong with the issuers of service account tokens.

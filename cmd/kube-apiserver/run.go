@@ -29,10 +29,7 @@ import (
 	"bonsai/pkg/apiserver/egress/selector"
 	"bonsai/pkg/apiserver/registry/componentstatus"
 	"bonsai/pkg/apiserver/runtimeconfig"
-	"bonsai/pkg/apiserver/storage"
 	"bonsai/pkg/apiserver/storage/etcd"
-	"bonsai/pkg/apiserver/storage/watchcache"
-	"bonsai/pkg/health"
 	"bonsai/pkg/keypair"
 	"bonsai/pkg/zpages"
 )
@@ -67,28 +64,21 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	facts := &storage.FactsTable{}
 	toEtcd, err := etcdTLS(o, log)
 	if err != nil {
 		return err
 	}
-	backend, err := etcd.New(life,
-		etcd.Config{Endpoints: o.etcdServers, Prefix: o.etcdPrefix, TLS: toEtcd, Facts: facts,
-			Dial: ways.Dial(selector.Etcd), Transform: encrypted.transform, Log: log})
+	kept, err := openStores(life, o, all, etcd.Config{Prefix: o.etcdPrefix, TLS: toEtcd, Dial: ways.Dial(selector.Etcd),
+		Transform: encrypted.transform, Log: log})
 	if err != nil {
 		return err
 	}
-	defer backend.Close()
-	cache, err := watchcache.New(life, backend, watchcache.Config{Facts: facts, Open: backend.Open, Log: log})
-	if err != nil {
-		return fmt.Errorf("start the watch cache: %w", err)
-	}
-	defer cache.Close()
+	defer kept.close()
 	apis, err := runtimeconfig.Parse(o.runtimeConfig, all)
 	if err != nil {
 		return err
 	}
-	served, err := catalog.New(life, catalog.Config{Facts: facts, Off: apis.Off, Forget: cache.Forget})
+	served, err := catalog.New(life, catalog.Config{Facts: kept.facts, Off: apis.Off, Forget: kept.forget})
 	if err != nil {
 		return err
 	}
@@ -96,10 +86,10 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 		return err
 	}
 	o.parts.Authentication.External = signer
-	o.parts.Metrics, o.parts.Fairness.Count, o.parts.Components = counted, cache.Count,
-		componentstatus.Defaults(o.etcdServers, toEtcd, ways.Dial(selector.Etcd))
+	o.parts.Metrics, o.parts.Fairness.Count, o.parts.Components = counted, kept.count,
+		componentstatus.Defaults(kept.servers(), toEtcd, ways.Dial(selector.Etcd))
 	o.parts.Egress, o.audit.Webhook.Dial = ways, ways.Dial(selector.ControlPlane)
-	parts, err := assemble.NewParts(o.parts, served, cache, all, log)
+	parts, err := assemble.NewParts(o.parts, served, kept, all, log)
 	if err != nil {
 		return err
 	}
@@ -120,14 +110,14 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 		return err
 	}
 	server, err := assemble.New(assemble.Config{
-		Catalog: served, Storage: cache, Rows: all, Parts: *parts,
+		Catalog: served, Storage: kept, Rows: all, Parts: *parts,
 		MinWatch: time.Duration(o.minRequestTimeout) * time.Second, ServerAddress: o.serverAddress(),
 		NoGarbageCollector: !o.collectGarbage, MaxValues: o.maxBodyValues, Aggregation: o.aggregation,
 		Egress: ways,
 		HTTP: apiserver.Config{
 			Listener: listener, TLS: config,
-			Live: []health.Check{etcdCheck("etcd", backend, o.etcdHealthTimeout)}, Useful: encrypted.checks,
-			Ready: []health.Check{etcdCheck("etcd-readiness", backend, o.etcdReadyTimeout)}, Metrics: shown,
+			Live: kept.checks("", o.etcdHealthTimeout), Useful: encrypted.checks,
+			Ready: kept.checks("-readiness", o.etcdReadyTimeout), Metrics: shown,
 			Version:    versionInfo(),
 			MaxReading: o.maxReading, MaxMutating: o.maxMutating, RequestTimeout: o.requestTimeout,
 			ShutdownDelay: o.shutdownDelay, SendRetryAfter: o.sendRetryAfter, WatchGrace: o.watchGrace,
@@ -151,7 +141,9 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 		group.Go(func() error { return signer.Run(ctx) })
 	}
 	if o.etcdCompaction > 0 {
-		group.Go(func() error { return backend.RunCompactor(ctx, o.etcdCompaction) })
+		for _, one := range kept.all {
+			group.Go(func() error { return one.backend.RunCompactor(ctx, o.etcdCompaction) })
+		}
 	}
 	return group.Wait()
 }
@@ -201,15 +193,6 @@ func (o *options) serverAddress() string {
 		host = o.bindAddress
 	}
 	return net.JoinHostPort(host, strconv.Itoa(o.securePort))
-}
-
-func etcdCheck(name string, backend *etcd.Store, timeout time.Duration) health.Check {
-	return health.Check{Name: name, Run: func(r *http.Request) error {
-		ctx, cancel := context.WithTimeout(r.Context(), timeout)
-		defer cancel()
-		_, err := backend.Revision(ctx)
-		return err
-	}}
 }
 
 func versionInfo() version.Info {

@@ -103,11 +103,9 @@ func checkKeys(c plan.Config) error {
 	if !componentflags.EncryptsSecrets(c.EncryptSecrets, c.ComponentFlags) {
 		return errors.New("the cluster's Secrets are not encrypted (bonsai encryption enable)")
 	}
-	for _, flag := range []string{"etcd-servers", "etcd-servers-overrides"} {
-		if _, given := c.ComponentFlags["kube-apiserver"][flag]; given {
-			return fmt.Errorf("kube-apiserver --%s: the Secrets may be in another etcd than the cluster's, where this command would not see them",
-				flag)
-		}
+	if flag, given := componentflags.OwnEtcd(c.ComponentFlags); given {
+		return fmt.Errorf("kube-apiserver --%s: the Secrets may be in another etcd than the cluster's, where this command would not see them",
+			flag)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/pause"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/componentflags"
 	"bonsai/pkg/cluster/snapshot"
 	"bonsai/pkg/cluster/start"
 	"bonsai/pkg/cluster/steps"
@@ -31,6 +32,9 @@ func SaveSnapshot(ctx context.Context, dataDir, name string, withKeys bool, out 
 	}
 	if err := plan.CheckName(name); err != nil {
 		return fmt.Errorf("the snapshot's name: %w", err)
+	}
+	if err := checkStores(c, "a snapshot would not have them"); err != nil {
+		return err
 	}
 	if host.StatError(c.Layout().Snapshot(name)) == nil {
 		return fmt.Errorf("there is a snapshot called %s already (bonsai snapshot rm %[1]s)", name)
@@ -77,6 +81,9 @@ func RestoreSnapshot(ctx context.Context, dataDir, name string, alone bool,
 	if err != nil {
 		return false, err
 	}
+	if err := checkStores(c, "a snapshot would not bring them back"); err != nil {
+		return false, err
+	}
 	if err := encryption.Missing(c.Layout(), name); err != nil {
 		return false, err
 	}
@@ -121,6 +128,17 @@ func RestoreSnapshot(ctx context.Context, dataDir, name string, alone bool,
 		}
 	}
 	return wasUp, nil
+}
+
+// checkStores returns an error if objects of the cluster are elsewhere than in its etcd, where nothing saves them. what
+// says what that means.
+func checkStores(c plan.Config, what string) error {
+	flag, given := componentflags.OwnEtcd(c.ComponentFlags)
+	if !given {
+		return nil
+	}
+	return fmt.Errorf("kube-apiserver --%s=%s: objects are in another etcd than the cluster's, and %s: save and restore these etcds and this one yourself, with the cluster stopped (etcdutl snapshot), or take the flag away first",
+		flag, c.ComponentFlags["kube-apiserver"][flag], what)
 }
 
 // PrintSnapshots prints the snapshots of the cluster in dataDir, one on a line.

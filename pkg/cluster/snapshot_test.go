@@ -220,3 +220,28 @@ func TestSnapshotNames(t *testing.T) {
 		t.Errorf("saved twice: %v", err)
 	}
 }
+
+// TestSnapshotElsewhere: a cluster whose objects are also in an etcd of the user's is neither saved nor restored.
+func TestSnapshotElsewhere(t *testing.T) {
+	t.Parallel()
+	c := plantest.Config(t)
+	if err := host.WriteFile(filepath.Join(c.Layout().Snapshot("before"), "cluster.json"), []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	for _, flag := range []string{"etcd-servers-overrides", "etcd-servers"} {
+		c.ComponentFlags = map[string]map[string]string{"kube-apiserver": {flag: "/events#http://etcd"}}
+		if err := datadir.Save(c); err != nil {
+			t.Fatal(err)
+		}
+		err := SaveSnapshot(t.Context(), c.DataDir, "now", false, io.Discard)
+		_, restored := RestoreSnapshot(t.Context(), c.DataDir, "before", false, io.Discard)
+		for _, err := range []error{err, restored} {
+			if err == nil || !strings.Contains(err.Error(), "kube-apiserver --"+flag+"=/events#http://etcd: objects are in another etcd") {
+				t.Errorf("%s: %v", flag, err)
+			}
+		}
+	}
+	if entries, err := os.ReadDir(filepath.Dir(c.Layout().Snapshot("now"))); err != nil || len(entries) != 1 {
+		t.Errorf("there are %v, %v", entries, err)
+	}
+}

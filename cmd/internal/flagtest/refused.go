@@ -17,7 +17,6 @@ var protecting = map[string]map[string]string{
 	"kube-apiserver": {
 		"admission-control":      "x",
 		"enable-logs-handler":    "true",
-		"etcd-servers-overrides": "/events#http://127.0.0.1:2379",
 		"emulated-version":       "1.35",
 		"peer-ca-file":           "/nowhere",
 		"runtime-config":         "api/all=true",
