@@ -78,6 +78,9 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	if err != nil {
 		return err
 	}
+	if lacking := apis.Lacking(); len(lacking) > 0 {
+		log.Warn("--runtime-config switches on APIs that this server does not have", "versions", lacking)
+	}
 	served, err := catalog.New(life, catalog.Config{Facts: kept.facts, Off: apis.Off, Forget: kept.forget})
 	if err != nil {
 		return err

@@ -15,13 +15,13 @@ import (
 // A flag leaves this table when it works.
 var protecting = map[string]map[string]string{
 	"kube-apiserver": {
-		"admission-control":      "x",
-		"enable-logs-handler":    "true",
-		"emulated-version":       "1.35",
-		"peer-ca-file":           "/nowhere",
-		"runtime-config":         "api/all=true",
-		"storage-backend":        "etcd2",
-		"tracing-config-file":    "/nowhere",
+		"admission-control":   "x",
+		"enable-logs-handler": "true",
+		"emulated-version":    "1.35",
+		"peer-ca-file":        "/nowhere",
+		"runtime-config":      "resource.k8s.io/v1beta1=true",
+		"storage-backend":     "etcd2",
+		"tracing-config-file": "/nowhere",
 	},
 	"kube-controller-manager": {"emulated-version": "1.35", "leader-migration-config": "/nowhere"},
 	"kube-scheduler":          {"emulated-version": "1.35", "write-config-to": "/nowhere/x"},

@@ -22,6 +22,8 @@ type Config struct {
 	all       []class
 	versions  map[schema.GroupVersion]bool
 	resources map[schema.GroupVersionResource]bool
+	// declined are versions that this server does not have and that are switched off.
+	declined map[schema.GroupVersion]bool
 }
 
 // class is a switch of all versions that match.
@@ -66,42 +68,45 @@ func (c *Config) FairnessOff(given map[string]string) string {
 	return ""
 }
 
-// notBuilt are the versions that Kubernetes 1.36 has beyond those of our rows, most of them off by default: nobody is
-// to believe that he has switched one on.
-func notBuilt() []schema.GroupVersion {
-	return []schema.GroupVersion{
-		{Group: "admissionregistration.k8s.io", Version: "v1alpha1"},
-		{Group: "admissionregistration.k8s.io", Version: "v1beta1"},
-		{Group: "certificates.k8s.io", Version: "v1alpha1"}, {Group: "certificates.k8s.io", Version: "v1beta1"},
-		{Group: "coordination.k8s.io", Version: "v1alpha2"}, {Group: "coordination.k8s.io", Version: "v1beta1"},
-		{Group: "internal.apiserver.k8s.io", Version: "v1alpha1"},
-		{Group: "networking.k8s.io", Version: "v1beta1"},
-		{Group: "resource.k8s.io", Version: "v1alpha3"}, {Group: "resource.k8s.io", Version: "v1beta1"},
-		{Group: "resource.k8s.io", Version: "v1beta2"},
-		{Group: "scheduling.k8s.io", Version: "v1alpha1"}, {Group: "scheduling.k8s.io", Version: "v1alpha2"},
-		{Group: "storage.k8s.io", Version: "v1alpha1"}, {Group: "storage.k8s.io", Version: "v1beta1"},
-		{Group: "storagemigration.k8s.io", Version: "v1beta1"},
+// lacking is a version that Kubernetes 1.36 has beyond those of our rows.
+type lacking struct {
+	schema.GroupVersion
+	// gated reports whether Kubernetes serves it with a feature gate alone, which is off by default.
+	gated bool
+}
+
+// notBuilt are these versions, all of them off by default.
+func notBuilt() []lacking {
+	version := func(group, version string) lacking {
+		return lacking{schema.GroupVersion{Group: group, Version: version}, false}
+	}
+	gated := func(group, version string) lacking {
+		return lacking{schema.GroupVersion{Group: group, Version: version}, true}
+	}
+	return []lacking{
+		version("admissionregistration.k8s.io", "v1alpha1"), version("admissionregistration.k8s.io", "v1beta1"),
+		gated("certificates.k8s.io", "v1alpha1"), gated("certificates.k8s.io", "v1beta1"),
+		version("coordination.k8s.io", "v1alpha2"), version("coordination.k8s.io", "v1beta1"),
+		version("internal.apiserver.k8s.io", "v1alpha1"), version("networking.k8s.io", "v1beta1"),
+		version("resource.k8s.io", "v1alpha3"), version("resource.k8s.io", "v1beta1"),
+		version("resource.k8s.io", "v1beta2"), gated("scheduling.k8s.io", "v1alpha1"),
+		gated("scheduling.k8s.io", "v1alpha2"), gated("storage.k8s.io", "v1alpha1"),
+		version("storage.k8s.io", "v1beta1"), gated("storagemigration.k8s.io", "v1beta1"),
 	}
 }
 
 // Parse reads the values of the flag for a server with these rows. An error names every key that is wrong.
 func Parse(given map[string]string, rows []resources.Row) (*Config, error) {
-	c := &Config{versions: map[schema.GroupVersion]bool{}, resources: map[schema.GroupVersionResource]bool{}}
+	c := &Config{versions: map[schema.GroupVersion]bool{}, resources: map[schema.GroupVersionResource]bool{},
+		declined: map[schema.GroupVersion]bool{}}
 	if value := given["api/all"]; value == "false" && len(given) == 1 {
 		return nil, errors.New("invalid runtime-config with only api/all=false")
 	}
 	known := newServed(rows)
 	var errs []error
-	for _, k := range []struct {
-		key, versions string
-		absent        func(schema.GroupVersion) bool
-	}{
-		{"api/all", ".*", func(schema.GroupVersion) bool { return true }},
-		{"api/ga", `^v[0-9]+$`, nil},
-		{"api/beta", `^v[0-9]+beta[0-9]+$`,
-			func(gv schema.GroupVersion) bool { return strings.Contains(gv.Version, "beta") }},
-		{"api/alpha", `^v[0-9]+alpha[0-9]+$`,
-			func(gv schema.GroupVersion) bool { return strings.Contains(gv.Version, "alpha") }},
+	for _, k := range []struct{ key, versions string }{
+		{"api/all", ".*"}, {"api/ga", `^v[0-9]+$`}, {"api/beta", `^v[0-9]+beta[0-9]+$`},
+		{"api/alpha", `^v[0-9]+alpha[0-9]+$`},
 	} {
 		value, ok := given[k.key]
 		if !ok {
@@ -111,9 +116,6 @@ func Parse(given map[string]string, rows []resources.Row) (*Config, error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("invalid value %s=%s", k.key, value))
 			continue
-		}
-		if on && k.absent != nil {
-			errs = append(errs, missing(k.key, k.absent))
 		}
 		c.all = append(c.all, class{regexp.MustCompile(k.versions), on})
 	}
@@ -130,16 +132,22 @@ func Parse(given map[string]string, rows []resources.Row) (*Config, error) {
 	return c, nil
 }
 
-// missing refuses to switch on what is not built.
-func missing(key string, which func(schema.GroupVersion) bool) error {
-	var names []string
-	for _, gv := range notBuilt() {
-		if which(gv) {
-			names = append(names, gv.String())
+// Lacking returns the versions that Kubernetes would serve by these switches and this server does not have. A class is
+// a wish for what there is, which differs from release to release, so it starts without them.
+func (c *Config) Lacking() []schema.GroupVersion {
+	var out []schema.GroupVersion
+	for _, other := range notBuilt() {
+		on := false // as all of them are by default
+		for _, k := range c.all {
+			if k.versions.MatchString(other.Version) {
+				on = k.on
+			}
+		}
+		if on && !other.gated && !c.declined[other.GroupVersion] {
+			out = append(out, other.GroupVersion)
 		}
 	}
-	return fmt.Errorf("--runtime-config: %s=true is not supported: it would serve %s; remove it to start without that",
-		key, strings.Join(names, ", "))
+	return out
 }
 
 // boolean is the value of a key; a key alone switches on.
@@ -191,6 +199,7 @@ func (c *Config) add(key, value string, known *served) error {
 		return fmt.Errorf("invalid value of %s: %s, err: %w", key, value, err)
 	}
 	if !known.versions[gv] {
+		c.declined[gv] = !on && resource == ""
 		return absent(gv, on, known)
 	}
 	if resource == "" {
@@ -209,7 +218,7 @@ func (c *Config) add(key, value string, known *served) error {
 func absent(gv schema.GroupVersion, on bool, known *served) error {
 	group := known.groups[gv.Group]
 	for _, other := range notBuilt() {
-		if other == gv {
+		if other.GroupVersion == gv {
 			if !on {
 				return nil
 			}

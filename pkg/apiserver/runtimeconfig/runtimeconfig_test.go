@@ -34,8 +34,8 @@ func TestErrors(t *testing.T) {
 		"a/b/c/d=false":       "runtime-config invalid key a/b/c/d", "foo=false": "runtime-config invalid key foo",
 		"v9=false":                      "runtime-config invalid key v9",
 		"batch/v1/jobsx=false":          `batch/v1 has no resource "jobsx"`,
-		"api/all=true":                  "api/all=true is not supported: it would serve admissionregistration.k8s.io/v1alpha1, ",
-		"api/beta=true":                 "it would serve admissionregistration.k8s.io/v1beta1, ",
+		"api/all=true":                  "",
+		"api/beta=true,api/alpha=true":  "",
 		"resource.k8s.io/v1beta1=true":  "resource.k8s.io/v1beta1 is not supported",
 		"resource.k8s.io/v1beta1=false": "", "batch/v1": "", "batch/v1=": "", "v1=false": "", "api/v1=false": "",
 		"api/legacy=false": "", "api/ga=true": "", "api/beta=false,api/alpha=false": "", "batch/v1/jobs=false": "",
@@ -84,6 +84,36 @@ func TestOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := config.FairnessOff(parsed(given)); got != want {
+			t.Errorf("%s: %q, want %q", given, got, want)
+		}
+	}
+}
+
+// TestLacking: what a real kube-apiserver v1.36.3 serves by a class and this one does not have, by name.
+func TestLacking(t *testing.T) {
+	t.Parallel()
+	const beta = "admissionregistration.k8s.io/v1beta1 coordination.k8s.io/v1beta1 networking.k8s.io/v1beta1 " +
+		"resource.k8s.io/v1beta1 resource.k8s.io/v1beta2 storage.k8s.io/v1beta1"
+	const alpha = "admissionregistration.k8s.io/v1alpha1 coordination.k8s.io/v1alpha2 " +
+		"internal.apiserver.k8s.io/v1alpha1 resource.k8s.io/v1alpha3"
+	for given, want := range map[string]string{
+		"": "", "api/ga=true": "", "api/beta=false": "", "api/beta=true": beta, "api/alpha": alpha,
+		"api/all=true,api/beta=false": alpha, "api/beta=true,storage.k8s.io/v1beta1=false,resource.k8s.io/v1beta1=false": "" +
+			"admissionregistration.k8s.io/v1beta1 coordination.k8s.io/v1beta1 networking.k8s.io/v1beta1 resource.k8s.io/v1beta2",
+	} {
+		var switches map[string]string
+		if given != "" {
+			switches = parsed(given)
+		}
+		config, err := Parse(switches, rows.All())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, gv := range config.Lacking() {
+			got = append(got, gv.String())
+		}
+		if strings.Join(got, " ") != want {
 			t.Errorf("%s: %q, want %q", given, got, want)
 		}
 	}

@@ -17,7 +17,9 @@ type Storage[S storage.Interface] struct {
 
 // New returns a storage that keeps the keys below the prefixes in parts there, and all others in rest. A prefix is that
 // of a whole resource and ends in "/": lists and watches never reach over two storages.
-func New[S storage.Interface](rest S, parts map[string]S) *Storage[S] { return &Storage[S]{rest, parts} }
+func New[S storage.Interface](rest S, parts map[string]S) *Storage[S] {
+	return &Storage[S]{rest, parts}
+}
 
 // Of returns the storage of a key, or of a prefix that ends in "/".
 func (s *Storage[S]) Of(key string) S {

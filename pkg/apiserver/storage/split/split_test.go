@@ -21,7 +21,9 @@ type apart struct {
 func (a apart) Revision(ctx context.Context) (int64, error) { return a.part.Revision(ctx) }
 
 // Compact implements storagetest.Compacter.
-func (a apart) Compact(ctx context.Context, revision int64) error { return a.part.Compact(ctx, revision) }
+func (a apart) Compact(ctx context.Context, revision int64) error {
+	return a.part.Compact(ctx, revision)
+}
 
 // TestSuite: a resource whose objects are elsewhere behaves like all others, and so does what stays.
 func TestSuite(t *testing.T) {
