@@ -76,7 +76,7 @@ unit: tools lint-quick ## unit, contract and architecture tests, where goroutine
 
 e2e: build bin/kubectl-1.20 ## end-to-end tests on a real cluster that they start and stop (as root)
 	go test -count=1 -timeout 20m -v ./test/e2e
-	cd test/ecosystem && go test -count=1 ./operator ./oidc # on envtest's control plane, needs no root
+	cd test/ecosystem && go test -count=1 ./operator ./oidc ./konnectivity # on envtest's control plane, needs no root
 
 e2e-long: build addons bin/kubectl-1.20 ## the end-to-end tests with the long ones, on a cluster with all add-ons (as root): run before a change is called done
 	go test -count=1 -timeout 40m -v ./test/e2e -long $(E2EFLAGS)

@@ -18,7 +18,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/version"
-	"k8s.io/klog/v2"
 
 	"bonsai/api/kubeversion"
 	"bonsai/api/resources/rows"
@@ -45,7 +44,6 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	starts := context.AfterFunc(ctx, end)
-	klog.SetSlogLogger(log)
 	counted := daemon.NewMetrics()
 	all := rows.With(rows.Options{Now: time.Now, EventTTL: o.eventTTL, ForbidPrivileged: !o.allowPrivileged})
 	encrypted, err := newEncryption(life, o, all, counted, log)

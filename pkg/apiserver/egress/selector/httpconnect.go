@@ -9,11 +9,18 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
-// maxAnswer bounds the header of a proxy's answer, in bytes.
-const maxAnswer = 16 << 10
+const (
+	// maxAnswer bounds the header of a proxy's answer, in bytes.
+	maxAnswer = 16 << 10
+	// maxReason bounds what is shown of the text of a refusal, in bytes.
+	maxReason = 256
+)
 
 // httpConnect opens a connection by the method CONNECT. Nothing that the proxy does holds it longer than ctx and
 // dialTimeout, or makes it read more than maxAnswer.
@@ -55,13 +62,34 @@ func ask(conn net.Conn, addr string) (net.Conn, error) {
 	case err != nil:
 		return nil, err
 	case answer.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("code %d: %s", answer.StatusCode, answer.Status)
+		return nil, fmt.Errorf("code %d: %s%s", answer.StatusCode, answer.Status, reason(buffered))
 	}
 	early := make([]byte, buffered.Buffered())
 	if _, err := io.ReadFull(buffered, early); err != nil {
 		return nil, err
 	}
 	return &begun{Conn: conn, early: early}, nil
+}
+
+// reason returns what a proxy says beside a refusal: the first line of what has come with it. It waits for no more.
+func reason(answer *bufio.Reader) string {
+	said, err := answer.Peek(min(answer.Buffered(), maxReason))
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n")
+	if line = strings.Map(printable, line); line == "" {
+		return ""
+	}
+	return ": " + line
+}
+
+// printable keeps what does no harm in an error.
+func printable(r rune) rune {
+	if unicode.IsPrint(r) && r != utf8.RuneError {
+		return r
+	}
+	return -1
 }
 
 // begun is a connection whose first bytes have been read already. Like any connection, it has one reader at a time.

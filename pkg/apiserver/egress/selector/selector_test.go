@@ -173,7 +173,9 @@ func TestFailures(t *testing.T) {
 	const connect, grpc = protocolHTTPConnect, protocolGRPC
 	long, none := strings.Repeat("x", 1<<16), filepath.Join(dir, "none")
 	for name, c := range map[string]struct{ protocol, socket, want string }{
-		"refused":              {connect, at("a", "HTTP/1.1 403 Forbidden\r\n\r\n"), "code 403: 403 Forbidden"},
+		"refused": {connect, at("a", "HTTP/1.1 403 Forbidden\r\n\r\n"), "code 403: 403 Forbidden"},
+		"refused with a word": {connect, at("g", "HTTP/1.1 500 No\r\n\r\nno tunnels\x1b[31m: "+long),
+			"code 500: 500 No: no tunnels[31m: " + long[:200]},
 		"endless":              {connect, at("b", "HTTP/1.1 200 OK\r\nX: "+long), "more than 16384 bytes"},
 		"no HTTP":              {connect, at("c", "SSH-2.0-x\r\n\r\n"), "malformed HTTP"},
 		"no answer":            {connect, at("d", ""), "deadline exceeded"},
