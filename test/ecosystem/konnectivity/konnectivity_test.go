@@ -305,7 +305,8 @@ func (c *cluster) create(t *testing.T) {
 	}
 	status := fmt.Sprintf(`{"status":{"addresses":[{"type":"InternalIP","address":%q}],`+
 		`"daemonEndpoints":{"kubeletEndpoint":{"Port":%d}}}}`, c.host, c.kubelet)
-	if out, err := c.kubectl(t, "patch", "node", name, "--subresource=status", "--type=merge", "-p", status); err != nil {
+	out, err := c.kubectl(t, "patch", "node", name, "--subresource=status", "--type=merge", "-p", status)
+	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 }
