@@ -19,9 +19,12 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
 
 	"bonsai/pkg/referencetest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const header = "apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\negressSelections:\n"
 
@@ -201,6 +204,24 @@ func TestFailures(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestSilentTLS: a proxy that never shakes hands holds no dial beyond its context.
+func TestSilentTLS(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	newPaths(t, dir)
+	l := listen(t, "tcp", "127.0.0.1:0")
+	accept(t, l, func(net.Conn) { <-t.Context().Done() })
+	s := opened(t, nil, map[string]string{
+		Etcd: "{proxyProtocol: HTTPConnect, transport: {tcp: {url: 'https://" + l.Addr().String() +
+			"', tlsConfig: {clientCert: " + dir + "/cert.pem, clientKey: " + dir + "/key.pem}}}}"})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := s.Dial(Etcd)(ctx, "tcp", "127.0.0.1:1"); !errors.Is(err, context.DeadlineExceeded) ||
+		!strings.Contains(err.Error(), "connect to the egress proxy "+l.Addr().String()) {
+		t.Errorf("got %v", err)
 	}
 }
 
