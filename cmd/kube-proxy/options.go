@@ -41,6 +41,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 		"If set, write the configuration (the file and the flags, with the defaults) to this file and exit.")
 	fs.StringVar(&c.ClientConnection.Kubeconfig, "kubeconfig", "",
 		"Path to kubeconfig file with authorization information.")
+	fs.StringVar(&c.ShowHiddenMetricsForVersion, "show-hidden-metrics-for-version", "",
+		"The previous version for which you want to show hidden metrics. Only the previous minor version is meaningful, other values will not be allowed. No metric is hidden.")
 	fs.StringVar(&o.master, "master", "",
 		"The address of the Kubernetes API server (overrides any value in kubeconfig).")
 	fs.StringVar(&c.HostnameOverride, "hostname-override", "",
@@ -111,7 +113,6 @@ func accepted() daemon.AcceptedFlags {
 	return daemon.AcceptedFlags{
 		{Why: "requests are protobuf", Strings: []string{"kube-api-content-type"}},
 		{Why: "there is no cAdvisor in kube-proxy", Strings: []string{"boot-id-file", "machine-id-file"}},
-		{Why: "no metric is hidden", Strings: []string{"show-hidden-metrics-for-version"}},
 		{Why: "node ports are never open at loopback addresses", Bools: []string{"iptables-localhost-nodeports"}},
 		{Why: "changes are watched", Durations: []string{"config-sync-period"}},
 	}
@@ -161,6 +162,9 @@ func (o *options) configuration(fs *pflag.FlagSet, log *slog.Logger) (*proxyconf
 		"ipvs-udp-timeout":        func() { c.IPVS.UDPTimeout = f.IPVS.UDPTimeout },
 		"oom-score-adj":           func() { c.OOMScoreAdj = &o.oomScoreAdj },
 		"feature-gates":           func() { c.FeatureGates = f.FeatureGates },
+		"show-hidden-metrics-for-version": func() {
+			c.ShowHiddenMetricsForVersion = f.ShowHiddenMetricsForVersion
+		},
 	} {
 		if fs.Changed(flag) {
 			take()

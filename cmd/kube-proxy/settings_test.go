@@ -99,3 +99,18 @@ func TestRefusedSettings(t *testing.T) {
 		}
 	}
 }
+
+// TestShowHiddenMetrics: the flag takes what the file's field takes, and wins over it.
+func TestShowHiddenMetrics(t *testing.T) {
+	t.Parallel()
+	const flag = "--show-hidden-metrics-for-version="
+	for version, want := range map[string]string{"": "", "1.35": "", "1.34": "'1.35'; only the previous minor version is allowed",
+		"x": `invalid showHiddenMetricsForVersion: showHiddenMetricsForVersion: Invalid value: "x"`} {
+		switch _, err := parse(t, flag+version); {
+		case want == "" && err != nil:
+			t.Errorf("%s: %v", version, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: %v, want %s", version, err, want)
+		}
+	}
+}

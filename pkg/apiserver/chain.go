@@ -259,6 +259,7 @@ func (s *Server) authorize(next http.HandlerFunc) http.HandlerFunc {
 func (s *Server) allowed(w http.ResponseWriter, r *http.Request) bool {
 	ctx := r.Context()
 	a := authz.Attributes{User: request.UserFrom(ctx), Info: *request.InfoFrom(ctx)}
+	start := time.Now()
 	decision, reason, err := s.Authorizer.Authorize(ctx, a)
 	if decision != authz.Allow && s.awaitRoles(ctx) {
 		decision, reason, err = s.Authorizer.Authorize(ctx, a)
@@ -267,6 +268,7 @@ func (s *Server) allowed(w http.ResponseWriter, r *http.Request) bool {
 		a.Verb = "create"
 		decision, reason, err = s.Authorizer.Authorize(ctx, a)
 	}
+	s.authorizations.Observe(decision, err, time.Since(start))
 	noteDecision(a.Audit, decision == authz.Allow, reason, err)
 	if decision == authz.Allow {
 		return true

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/impersonation"
 	"bonsai/pkg/apiserver/inflight"
 	"bonsai/pkg/apiserver/metrics"
@@ -18,17 +19,18 @@ import (
 // Server is the API server: New builds it, Run serves. As an http.Handler it is the whole chain.
 type Server struct {
 	Config
-	limits        *inflight.Limits // without Fairness
-	bodies        *inflight.Bodies
-	receiving     *inflight.Shares // bytes
-	streams       *inflight.Shares // count
-	requests      *metrics.Requests
-	impersonation *impersonation.Impersonator
-	handler       http.HandlerFunc
-	stopping      atomic.Bool
-	underWay      atomic.Int64 // requests that have not been answered
-	leaving       leaving
-	began         time.Time
+	limits         *inflight.Limits // without Fairness
+	bodies         *inflight.Bodies
+	receiving      *inflight.Shares // bytes
+	streams        *inflight.Shares // count
+	requests       *metrics.Requests
+	authorizations *authz.Attempts
+	impersonation  *impersonation.Impersonator
+	handler        http.HandlerFunc
+	stopping       atomic.Bool
+	underWay       atomic.Int64 // requests that have not been answered
+	leaving        leaving
+	began          time.Time
 }
 
 // New checks cfg and returns the server, which does nothing until Run. It builds the chain of filters once; a request
@@ -49,6 +51,7 @@ func New(cfg Config) (*Server, error) {
 		}
 	}
 	s.requests = metrics.New(cfg.Metrics, inFlight)
+	s.authorizations = authz.NewAttempts(cfg.Metrics)
 	s.impersonation = impersonation.New(cfg.Authorizer, cfg.Metrics, time.Now)
 	s.handler = s.chain(s.router())
 	return s, nil

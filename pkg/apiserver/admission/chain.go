@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,7 +38,9 @@ func (c *Chain) Names() []string {
 
 // Admit runs the mutating plug-ins; the first refusal ends it. If one of them asks for it with Attributes.Reinvoke, all
 // run once more.
-func (c *Chain) Admit(ctx context.Context, a *Attributes) error {
+func (c *Chain) Admit(ctx context.Context, a *Attributes) (err error) {
+	start := time.Now()
+	defer func() { c.times.step(start, mutating, a.Operation, err != nil) }()
 	a.reinvocation = reinvocation{}
 	if err := c.admit(ctx, a); err != nil || !a.reinvocation.wanted {
 		return err
@@ -63,8 +66,10 @@ func (c *Chain) admit(ctx context.Context, a *Attributes) error {
 }
 
 // Validate runs the validating plug-ins; the first refusal ends it.
-func (c *Chain) Validate(ctx context.Context, a *Attributes) error {
+func (c *Chain) Validate(ctx context.Context, a *Attributes) (err error) {
 	clock := c.times.start()
+	start := clock.last
+	defer func() { c.times.step(start, validating, a.Operation, err != nil) }()
 	for i := range c.plugins {
 		p := &c.plugins[i]
 		if p.Validator == nil {

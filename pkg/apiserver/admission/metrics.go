@@ -18,11 +18,14 @@ const (
 // operations are in the order of their indexes in series.
 var operations = [...]Operation{Create, Update, Delete, Connect}
 
-// times measures the plug-ins of a chain under upstream's name.
+// times measures a chain and its plug-ins under upstream's names.
 type times struct {
 	vec    *prometheus.HistogramVec
 	names  []string
 	series []series
+	// steps are the halves as a whole, in a histogram and a summary.
+	steps   *prometheus.HistogramVec
+	summary *prometheus.SummaryVec
 }
 
 // series are the histograms of one plug-in, by half, operation and whether it refused. Each is looked up once: the
@@ -38,8 +41,29 @@ func newTimes(r prometheus.Registerer, plugins []Plugin) *times {
 	for i := range plugins {
 		t.names = append(t.names, plugins[i].Name)
 	}
-	r.MustRegister(t.vec)
+	const step = "apiserver_admission_step_admission_duration_seconds"
+	labels := []string{"type", "operation", "rejected"}
+	t.steps = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: step,
+		Help:    "[STABLE] Admission sub-step latency histogram in seconds, broken out for each operation and API resource and step type (validate or admit).",
+		Buckets: []float64{0.005, 0.025, 0.1, 0.5, 1.0, 2.5}}, labels)
+	t.summary = prometheus.NewSummaryVec(prometheus.SummaryOpts{Name: step + "_summary",
+		Help:       "[ALPHA] Admission sub-step latency summary in seconds, broken out for each operation and API resource and step type (validate or admit).",
+		Objectives: map[float64]float64{0.5: 0.05, 0.9: 0.01, 0.99: 0.001}, MaxAge: 5 * time.Hour}, labels)
+	r.MustRegister(t.vec, t.steps, t.summary)
 	return t
+}
+
+// halves are the values of the label type.
+var halves = [...]string{"admit", "validate"}
+
+// step measures a half as a whole, which began at start. t may be nil.
+func (t *times) step(start time.Time, half int, op Operation, rejected bool) {
+	if t == nil {
+		return
+	}
+	took := time.Since(start).Seconds()
+	t.steps.WithLabelValues(halves[half], string(op), strconv.FormatBool(rejected)).Observe(took)
+	t.summary.WithLabelValues(halves[half], string(op), strconv.FormatBool(rejected)).Observe(took)
 }
 
 // stopwatch measures the plug-ins of one run.
@@ -75,7 +99,7 @@ func (t *times) observer(i, half int, op Operation, rejected bool) prometheus.Ob
 	if known := at.Load(); known != nil {
 		return *known
 	}
-	o := t.vec.WithLabelValues(t.names[i], [...]string{"admit", "validate"}[half], string(op),
+	o := t.vec.WithLabelValues(t.names[i], halves[half], string(op),
 		strconv.FormatBool(rejected))
 	at.Store(&o)
 	return o

@@ -224,11 +224,12 @@ func (a *authentication) addTokens(o *Options, c *catalog.Catalog, log *slog.Log
 		cfg.ServiceAccounts, cfg.Pods, cfg.Secrets, cfg.Nodes = store("", "serviceaccounts"), store("", "pods"),
 			store("", "secrets"), store("", "nodes")
 	}
-	tokens = append(tokens, authn.Cache(serviceaccount.New(cfg), tokenCacheTTL, tokenCacheSize))
+	cached := authn.NewCacheMetrics(o.Metrics)
+	tokens = append(tokens, authn.Cache(serviceaccount.New(cfg), tokenCacheTTL, tokenCacheSize, cached))
 	if in.BootstrapTokens {
 		tokens = append(tokens, bootstraptoken.New(late(c)("", "secrets"), time.Now))
 	}
-	if tokens, err = a.addOutside(tokens, o, log); err != nil {
+	if tokens, err = a.addOutside(tokens, o, cached, log); err != nil {
 		return err
 	}
 	a.tokens = authn.Tokens(tokens...)
@@ -240,12 +241,12 @@ func (a *authentication) addTokens(o *Options, c *catalog.Catalog, log *slog.Log
 // addOutside adds what knows the tokens that others issue. It comes after all tokens of the cluster's own: those that
 // are good are checked without asking anybody outside, and no webhook sees them. One that is not good here, such as
 // that of a service account for another audience, goes to the webhook as any other, as in Kubernetes.
-func (a *authentication) addOutside(tokens []authn.TokenAuthenticator, o *Options,
+func (a *authentication) addOutside(tokens []authn.TokenAuthenticator, o *Options, cached *authn.CacheMetrics,
 	log *slog.Logger) ([]authn.TokenAuthenticator, error) {
 	in := &o.Authentication
 	var err error
 	options := oidc.Options{AccountIssuers: in.Issuers, AnonymousFlag: in.AnonymousFlag, Egress: o.Egress.Lookup(),
-		Metrics: oidc.NewMetrics(o.Metrics, o.Hostname),
+		Metrics: oidc.NewMetrics(o.Metrics, o.Hostname), Cache: cached,
 		Reloads: configfile.NewMetrics(o.Metrics, "authentication", o.Hostname), Log: log}
 	switch {
 	case in.ConfigFile != "":
@@ -268,7 +269,7 @@ func (a *authentication) addOutside(tokens []authn.TokenAuthenticator, o *Option
 		}
 		var webhook authn.TokenAuthenticator = asked
 		if h.CacheTTL > 0 {
-			webhook = authn.CacheRefusals(asked, h.CacheTTL, tokenCacheSize)
+			webhook = authn.CacheRefusals(asked, h.CacheTTL, tokenCacheSize, cached)
 		}
 		tokens = append(tokens, webhook)
 	}

@@ -21,21 +21,21 @@ const maxCacheBytes = 64 << 20
 // Cache returns a TokenAuthenticator that remembers for ttl (upstream: 10 s) what t said of at most size tokens that t
 // knows; the least recently used one makes room. It never holds a token, only a keyed hash. Refusals are not
 // remembered: a token becomes good as soon as what it is bound to is there, and nobody fills the cache with tokens he
-// made up.
-func Cache(t TokenAuthenticator, ttl time.Duration, size int) TokenAuthenticator {
-	return newCache(t, ttl, size)
+// made up. A nil m counts nothing.
+func Cache(t TokenAuthenticator, ttl time.Duration, size int, m *CacheMetrics) TokenAuthenticator {
+	return newCache(t, ttl, size, m)
 }
 
 // CacheRefusals is Cache for a t that is slow: it also remembers for ttl that t does not know a token. Unknown tokens
 // have room of their own, so that made-up ones push no good one out. Errors are not remembered.
-func CacheRefusals(t TokenAuthenticator, ttl time.Duration, size int) TokenAuthenticator {
-	c := newCache(t, ttl, size)
+func CacheRefusals(t TokenAuthenticator, ttl time.Duration, size int, m *CacheMetrics) TokenAuthenticator {
+	c := newCache(t, ttl, size, m)
 	c.refused = newEntries(size)
 	return c
 }
 
-func newCache(t TokenAuthenticator, ttl time.Duration, size int) *cache {
-	c := &cache{tokens: t, ttl: ttl, now: time.Now, known: newEntries(size)}
+func newCache(t TokenAuthenticator, ttl time.Duration, size int, m *CacheMetrics) *cache {
+	c := &cache{tokens: t, ttl: ttl, now: time.Now, known: newEntries(size), metrics: m}
 	rand.Read(c.secret[:])
 	return c
 }
@@ -51,6 +51,7 @@ type cache struct {
 	secret [32]byte
 	// known and refused are the answers; refused is nil if refusals are not remembered.
 	known, refused *entries
+	metrics        *CacheMetrics
 }
 
 // entries are answers. The least recently used one makes room.
@@ -78,13 +79,18 @@ func (c *cache) AuthenticateToken(ctx context.Context, token string, audiences [
 	error) {
 	k, now := c.key(token, audiences), c.now()
 	if e := c.known.get(k, now); e != nil {
+		c.metrics.hit(c.now().Sub(now))
 		return e.user, e.audiences, nil
 	}
 	if c.refused != nil && c.refused.get(k, now) != nil {
+		c.metrics.hit(c.now().Sub(now))
 		return nil, nil, nil
 	}
+	done := c.metrics.fetch()
 	user, auds, err := c.tokens.AuthenticateToken(ctx, token, audiences)
-	e := &cacheEntry{key: k, until: c.now().Add(c.ttl), user: user, audiences: auds}
+	end := c.now()
+	done(user != nil || err != nil || c.refused != nil, err, end.Sub(now))
+	e := &cacheEntry{key: k, until: end.Add(c.ttl), user: user, audiences: auds}
 	switch {
 	case err != nil:
 	case user != nil:

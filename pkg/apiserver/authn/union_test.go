@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"bonsai/pkg/apiserver/request"
 )
 
@@ -136,7 +138,7 @@ func TestCache(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
 	table := &tokenTable{users: map[string]*request.User{"a": {Name: "a"}, "b": {Name: "b"}, "c": {Name: "c"}}}
-	c := Cache(table, 10*time.Second, 2).(*cache)
+	c := Cache(table, 10*time.Second, 2, nil).(*cache)
 	c.now = func() time.Time { return now }
 	ask := func(token string, auds ...string) {
 		t.Helper()
@@ -173,7 +175,8 @@ func TestCacheRefusals(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
 	table := &tokenTable{users: map[string]*request.User{"a": {Name: "a"}}}
-	c := newCache(table, 10*time.Second, 2)
+	r := prometheus.NewPedanticRegistry()
+	c := newCache(table, 10*time.Second, 2, NewCacheMetrics(r))
 	c.refused = newEntries(2)
 	c.now = func() time.Time { return now }
 	for _, s := range []struct {
@@ -193,6 +196,47 @@ func TestCacheRefusals(t *testing.T) {
 			t.Fatalf("%s, %s: %v, %v, asked %d times, want %d", s.token, s.why, u, err, table.asked, s.asked)
 		}
 	}
+	for name, want := range map[string]float64{"request_total hit": 2, "request_total miss": 8, "fetch_total ok": 6,
+		"fetch_total error": 2, "active_fetch_count in_flight": 0, "active_fetch_count blocked": 0} {
+		if got := cacheCount(t, r, name); got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
+// cacheCount is the value of a metric of the caches with a status.
+func cacheCount(t *testing.T, r *prometheus.Registry, name string) float64 {
+	t.Helper()
+	name, status, _ := strings.Cut(name, " ")
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "authentication_token_cache_"+name && m.GetLabel()[0].GetValue() == status {
+				return m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return -1
+}
+
+// TestCacheMetrics: a cache counts tokens of its own kind alone; others are counted where they are known.
+func TestCacheMetrics(t *testing.T) {
+	t.Parallel()
+	table := &tokenTable{users: map[string]*request.User{"a": {Name: "a"}}}
+	r := prometheus.NewPedanticRegistry()
+	c := Cache(table, time.Hour, 2, NewCacheMetrics(r))
+	for _, token := range []string{"a", "a", "x", "bad"} {
+		c.AuthenticateToken(t.Context(), token, nil) //nolint:errcheck // what it counts is the test
+	}
+	for name, want := range map[string]float64{"request_total hit": 1, "request_total miss": 2, "fetch_total ok": 1,
+		"fetch_total error": 1, "active_fetch_count in_flight": 0} {
+		if got := cacheCount(t, r, name); got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
 }
 
 // TestCacheBytes: users that their webhook makes huge hold no more memory than the cache may have, and push one another
@@ -205,7 +249,7 @@ func TestCacheBytes(t *testing.T) {
 		table.users[strconv.Itoa(i)] = &request.User{Name: "u", Groups: []string{strings.Repeat("g", each/2)},
 			Extra: map[string][]string{"k": {strings.Repeat("v", each/2)}}}
 	}
-	c := CacheRefusals(table, time.Hour, 4096).(*cache)
+	c := CacheRefusals(table, time.Hour, 4096, nil).(*cache)
 	for token := range table.users {
 		if u, _, err := c.AuthenticateToken(t.Context(), token, nil); u == nil || err != nil {
 			t.Fatal(err)

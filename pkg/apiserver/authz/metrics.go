@@ -2,6 +2,7 @@ package authz
 
 import (
 	"context"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -45,4 +46,50 @@ func (c counted) Authorize(ctx context.Context, a Attributes) (Decision, string,
 		c.denied.Inc()
 	}
 	return d, reason, err
+}
+
+// Attempts counts requests by what authorization said of them, and how long it took, under upstream's names. A nil
+// *Attempts counts nothing.
+type Attempts struct{ allowed, denied, noOpinion, failed attempt }
+
+// attempt counts those of one result.
+type attempt struct {
+	total    prometheus.Counter
+	duration prometheus.Observer
+}
+
+// NewAttempts registers at r; nil: nothing is counted.
+func NewAttempts(r prometheus.Registerer) *Attempts {
+	if r == nil {
+		return nil
+	}
+	total := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "authorization_attempts_total",
+		Help: "[ALPHA] Counter of authorization attempts broken down by result. It can be either 'allowed', 'denied', 'no-opinion' or 'error'."},
+		[]string{"result"})
+	duration := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "authorization_duration_seconds",
+		Help:    "[ALPHA] Authorization duration in seconds broken out by result.",
+		Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}, []string{"result"})
+	r.MustRegister(total, duration)
+	of := func(result string) attempt {
+		return attempt{total.WithLabelValues(result), duration.WithLabelValues(result)}
+	}
+	return &Attempts{of("allowed"), of("denied"), of("no-opinion"), of("error")}
+}
+
+// Observe counts a request. An error counts unless the request is allowed all the same.
+func (m *Attempts) Observe(d Decision, err error, took time.Duration) {
+	if m == nil {
+		return
+	}
+	of := &m.noOpinion
+	switch {
+	case d == Allow:
+		of = &m.allowed
+	case err != nil:
+		of = &m.failed
+	case d == Deny:
+		of = &m.denied
+	}
+	of.total.Inc()
+	of.duration.Observe(took.Seconds())
 }

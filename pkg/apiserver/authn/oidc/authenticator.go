@@ -38,8 +38,9 @@ type Options struct {
 	// Egress returns what opens the connections of an egressSelectorType; nil: they are direct. nil instead of the
 	// function: there is no egress selector, and no issuer may name a type.
 	Egress func(kind string) func(ctx context.Context, network, addr string) (net.Conn, error)
-	// Metrics counts, Reloads the reloads of the file; nil: nobody does.
+	// Metrics counts, Reloads the reloads of the file, Cache what the cache of tokens is asked; nil: nobody does.
 	Metrics *Metrics
+	Cache   *authn.CacheMetrics
 	Reloads *configfile.Metrics
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
@@ -169,7 +170,7 @@ func (a *Authenticator) generation(c *Configuration, compiled []*rules) (*genera
 		}
 		g.issuers[i.config.Issuer.URL] = i
 	}
-	g.cached = authn.Cache(g, cacheTTL, cacheSize)
+	g.cached = authn.Cache(g, cacheTTL, cacheSize, a.o.Cache)
 	return g, nil
 }
 

@@ -162,7 +162,7 @@ func TestCached(t *testing.T) {
 		review.Status = authenticationv1.TokenReviewStatus{Authenticated: ok, Audiences: review.Spec.Audiences,
 			User: authenticationv1.UserInfo{Username: name}}
 		_ = json.NewEncoder(w).Encode(&review)
-	}), time.Minute, 100)
+	}), time.Minute, 100, nil)
 	for _, tt := range []struct {
 		token     string
 		audiences []string

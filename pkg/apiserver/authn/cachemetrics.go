@@ -1,0 +1,77 @@
+package authn
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// CacheMetrics counts what the caches of tokens are asked, under upstream's names. A nil *CacheMetrics counts nothing.
+//
+// There is a cache for each kind of tokens, and they are asked one after the other. A token counts where it is known, or
+// refused as one of the kind: so most requests count once, as with upstream's one cache.
+type CacheMetrics struct {
+	inFlight     prometheus.Gauge
+	hits, misses cacheSeries
+	good, failed prometheus.Counter
+}
+
+// cacheSeries counts the requests that found a token in a cache, or those that did not.
+type cacheSeries struct {
+	total    prometheus.Counter
+	duration prometheus.Observer
+}
+
+// NewCacheMetrics registers at r; nil: nothing is counted.
+func NewCacheMetrics(r prometheus.Registerer) *CacheMetrics {
+	if r == nil {
+		return nil
+	}
+	const prefix = "authentication_token_cache_"
+	status := []string{"status"}
+	active := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "active_fetch_count",
+		Help: "[ALPHA] Tokens that are being checked because no cache has them ('in_flight'). None waits for another ('blocked')."}, status)
+	fetches := prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "fetch_total",
+		Help: "[ALPHA] Checks of tokens that no cache had, by their end: 'ok' or 'error'."}, status)
+	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + "request_duration_seconds",
+		Help: "[ALPHA] Time in seconds that requests for a token took, by whether a cache had it: 'hit' or 'miss'."}, status)
+	requests := prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "request_total",
+		Help: "[ALPHA] Requests for a token, by whether a cache had it: 'hit' or 'miss'."}, status)
+	r.MustRegister(active, fetches, durations, requests)
+	active.WithLabelValues("blocked").Set(0)
+	of := func(status string) cacheSeries {
+		return cacheSeries{requests.WithLabelValues(status), durations.WithLabelValues(status)}
+	}
+	return &CacheMetrics{inFlight: active.WithLabelValues("in_flight"), hits: of("hit"), misses: of("miss"),
+		good: fetches.WithLabelValues("ok"), failed: fetches.WithLabelValues("error")}
+}
+
+// hit counts a token that the cache had.
+func (m *CacheMetrics) hit(took time.Duration) {
+	if m != nil {
+		m.hits.total.Inc()
+		m.hits.duration.Observe(took.Seconds())
+	}
+}
+
+// fetch says that a token is being checked. The function that it returns says how that ended; own tells whether the
+// token is of the cache's kind.
+func (m *CacheMetrics) fetch() func(own bool, err error, took time.Duration) {
+	if m == nil {
+		return func(bool, error, time.Duration) {}
+	}
+	m.inFlight.Inc()
+	return func(own bool, err error, took time.Duration) {
+		m.inFlight.Dec()
+		if !own {
+			return
+		}
+		m.misses.total.Inc()
+		m.misses.duration.Observe(took.Seconds())
+		if err != nil {
+			m.failed.Inc()
+		} else {
+			m.good.Inc()
+		}
+	}
+}
