@@ -38,7 +38,8 @@ func TestMeasure(t *testing.T) {
 	}
 	got := map[string]uint64{}
 	for _, f := range families {
-		name := strings.TrimSuffix(strings.TrimPrefix(f.GetName(), "apiserver_admission_"), "admission_duration_seconds")
+		name := strings.TrimPrefix(f.GetName(), "apiserver_admission_")
+		name = strings.TrimSuffix(name, "admission_duration_seconds")
 		for _, m := range f.GetMetric() {
 			labels := []string{name}
 			for _, l := range m.GetLabel() {

@@ -8,8 +8,8 @@ import (
 
 // CacheMetrics counts what the caches of tokens are asked, under upstream's names. A nil *CacheMetrics counts nothing.
 //
-// There is a cache for each kind of tokens, and they are asked one after the other. A token counts where it is known, or
-// refused as one of the kind: so most requests count once, as with upstream's one cache.
+// There is a cache for each kind of tokens, and they are asked one after the other. A token counts where it is known,
+// or refused as one of the kind: so most requests count once, as with upstream's one cache.
 type CacheMetrics struct {
 	inFlight     prometheus.Gauge
 	hits, misses cacheSeries
@@ -54,8 +54,8 @@ func (m *CacheMetrics) hit(took time.Duration) {
 	}
 }
 
-// fetch says that a token is being checked. The function that it returns says how that ended; own tells whether the
-// token is of the cache's kind.
+// fetch says that a token is being checked. The function that it returns says how that ended; own is true for a token
+// of the cache's kind.
 func (m *CacheMetrics) fetch() func(own bool, err error, took time.Duration) {
 	if m == nil {
 		return func(bool, error, time.Duration) {}
