@@ -32,8 +32,8 @@ import (
 	"bonsai/pkg/apiserver/storage/memory"
 )
 
-// real is the configuration of a server with the parts of Kubernetes, over memory.
-func real(t *testing.T) Config {
+// real is the configuration of a server with the parts of Kubernetes, over memory. changes are made to its options.
+func real(t *testing.T, changes ...func(*Options)) Config {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -53,14 +53,18 @@ func real(t *testing.T) Config {
 	if cfg.Catalog, err = catalog.New(t.Context(), catalog.Config{Facts: facts}); err != nil {
 		t.Fatal(err)
 	}
-	parts, err := NewParts(Options{
+	o := Options{
 		Authentication: Authentication{Issuers: []string{"https://issuer"}, SigningKey: file, AccountLookup: true},
 		Authorization:  Authorization{Modes: []string{"Node", "RBAC"}}, EnableAdmission: []string{"NodeRestriction"},
 		ServiceRanges: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")},
 		NodePorts:     utilnet.PortRange{Base: 30000, Size: 2768},
 		Advertise:     netip.MustParseAddr("192.0.2.1"), Port: 6443, Hostname: "vm",
 		Fairness: Fairness{Seats: 600, RequestTimeout: time.Minute},
-	}, cfg.Catalog, cfg.Storage, cfg.Rows, log)
+	}
+	for _, change := range changes {
+		change(&o)
+	}
+	parts, err := NewParts(o, cfg.Catalog, cfg.Storage, cfg.Rows, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +73,7 @@ func real(t *testing.T) Config {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { listener.Close() })
-	cfg.Parts = *parts
+	cfg.Parts, cfg.Egress = *parts, o.Egress
 	cfg.HTTP = apiserver.Config{Listener: listener, TLS: &tls.Config{}, Metrics: prometheus.NewRegistry(),
 		Version: version.Info{GitVersion: "v1.36.0"}, Log: log}
 	return cfg
