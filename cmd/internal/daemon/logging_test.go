@@ -114,6 +114,20 @@ func messages(out *bytes.Buffer) (found []string) {
 	return found
 }
 
+// TestBodies: what client-go logs of requests does not contain their bodies, which have Secrets and tokens.
+func TestBodies(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"text", "json"} {
+		log, _, out, _ := logged(t, "-v10", "--logging-format="+format)
+		client := logr.FromSlogHandler(log.Handler())
+		client.V(8).Info("Response Body", "body", "a token")
+		client.V(9).Info("Request Body", "body", `{"token":"a token"}`)
+		if strings.Contains(out.String(), "a token") || !strings.Contains(out.String(), "(7 bytes)") {
+			t.Error(out)
+		}
+	}
+}
+
 // TestSplitStreams: with split streams info goes to stdout, buffered if it is asked for, and what is worse to stderr;
 // in JSON, errors alone, as upstream has it.
 func TestSplitStreams(t *testing.T) {

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"path"
 	"runtime"
@@ -47,7 +48,27 @@ func (l *leveled) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level < l.level && r.Level < l.files.level(r.PC) {
 		return nil
 	}
+	if r.Level <= levelOf(bodies) && strings.HasSuffix(r.Message, " Body") {
+		r = withoutBody(r)
+	}
 	return l.Handler.Handle(ctx, r)
+}
+
+// bodies is the verbosity from which on client-go logs the bodies of requests and answers, as "body" of records
+// "Request Body" and "Response Body".
+const bodies = 8
+
+// withoutBody is a record of a body with its size in place of it: it could be a Secret, or a token.
+func withoutBody(r slog.Record) slog.Record {
+	out := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "body" {
+			a.Value = slog.StringValue(fmt.Sprintf("(%d bytes)", len(a.Value.String())))
+		}
+		out.AddAttrs(a)
+		return true
+	})
+	return out
 }
 
 // WithAttrs implements slog.Handler.
