@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	goruntime "runtime"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -147,7 +148,8 @@ func nodeConfig(s *settings) (node.Config, error) {
 	if err != nil {
 		return node.Config{}, err
 	}
-	machine := node.NewLinux(s.rootDir)
+	machine := node.NewLinux(s.rootDir,
+		node.IDFiles{Machine: strings.Split(s.machineIDs, ","), Boot: strings.Split(s.bootIDs, ",")})
 	if err := enough(machine.Capacity(), keep); err != nil {
 		return node.Config{}, err
 	}

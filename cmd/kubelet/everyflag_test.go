@@ -12,6 +12,7 @@ import (
 
 // readByOptions are the flags that set no field of the configuration file, and what reads them.
 var readByOptions = map[string]string{
+	"boot-id-file":                          "config",
 	"bootstrap-kubeconfig":                  "connect",
 	"cert-dir":                              "connect, ownServing",
 	"cloud-provider":                        "nodeConfig",
@@ -30,6 +31,7 @@ var readByOptions = map[string]string{
 	"log-text-info-buffer-size":             "logging",
 	"log-text-split-stream":                 "logging",
 	"logging-format":                        "logging",
+	"machine-id-file":                       "config",
 	"maximum-dead-containers":               "containerPolicy",
 	"maximum-dead-containers-per-container": "containerPolicy",
 	"minimum-container-ttl-duration":        "containerPolicy",

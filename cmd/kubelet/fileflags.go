@@ -77,7 +77,7 @@ func (o *fileOptions) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.contention, "contention-profiling", false,
 		"Record where goroutines wait for locks, if profiling is on.")
 	fs.DurationVar(&o.idle, "streaming-connection-idle-timeout", 4*time.Hour,
-		"How long a connection of exec, attach or port-forward may be idle before it is closed, if the container runtime does not close it earlier; 0: for ever.")
+		"How long a connection of exec, attach or port-forward may be silent before it is closed, if the container runtime does not close it earlier; 0: for ever. Clients that send pings, such as kubectl, are never silent.")
 	fs.BoolVar(&o.debugging, "enable-debugging-handlers", true,
 		"Serve what shows the inside of pods or runs something there: logs, exec, attach, port-forward.")
 	fs.StringVar(&o.tlsMin, "tls-min-version", "",
@@ -199,8 +199,8 @@ func accepted() daemon.AcceptedFlags {
 		{Why: "volumes of claims are measured every minute, emptyDirs when somebody asks, once a minute at most",
 			Durations: []string{"volume-stats-agg-period"}},
 		{Why: "there is no cAdvisor in the kubelet, which reads cgroups itself",
-			Strings: []string{"containerd", "containerd-namespace", "container-hints", "boot-id-file",
-				"machine-id-file", "event-storage-age-limit", "event-storage-event-limit", "storage-driver-db",
+			Strings: []string{"containerd", "containerd-namespace", "container-hints",
+				"event-storage-age-limit", "event-storage-event-limit", "storage-driver-db",
 				"storage-driver-host", "storage-driver-password", "storage-driver-table", "storage-driver-user"},
 			Bools: []string{"enable-load-reader", "log-cadvisor-usage", "storage-driver-secure"},
 			Ints:  []string{"application-metrics-count-limit"},

@@ -33,17 +33,20 @@ type Linux struct {
 
 var _ Machine = (*Linux)(nil)
 
+// IDFiles are the files that name the machine, and its boot. Of each list, the first counts that can be read.
+type IDFiles struct{ Machine, Boot []string }
+
 // NewLinux reads what does not change while the machine runs. dir is the kubelet's root directory, whose file system
 // holds the pods' ephemeral storage.
-func NewLinux(dir string) *Linux { return newLinux("/", dir) }
+func NewLinux(dir string, ids IDFiles) *Linux { return newLinux("/", dir, ids) }
 
 // newLinux is NewLinux below another root. CPUs, memory and huge pages that change later do not show until the kubelet
 // restarts.
-func newLinux(root, dir string) *Linux {
+func newLinux(root, dir string, ids IDFiles) *Linux {
 	l := &Linux{root: root, dir: dir}
 	l.info = corev1.NodeSystemInfo{
-		MachineID: l.line("etc/machine-id"), SystemUUID: l.line("sys/class/dmi/id/product_uuid"),
-		BootID:        l.line("proc/sys/kernel/random/boot_id"),
+		MachineID: l.first(ids.Machine), SystemUUID: l.line("sys/class/dmi/id/product_uuid"),
+		BootID:        l.first(ids.Boot),
 		KernelVersion: l.line("proc/sys/kernel/osrelease"), OSImage: l.osImage(),
 	}
 	if swap := l.meminfo("SwapTotal"); swap > 0 {
@@ -94,6 +97,16 @@ func (l *Linux) line(path string) string {
 		return ""
 	}
 	return strings.TrimSpace(string(data))
+}
+
+// first returns what the first of the files says that can be read.
+func (l *Linux) first(paths []string) string {
+	for _, path := range paths {
+		if id := l.line(path); id != "" {
+			return id
+		}
+	}
+	return ""
 }
 
 func (l *Linux) number(path string) int64 {

@@ -404,15 +404,17 @@ func TestLinux(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l := newLinux(root, root)
+	ids := IDFiles{Machine: []string{"/none", "/etc/machine-id", "/etc/os-release"},
+		Boot: []string{"/proc/sys/kernel/osrelease"}}
+	l := newLinux(root, root, ids)
 	if swap := l.Info().Swap; swap == nil || *swap.Capacity != 1<<20 {
 		t.Error("swap", swap)
 	}
-	if without := newLinux(t.TempDir(), root).Info().Swap; without != nil {
+	if without := newLinux(t.TempDir(), root, ids).Info().Swap; without != nil {
 		t.Error("a machine without swap tells of it", without)
 	}
 	if i := l.Info(); i.MachineID != "abc" || i.SystemUUID != "abc" || i.OSImage != "Debian GNU/Linux 12 (bookworm)" ||
-		i.KernelVersion != "6.1" {
+		i.KernelVersion != "6.1" || i.BootID != "6.1" {
 		t.Error(i)
 	}
 	c := l.Capacity()
@@ -420,7 +422,7 @@ func TestLinux(t *testing.T) {
 		c.StorageEphemeral().Value() == 0 {
 		t.Error(c)
 	}
-	if real := NewLinux(root); real.Info().KernelVersion == "" {
+	if real := NewLinux(root, ids); real.Info().KernelVersion == "" {
 		t.Error("nothing read from this machine")
 	}
 }
