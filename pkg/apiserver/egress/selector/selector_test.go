@@ -260,6 +260,26 @@ func TestBound(t *testing.T) {
 	})
 }
 
+// TestOtherSideSpeaksFirst: what the other side says before it hears anything is not lost.
+func TestOtherSideSpeaksFirst(t *testing.T) {
+	t.Parallel()
+	first := listen(t, "tcp", "127.0.0.1:0")
+	accept(t, first, func(conn net.Conn) { _, _ = io.WriteString(conn, "hello") })
+	socket, _ := konnectivity(t, &tunnels{})
+	s := opened(t, nil, map[string]string{
+		Etcd: "{proxyProtocol: GRPC, transport: {uds: {udsName: " + socket + "}}}"})
+	for range 50 {
+		conn, err := s.Dial(Etcd)(t.Context(), "tcp", first.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(conn); err != nil || string(got) != "hello" {
+			t.Errorf("got %q, %v", got, err)
+		}
+		_ = conn.Close()
+	}
+}
+
 // TestNothingStays: when connections and dials have ended, whoever ended them, no goroutine and no tunnel of theirs is
 // left.
 func TestNothingStays(t *testing.T) { //nolint:paralleltest // it counts goroutines
@@ -268,7 +288,12 @@ func TestNothingStays(t *testing.T) { //nolint:paralleltest // it counts gorouti
 	socket, stop := konnectivity(t, server)
 	s := opened(t, nil, map[string]string{
 		Cluster: "{proxyProtocol: GRPC, transport: {uds: {udsName: " + socket + "}}}"})
-	open := func() net.Conn {
+	flood := listen(t, "tcp", "127.0.0.1:0")
+	accept(t, flood, func(conn net.Conn) {
+		for _, err := conn.Write(make([]byte, 1<<16)); err == nil; _, err = conn.Write(make([]byte, 1<<16)) {
+		}
+	})
+	open := func(to string) net.Conn {
 		conn, err := s.Dial(Cluster)(t.Context(), "tcp", to)
 		if err != nil {
 			t.Fatal(err)
@@ -292,7 +317,7 @@ func TestNothingStays(t *testing.T) { //nolint:paralleltest // it counts gorouti
 		}
 	}
 	for range 10 {
-		conn := open()
+		conn := open(to)
 		if _, err := conn.Write([]byte("x")); err != nil {
 			t.Fatal(err)
 		}
@@ -305,6 +330,14 @@ func TestNothingStays(t *testing.T) { //nolint:paralleltest // it counts gorouti
 		_ = conn.Close()
 	}
 	ends("after Close")
+	unread := open(flood.Addr().String())
+	if _, err := io.ReadFull(unread, make([]byte, 1<<20)); err != nil {
+		t.Error(err)
+	}
+	if err := unread.Close(); err != nil {
+		t.Error(err)
+	}
+	ends("after Close while the other side sends")
 	server.mute.Store(true)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
@@ -313,7 +346,7 @@ func TestNothingStays(t *testing.T) { //nolint:paralleltest // it counts gorouti
 	}
 	ends("after a cancelled dial")
 	server.mute.Store(false)
-	conn := open()
+	conn := open(to)
 	stop()
 	if _, err := io.Copy(io.Discard, conn); err != nil {
 		t.Errorf("a connection whose proxy went away ends with %v", err)

@@ -22,9 +22,11 @@ func (p *proxy) tunnel(ctx context.Context, _, addr string) (net.Conn, error) {
 	defer cancel()
 	life, end := context.WithCancel(context.WithoutCancel(ctx)) // the connection outlives the dial
 	stop := context.AfterFunc(ctx, end)                         // but the dial's end is that of a half-open one
+	dialed := make(chan struct{})
+	defer close(dialed)
 	through, err := client.CreateSingleUseGrpcTunnelWithContext(ctx, life, "passthrough:///"+p.name,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // a socket of this machine
-		grpc.WithAuthority("localhost"),
+		grpc.WithAuthority("localhost"), grpc.WithStreamInterceptor(gate(dialed)),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return p.connect(ctx) }))
 	if err != nil {
 		end()
@@ -39,6 +41,38 @@ func (p *proxy) tunnel(ctx context.Context, _, addr string) (net.Conn, error) {
 		return nil, p.refused(addr, because(ctx, err))
 	}
 	return newTunnelled(conn, addr, end), nil
+}
+
+// gate holds back what follows the first packet of a tunnel, the answer to its dial, until that has returned. The
+// library would take bytes that come before for those of an unknown connection, and close it: the other side may be
+// the first to speak, as etcd without TLS is.
+func gate(dialed <-chan struct{}) grpc.StreamClientInterceptor {
+	return func(ctx context.Context, d *grpc.StreamDesc, c *grpc.ClientConn, method string, open grpc.Streamer,
+		o ...grpc.CallOption) (grpc.ClientStream, error) {
+		s, err := open(ctx, d, c, method, o...)
+		if err != nil {
+			return nil, err
+		}
+		return &gated{ClientStream: s, dialed: dialed}, nil
+	}
+}
+
+type gated struct {
+	grpc.ClientStream
+	dialed   <-chan struct{}
+	answered bool // belongs to the one reader
+}
+
+// RecvMsg implements grpc.ClientStream.
+func (g *gated) RecvMsg(m any) error {
+	if g.answered {
+		select {
+		case <-g.dialed:
+		case <-g.Context().Done(): // which RecvMsg reports
+		}
+	}
+	g.answered = true
+	return g.ClientStream.RecvMsg(m)
 }
 
 // because names the end of a dial as the reason of its failure, where it is.
