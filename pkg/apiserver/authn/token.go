@@ -59,15 +59,11 @@ func (b bearer) Authenticate(r *http.Request) (*request.User, error) {
 	return user, nil
 }
 
-// bearerHeader returns "" for any other scheme and for a token with spaces in it: such a header carries no bearer
-// token.
+// bearerHeader returns "" for any other scheme, and for a token with spaces before or in it: such a header carries no
+// bearer token.
 func bearerHeader(r *http.Request) string {
 	scheme, token, ok := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
-	if !ok || !strings.EqualFold(scheme, "bearer") {
-		return ""
-	}
-	token = strings.TrimSpace(token)
-	if strings.ContainsAny(token, " \t") {
+	if !ok || !strings.EqualFold(scheme, "bearer") || strings.ContainsAny(token, " \t") {
 		return ""
 	}
 	return token

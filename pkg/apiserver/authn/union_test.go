@@ -103,15 +103,16 @@ func TestBearer(t *testing.T) {
 		user    string
 		wantErr bool
 	}{
-		"none":                  {http.Header{}, "", false},
-		"good":                  {http.Header{"Authorization": {"Bearer secret"}}, "alice", false},
-		"any case, more spaces": {http.Header{"Authorization": {"bearer   secret "}}, "alice", false},
-		"unknown":               {http.Header{"Authorization": {"Bearer other"}}, "", true},
-		"bad":                   {http.Header{"Authorization": {"Bearer bad"}}, "", true},
-		"another scheme":        {http.Header{"Authorization": {"Basic secret"}}, "", false},
-		"no token":              {http.Header{"Authorization": {"Bearer "}}, "", false},
-		"websocket":             {ws("secret", "v4.channel.k8s.io"), "alice", false},
-		"websocket, alone":      {ws("secret"), "", true},
+		"none":             {http.Header{}, "", false},
+		"good":             {http.Header{"Authorization": {"Bearer secret"}}, "alice", false},
+		"any case":         {http.Header{"Authorization": {"bearer secret "}}, "alice", false},
+		"extra space":      {http.Header{"Authorization": {"Bearer  secret"}}, "", false},
+		"unknown":          {http.Header{"Authorization": {"Bearer other"}}, "", true},
+		"bad":              {http.Header{"Authorization": {"Bearer bad"}}, "", true},
+		"another scheme":   {http.Header{"Authorization": {"Basic secret"}}, "", false},
+		"no token":         {http.Header{"Authorization": {"Bearer "}}, "", false},
+		"websocket":        {ws("secret", "v4.channel.k8s.io"), "alice", false},
+		"websocket, alone": {ws("secret"), "", true},
 		"websocket, not encoded": {
 			http.Header{"Upgrade": {"websocket"}, "Sec-Websocket-Protocol": {protocolPrefix + "%%, x"}}, "", true},
 	} {

@@ -5,7 +5,6 @@ import (
 	"crypto/sha512"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -138,7 +137,7 @@ func resourceList(gv schema.GroupVersion, v groupVersion) *metav1.APIResourceLis
 		res := metav1.APIResource{Name: r.Resource, SingularName: r.SingularResource, Namespaced: namespaced,
 			Verbs: r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories}
 		setKind(&res, r.ResponseKind, gv)
-		if slices.Contains(r.Verbs, "list") {
+		if r.stored.Kind != "" {
 			res.StorageVersionHash = storageHash(r.stored)
 		}
 		out.APIResources = append(out.APIResources, res)

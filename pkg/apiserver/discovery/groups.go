@@ -41,7 +41,7 @@ type groupVersion struct {
 	freshness apidiscoveryv2.DiscoveryFreshness
 }
 
-// resource is a resource in one version, and the kind that its objects are stored as.
+// resource is a resource in one version, and the kind that its objects are stored as; empty if they are not stored.
 type resource struct {
 	apidiscoveryv2.APIResourceDiscovery
 	stored schema.GroupVersionKind
@@ -129,6 +129,9 @@ func resourceOf(rt *catalog.Route) resource {
 			sub.ResponseKind = kindIn(rt, *s.GVK)
 		}
 		out.Subresources = append(out.Subresources, sub)
+	}
+	if r.NotStored {
+		return resource{APIResourceDiscovery: out}
 	}
 	return resource{out, r.StoredGVK()}
 }

@@ -210,6 +210,9 @@ func (x *exchange) body(gvk schema.GroupVersionKind, into runtime.Object, valida
 	}
 	// Warnings go into headers of this answer, whatever becomes of the request.
 	if err := decode(b, bodyType(x.r), x.wanted(gvk), into, validation, x.warn); err != nil {
+		if apierrors.IsInvalid(err) { // it is an object, of another kind
+			x.auditObject(into.GetObjectKind().GroupVersionKind(), into)
+		}
 		return err
 	}
 	x.auditObject(gvk, into)

@@ -105,6 +105,7 @@ func (w *webhook) send(ctx context.Context, body []byte) (again bool, err error)
 		return false, fmt.Errorf("audit webhook: %w", err)
 	}
 	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, */*")
 	answer, err := w.client.Do(r)
 	if err != nil {
 		return ctx.Err() == nil, fmt.Errorf("audit webhook: %w", err)

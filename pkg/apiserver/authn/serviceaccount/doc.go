@@ -21,6 +21,9 @@ const (
 	extraNodeUID      = "authentication.kubernetes.io/node-uid"
 	extraPodName      = "authentication.kubernetes.io/pod-name"
 	extraPodUID       = "authentication.kubernetes.io/pod-uid"
+
+	// issuedCredentialID is the audit annotation that names the token which a request was answered with.
+	issuedCredentialID = "authentication.kubernetes.io/issued-credential-id"
 )
 
 // username returns the user name of a service account.

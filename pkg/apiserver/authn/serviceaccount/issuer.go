@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4/jwt"
 	"github.com/google/uuid"
+
+	"bonsai/pkg/apiserver/request"
 )
 
 // Lifetimes of tokens.
@@ -105,6 +107,8 @@ func (i *Issuer) Issue(ctx context.Context, req Request) (token string, expires 
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("signing a token for %s: %w", public.Subject, err)
 	}
+	// The audit log then tells which request issued the token with which another one came.
+	request.Annotate(ctx, issuedCredentialID, "JTI="+public.ID)
 	return token, expires, nil
 }
 

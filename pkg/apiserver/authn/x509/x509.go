@@ -1,11 +1,13 @@
 // Package x509 recognises callers by their TLS client certificate: the subject's common name is the user, its
-// organizations are the groups.
+// organizations are the groups, and it may name a UID.
 package x509
 
 import (
 	"crypto/sha256"
 	"crypto/x509"
+	"encoding/asn1"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -118,6 +120,10 @@ func verify(certs []*x509.Certificate, roots *x509.CertPool, now time.Time) (ver
 	if leaf.Subject.CommonName == "" {
 		return verified{}, nil
 	}
+	uid, err := subjectUID(leaf)
+	if err != nil {
+		return verified{}, err
+	}
 	until := leaf.NotAfter
 	for _, c := range chains[0] {
 		if c.NotAfter.Before(until) {
@@ -127,9 +133,33 @@ func verify(certs []*x509.Certificate, roots *x509.CertPool, now time.Time) (ver
 	sum := sha256.Sum256(leaf.Raw)
 	return verified{until: until, user: &request.User{
 		Name:   leaf.Subject.CommonName,
+		UID:    uid,
 		Groups: leaf.Subject.Organization,
 		Extra:  map[string][]string{credentialIDKey: {"X509SHA256=" + hex.EncodeToString(sum[:])}},
 	}}, nil
+}
+
+// subjectUID returns the UID in a certificate's subject, under the object identifier that Kubernetes has for it; "" if
+// it names none. A certificate with several is refused: which of them its user is would be a guess.
+func subjectUID(leaf *x509.Certificate) (string, error) {
+	var found []string
+	for _, name := range leaf.Subject.Names {
+		if !name.Type.Equal(asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}) {
+			continue
+		}
+		uid, _ := name.Value.(string)
+		if uid == "" {
+			return "", errors.New("UID cannot be an empty string")
+		}
+		found = append(found, uid)
+	}
+	switch len(found) {
+	case 0:
+		return "", nil
+	case 1:
+		return found[0], nil
+	}
+	return "", fmt.Errorf("expected 1 UID, but found multiple: %v", found)
 }
 
 func colonHex(b []byte) string {

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
 	"log/slog"
 	"math/big"
@@ -60,6 +61,52 @@ func (c ca) write(t *testing.T, path string) {
 	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.cert.Raw}),
 		0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestUID: the UID of the subject is the user's, and a certificate whose UID is not one text is refused.
+func TestUID(t *testing.T) {
+	t.Parallel()
+	good := newCA(t)
+	path := filepath.Join(t.TempDir(), "ca.crt")
+	good.write(t, path)
+	file, err := authorities.NewFile(path, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		uids []any
+		uid  string
+		err  string
+	}{
+		"none":  {},
+		"one":   {uids: []any{"u-1"}, uid: "u-1"},
+		"two":   {uids: []any{"u-1", "u-2"}, err: "expected 1 UID, but found multiple: [u-1 u-2]"},
+		"empty": {uids: []any{""}, err: "UID cannot be an empty string"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			subject := pkix.Name{CommonName: "alice"}
+			for _, uid := range c.uids {
+				subject.ExtraNames = append(subject.ExtraNames, pkix.AttributeTypeAndValue{
+					Type: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}, Value: uid})
+			}
+			r := httptest.NewRequest("GET", "/", nil)
+			r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{parse(t, &x509.Certificate{
+				SerialNumber: big.NewInt(2), Subject: subject, NotBefore: time.Now().Add(-time.Hour),
+				NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}},
+				good.cert, good.key, good.key)}}
+			u, err := New(Config{CA: file}).Authenticate(r)
+			if c.err != "" {
+				if err == nil || err.Error() != c.err {
+					t.Errorf("%v, want %s", err, c.err)
+				}
+				return
+			}
+			if err != nil || u.UID != c.uid {
+				t.Errorf("%+v, %v", u, err)
+			}
+		})
 	}
 }
 

@@ -143,6 +143,9 @@ const lag = 100 * time.Millisecond
 // related reports whether a node needs an object. needs returns changed under the same lock as its answer, so a pod
 // that comes between the two is not missed. A node that asks for what it may not have waits for lag at each request.
 func (a *Authorizer) related(ctx context.Context, node string, o object) (reason string, ok bool) {
+	if o.name == "" {
+		return "No Object name found", false
+	}
 	ctx, cancel := context.WithTimeout(ctx, lag)
 	defer cancel()
 	for {
@@ -171,8 +174,6 @@ func (a *Authorizer) readNeeded(ctx context.Context, node string, at *authz.Attr
 		return "cannot read subresource", false
 	case at.Namespace == "":
 		return "can only read namespaced object of this type", false
-	case at.Name == "":
-		return "No Object name found", false
 	}
 	return a.related(ctx, node, object{at.Resource, at.Namespace, at.Name})
 }
@@ -190,7 +191,7 @@ func (a *Authorizer) getNeeded(ctx context.Context, node string, at *authz.Attri
 // claimStatus: a node reports the growth of a volume that a pod on it uses.
 func (a *Authorizer) claimStatus(ctx context.Context, node string, at *authz.Attributes) (string, bool) {
 	if at.Verb != "update" && at.Verb != "patch" {
-		return "can only update or patch the status of this type", false
+		return "can only get/update/patch this type", false
 	}
 	return a.related(ctx, node, object{at.Resource, at.Namespace, at.Name})
 }
@@ -198,11 +199,10 @@ func (a *Authorizer) claimStatus(ctx context.Context, node string, at *authz.Att
 func (a *Authorizer) serviceAccount(ctx context.Context, node string, at *authz.Attributes) (string, bool) {
 	switch {
 	case at.Subresource == "" && at.Verb == "get":
-	case at.Subresource != "token" || at.Verb != "create":
-		return "can only get service accounts, and create tokens for them", false
-	}
-	if at.Name == "" || at.Namespace == "" {
-		return "No Object name found", false
+	case at.Verb != "create" || at.Name == "" || at.Namespace == "":
+		return "can only create tokens for individual service accounts", false
+	case at.Subresource != "token":
+		return "can only create token subresource of serviceaccount", false
 	}
 	return a.related(ctx, node, object{at.Resource, at.Namespace, at.Name})
 }

@@ -238,7 +238,7 @@ func TestAuthorize(t *testing.T) {
 		"a claim's growth":       {res("patch", "persistentvolumeclaims", "status", "ns", "claim"), true, ""},
 		"another claim's growth": {res("patch", "persistentvolumeclaims", "status", "ns", "x"), false, unrelated},
 		"read a claim's growth": {res("get", "persistentvolumeclaims", "status", "ns", "claim"), false,
-			"can only update or patch the status of this type"},
+			"can only get/update/patch this type"},
 		"its pod's volume":         {res("get", "persistentvolumes", "", "", "pv"), true, ""},
 		"another's volume":         {res("get", "persistentvolumes", "", "", "other"), false, unrelated},
 		"a volume without a claim": {res("get", "persistentvolumes", "", "", "free"), false, unrelated},

@@ -22,8 +22,10 @@ type subject struct{ kind, name string }
 type grant struct {
 	binding name
 	role    rbacv1.RoleRef
-	// all are the binding's subjects, to take it out of the index again.
-	all []subject
+	// all are the binding's subjects, to take it out of the index again. accounts are those that it names as service
+	// accounts, for the reason of a decision.
+	all      []subject
+	accounts map[subject]bool
 }
 
 // index finds the bindings of a subject without looking at any other. Roles are kept by reference: they are read-only.
@@ -98,6 +100,12 @@ func (h bindingHandler) Put(key string, obj runtime.Object) {
 		if !seen[k] {
 			seen[k] = true
 			g.all = append(g.all, k)
+			if s.Kind == rbacv1.ServiceAccountKind {
+				if g.accounts == nil {
+					g.accounts = map[subject]bool{}
+				}
+				g.accounts[k] = true
+			}
 		}
 	}
 	h.mu.Lock()

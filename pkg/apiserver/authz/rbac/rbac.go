@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -108,6 +109,10 @@ func allowedBy(g *grant, s subject) string {
 	kind, n := "ClusterRoleBinding", g.binding.name
 	if g.binding.namespace != "" {
 		kind, n = "RoleBinding", g.binding.name+"/"+g.binding.namespace
+	}
+	if g.accounts[s] {
+		ns, account, _ := strings.Cut(strings.TrimPrefix(s.name, request.ServiceAccountPrefix), ":")
+		s = subject{rbacv1.ServiceAccountKind, account + "/" + ns}
 	}
 	return fmt.Sprintf("RBAC: allowed by %s %q of %s %q to %s %q", kind, n, g.role.Kind, g.role.Name, s.kind, s.name)
 }

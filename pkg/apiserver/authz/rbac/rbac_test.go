@@ -72,7 +72,7 @@ func TestAuthorize(t *testing.T) {
 		"a cluster role in one place": {request.User{Name: "alice"}, "b", "pods", true,
 			`RBAC: allowed by RoleBinding "two/b" of ClusterRole "reader" to User "alice"`},
 		"a binding's own namespace": {request.User{Name: "system:serviceaccount:a:bot"}, "a", "secrets", true,
-			`RBAC: allowed by RoleBinding "one/a" of Role "reader" to User "system:serviceaccount:a:bot"`},
+			`RBAC: allowed by RoleBinding "one/a" of Role "reader" to ServiceAccount "bot/a"`},
 		"another's service account": {request.User{Name: "system:serviceaccount:b:bot"}, "a", "secrets", false, ""},
 		"a role that is not there": {request.User{Name: "alice"}, "b", "secrets", false,
 			`RBAC: role.rbac.authorization.k8s.io "nope" not found`},
