@@ -108,7 +108,7 @@ invariants: tools components ## a hundred seconds of workloads, checked at every
 bin/helm: test/ecosystem/go.mod
 	cd test/ecosystem && go build -ldflags '$(LDFLAGS)' -o ../../$@ helm.sh/helm/v4/cmd/helm && touch ../../$@
 
-ecosystem: build bin/helm ## Helm and an operator on a cluster that it starts and stops (as root)
+ecosystem: build bin/helm ## Helm, an operator and dex on clusters that it starts and stops (as root)
 	test/ecosystem/run
 
 compose: build ## lay out what the images of deploy/compose are built of (docs/guides/compose.md)
