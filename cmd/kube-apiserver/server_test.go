@@ -42,13 +42,21 @@ const adminToken = "reference"
 func startOurs(t *testing.T, args ...string) *server {
 	t.Helper()
 	s := newServer(t, "ours")
+	s.runOurs(t, append(s.flags(t), args...))
+	s.await(t, "/readyz")
+	return s
+}
+
+// runOurs runs the command in this process.
+func (s *server) runOurs(t *testing.T, args []string) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	cmd := command()
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
 	cmd.SetOut(s.log)
 	cmd.SetErr(s.log)
-	cmd.SetArgs(append(s.flags(t), args...))
+	cmd.SetArgs(args)
 	go func() { ended <- cmd.ExecuteContext(ctx) }()
 	s.stop = sync.OnceFunc(func() {
 		cancel()
@@ -57,27 +65,31 @@ func startOurs(t *testing.T, args ...string) *server {
 		}
 	})
 	t.Cleanup(s.stop)
-	s.await(t, "/readyz")
-	return s
 }
 
 // startReference runs Kubernetes' own kube-apiserver of $REFERENCE_KUBE_APISERVER.
 func startReference(t *testing.T, args ...string) *server {
 	t.Helper()
 	s := newServer(t, "the real one")
-	cmd := exec.Command(os.Getenv("REFERENCE_KUBE_APISERVER"), append(s.flags(t), args...)...)
+	s.runReference(t, append(s.flags(t), args...))
+	s.await(t, "/readyz")
+	return s
+}
+
+// runReference runs Kubernetes' own program, which writes what waits before it ends.
+func (s *server) runReference(t *testing.T, args []string) {
+	t.Helper()
+	cmd := exec.Command(os.Getenv("REFERENCE_KUBE_APISERVER"), args...)
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	s.stop = sync.OnceFunc(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // reports the kill
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait() // reports the signal
 	})
 	t.Cleanup(s.stop)
-	s.await(t, "/readyz")
-	return s
 }
 
 func newServer(t *testing.T, name string) *server {

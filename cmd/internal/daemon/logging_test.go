@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,8 +25,32 @@ import (
 	"bonsai/pkg/trace"
 )
 
+// output is what a log has written, which may go on.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+func (o *output) Reset() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text.Reset()
+}
+
 // logged opens a log by flags and returns it with its streams. All alpha options are allowed.
-func logged(t testing.TB, flags ...string) (log *slog.Logger, stdout, stderr *bytes.Buffer, flush func()) {
+func logged(t testing.TB, flags ...string) (log *slog.Logger, stdout, stderr *output, flush func()) {
 	t.Helper()
 	var l Logging
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -37,7 +62,7 @@ func logged(t testing.TB, flags ...string) (log *slog.Logger, stdout, stderr *by
 	if err != nil {
 		t.Fatal(err)
 	}
-	stdout, stderr = &bytes.Buffer{}, &bytes.Buffer{}
+	stdout, stderr = &output{}, &output{}
 	cmd := &cobra.Command{}
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
@@ -58,7 +83,7 @@ func TestVerbosity(t *testing.T) {
 				slog.LevelDebug: want.debug, slog.LevelError: true} {
 				out.Reset()
 				log.Log(t.Context(), level, "m")
-				if got := log.Enabled(t.Context(), level); got != want || (out.Len() > 0) != want {
+				if got := log.Enabled(t.Context(), level); got != want || (out.String() != "") != want {
 					t.Errorf("-v=%s: level %v shows: %t, %q", v, level, got, out)
 				}
 			}
@@ -102,12 +127,12 @@ func TestVModule(t *testing.T) {
 	// --vmodule shows more, never less.
 	log, _, out, _ := logged(t, "--v=4", "--vmodule=logging_test=0")
 	log.Debug("4")
-	if out.Len() == 0 {
+	if out.String() == "" {
 		t.Error("--vmodule hides what -v shows")
 	}
 }
 
-func messages(out *bytes.Buffer) (found []string) {
+func messages(out *output) (found []string) {
 	for _, m := range regexp.MustCompile(`(?m)^[^\]]*\] "([^"]*)"`).FindAllStringSubmatch(out.String(), -1) {
 		found = append(found, m[1])
 	}
@@ -148,7 +173,7 @@ func TestSplitStreams(t *testing.T) {
 	} {
 		log, stdout, stderr, _ := logged(t, append(strings.Fields(c.flags), "-v4")...)
 		say(log)
-		letters := func(b *bytes.Buffer) (out string) {
+		letters := func(b *output) (out string) {
 			for _, m := range regexp.MustCompile(`(?:\] |"msg":)"(\w)"`).FindAllStringSubmatch(b.String(), -1) {
 				out += m[1]
 			}
@@ -169,7 +194,7 @@ func TestBuffer(t *testing.T) {
 				"--log-"+format+"-info-buffer-size=1Ki", "--log-flush-frequency=10s")
 			log.Info("one")
 			log.Error("two")
-			if stdout.Len() != 0 || !strings.Contains(stderr.String(), "two") {
+			if stdout.String() != "" || !strings.Contains(stderr.String(), "two") {
 				t.Errorf("%s, at once: %q, %q", format, stdout, stderr)
 			}
 			time.Sleep(11 * time.Second)

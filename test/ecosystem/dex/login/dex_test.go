@@ -1,5 +1,5 @@
-// Package login lets users of dex into a cluster of `bonsai up`, in which an authorization webhook says what they may and
-// a KMS plug-in keeps Secrets: the users log in as in a browser, and call kubectl.
+// Package login lets users of dex into a cluster of `bonsai up`, in which an authorization webhook says what they may
+// and a KMS plug-in keeps Secrets: the users log in as in a browser, and call kubectl.
 package login
 
 import (
