@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"bonsai/pkg/apiserver/storage/encryption/kmstest"
+	"bonsai/pkg/apiserver/storage/etcd"
+	"bonsai/pkg/apiserver/storage/etcdtest"
+)
+
+// encryptedResources are a built-in kind that is stored as protobuf twice, and a custom one that is stored as JSON.
+var encryptedResources = []struct{ path, key, object string }{
+	{"/api/v1/namespaces/default/secrets", "/registry/secrets/default/",
+		`{"metadata": {"name": %q}, "stringData": {"value": "plain text"}}`},
+	{"/api/v1/namespaces/default/configmaps", "/registry/configmaps/default/",
+		`{"metadata": {"name": %q}, "data": {"value": "plain text"}}`},
+	{"/apis/example.org/v1/namespaces/default/widgets", "/registry/example.org/widgets/default/",
+		`{"apiVersion": "example.org/v1", "kind": "Widget", "metadata": {"name": %q}, "value": "plain text"}`},
+}
+
+const widgets = `{"metadata": {"name": "widgets.example.org"}, "spec": {"group": "example.org", "scope": "Namespaced",
+"names": {"plural": "widgets", "kind": "Widget"}, "versions": [{"name": "v1", "served": true, "storage": true,
+"schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}}`
+
+// TestEncryptedReference: a real kube-apiserver and ours on one etcd, with one file of every provider that encrypts:
+// what one writes the other reads, lists, watches and changes. With a new key, each rotates what the other has written,
+// and the old key can go.
+func TestEncryptedReference(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("REFERENCE_KUBE_APISERVER") == "" {
+		t.Skip("SKIPPED: Kubernetes' own kube-apiserver was NOT tried beside ours on encrypted objects (REFERENCE_KUBE_APISERVER names none)")
+	}
+	plugin := kmstest.New(t, "a").Start(t)
+	keys := func(provider string, names ...string) (string, string) {
+		var list []string
+		for _, name := range names {
+			list = append(list, fmt.Sprintf("{name: %s, secret: %s}", name, strings.Repeat(name, 43)+"="))
+		}
+		return fmt.Sprintf("%s: {keys: [%s]}", provider, strings.Join(list, ", ")), "k8s:enc:" + provider + ":v1:" + names[0] + ":"
+	}
+	kms := func(name string) (string, string) {
+		return fmt.Sprintf("kms: {apiVersion: v2, name: %s, endpoint: %q}", name, plugin.Endpoint), "k8s:enc:kms:v2:" + name + ":"
+	}
+	// Each provider at first, and the one that takes its place, which reads the first one's values as well.
+	for name, provider := range map[string]func() (first, prefix, second, newPrefix, last string){
+		"aescbc": func() (string, string, string, string, string) {
+			first, prefix := keys("aescbc", "A")
+			second, newPrefix := keys("aescbc", "I", "A")
+			last, _ := keys("aescbc", "I")
+			return first, prefix, second, newPrefix, last
+		},
+		"aesgcm": func() (string, string, string, string, string) {
+			first, prefix := keys("aesgcm", "A")
+			second, newPrefix := keys("aesgcm", "I", "A")
+			last, _ := keys("aesgcm", "I")
+			return first, prefix, second, newPrefix, last
+		},
+		"secretbox": func() (string, string, string, string, string) {
+			first, prefix := keys("secretbox", "A")
+			second, newPrefix := keys("secretbox", "I", "A")
+			last, _ := keys("secretbox", "I")
+			return first, prefix, second, newPrefix, last
+		},
+		"kms": func() (string, string, string, string, string) {
+			first, prefix := kms("one")
+			second, newPrefix := kms("two")
+			return first, prefix, second + "\n  - " + first, newPrefix, second
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first, prefix, second, newPrefix, last := provider()
+			testEncrypted(t, [3]string{first, second, last}, prefix, newPrefix)
+		})
+	}
+}
+
+// testEncrypted runs both servers with three files, one after the other.
+func testEncrypted(t *testing.T, providers [3]string, prefix, newPrefix string) {
+	t.Helper()
+	store := etcdtest.Start(t)
+	file := filepath.Join(t.TempDir(), "encryption.yaml")
+	write := func(providers string) {
+		replaceFile(t, file, "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n"+
+			"- resources: [secrets, configmaps, widgets.example.org]\n  providers:\n  - "+providers+"\n")
+	}
+	write(providers[0])
+	flags := []string{"--etcd-servers=" + store.Endpoint, "--encryption-provider-config=" + file,
+		"--encryption-provider-config-automatic-reload=true"}
+	both := []*server{startReference(t, flags...), startOurs(t, flags...)}
+	both[0].ask(t, http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", widgets)
+	raw := bare(t, store.Endpoint)
+	for _, s := range both {
+		s.await(t, "/apis/example.org/v1/widgets")
+	}
+	for i, writer := range both {
+		exchange(t, writer, both[1-i], raw, fmt.Sprintf("from-%d", i), prefix)
+	}
+	write(providers[1])
+	for _, s := range both {
+		s.until(t, "/metrics", func(_ int, text string) bool {
+			return strings.Contains(text, `automatic_reloads_total{apiserver_id_hash="`) &&
+				strings.Contains(text, `status="success"} 1`)
+		})
+	}
+	for i, s := range both {
+		for _, r := range encryptedResources {
+			// What the other has written, by an update that changes nothing.
+			name := fmt.Sprintf("from-%d", 1-i)
+			s.ask(t, http.MethodPut, r.path+"/"+name, s.ask(t, http.MethodGet, r.path+"/"+name, ""))
+			if value := stored(t, raw, r.key+name); !strings.HasPrefix(string(value), newPrefix) {
+				t.Errorf("%s rotates %s%s to %.40q, want %s", s.name, r.key, name, value, newPrefix)
+			}
+		}
+	}
+	// The new key alone: fresh servers, so that nothing is in a cache.
+	write(providers[2])
+	for i, start := range []func(*testing.T, ...string) *server{startReference, startOurs} {
+		both[i].stop()
+		both[i] = start(t, flags...)
+	}
+	for i, writer := range both {
+		for _, r := range encryptedResources {
+			if names := writer.names(t, r.path, 1); !strings.Contains(strings.Join(names, " "), "from-0 from-1") {
+				t.Errorf("%s lists %v at %s", writer.name, names, r.path)
+			}
+		}
+		exchange(t, writer, both[1-i], raw, fmt.Sprintf("again-%d", i), newPrefix)
+	}
+}
+
+// exchange has one server write, and the other read, list, watch, change and remove.
+func exchange(t *testing.T, writer, reader *server, raw *etcd.Store, name, prefix string) {
+	t.Helper()
+	for _, r := range encryptedResources {
+		var list struct {
+			Metadata struct{ ResourceVersion string }
+		}
+		if err := json.Unmarshal([]byte(reader.ask(t, http.MethodGet, r.path, "")), &list); err != nil {
+			t.Fatal(err)
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+			reader.url+r.path+"?watch=1&resourceVersion="+list.Metadata.ResourceVersion, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+adminToken)
+		resp, err := reader.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes := bufio.NewReader(resp.Body)
+		next := func(want ...string) {
+			t.Helper()
+			line, err := changes.ReadString('\n')
+			for _, part := range want {
+				if !strings.Contains(line, part) {
+					t.Errorf("%s watches %s and sees %s %v, want %q", reader.name, r.path, line, err, want)
+				}
+			}
+		}
+		writer.ask(t, http.MethodPost, r.path, fmt.Sprintf(r.object, name))
+		next("ADDED", name)
+		value := stored(t, raw, r.key+name)
+		if !strings.HasPrefix(string(value), prefix) || strings.Contains(string(value), "plain text") {
+			t.Errorf("%s stores %s%s as %.40q, want %s", writer.name, r.key, name, value, prefix)
+		}
+		same := reader.ask(t, http.MethodGet, r.path+"/"+name, "")
+		if want := writer.ask(t, http.MethodGet, r.path+"/"+name, ""); !equalJSON(t, same, want) {
+			t.Errorf("%s reads %s, and %s has written %s", reader.name, same, writer.name, want)
+		}
+		if names := reader.names(t, r.path, 1); !strings.Contains(strings.Join(names, " "), name) {
+			t.Errorf("%s lists %v at %s", reader.name, names, r.path)
+		}
+		reader.ask(t, http.MethodPatch, r.path+"/"+name, `{"metadata": {"labels": {"changed": "yes"}}}`)
+		next("MODIFIED", `"changed":"yes"`)
+		if text := writer.ask(t, http.MethodGet, r.path+"?labelSelector=changed", ""); !strings.Contains(text, name) {
+			t.Errorf("%s does not find what %s has changed: %s", writer.name, reader.name, text)
+		}
+		reader.ask(t, http.MethodPost, r.path, fmt.Sprintf(r.object, name+"-gone"))
+		next("ADDED", name+"-gone")
+		writer.ask(t, http.MethodDelete, r.path+"/"+name+"-gone", "")
+		next("DELETED", name+"-gone")
+		if err := resp.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s wrote %s%s as %s…, and %s read, listed, watched, changed and removed", writer.name, r.key, name, prefix,
+			reader.name)
+	}
+}
+
+// equalJSON reports whether two documents say the same.
+func equalJSON(t *testing.T, a, b string) bool {
+	t.Helper()
+	var one, other any
+	if err := json.Unmarshal([]byte(a), &one); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(b), &other); err != nil {
+		t.Fatal(err)
+	}
+	x, err := json.Marshal(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := json.Marshal(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(x) == string(y)
+}
