@@ -92,7 +92,8 @@ func testAuthoritiesReload(t *testing.T, start func(*testing.T, ...string) *serv
 		// Files are looked at when a client comes.
 		newCaller(t, s.url, after.sign(t, "alice"), true, false).want(t, http.StatusOK, false)
 		log := s.log.String()
-		return strings.Count(log, complaint) > said && strings.Contains(log, clientFile) && strings.Contains(log, proxyFile)
+		return strings.Count(log, complaint) > said && strings.Contains(log, clientFile) &&
+			strings.Contains(log, proxyFile)
 	})
 	for _, one := range sides {
 		newCaller(t, s.url, one.new.sign(t, one.name), true, one.forwarding).want(t, http.StatusOK, false)
@@ -172,7 +173,8 @@ func newCaller(t *testing.T, url string, cert tls.Certificate, http2, forwarding
 func (c *caller) get(ctx context.Context, query string) (resp *http.Response, reused bool, err error) {
 	ctx = httptrace.WithClientTrace(ctx,
 		&httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused }})
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+"/api/v1/namespaces/default/configmaps"+query, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		c.url+"/api/v1/namespaces/default/configmaps"+query, nil)
 	if err != nil {
 		return nil, false, err
 	}

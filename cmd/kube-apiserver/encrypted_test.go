@@ -15,7 +15,7 @@ import (
 	"bonsai/pkg/apiserver/storage/etcdtest"
 )
 
-// encryptedResources are a built-in kind that is stored as protobuf twice, and a custom one that is stored as JSON.
+// encryptedResources are two kinds that are stored as protobuf, and a custom one that is stored as JSON.
 var encryptedResources = []struct{ path, key, object string }{
 	{"/api/v1/namespaces/default/secrets", "/registry/secrets/default/",
 		`{"metadata": {"name": %q}, "stringData": {"value": "plain text"}}`},
@@ -38,51 +38,43 @@ func TestEncryptedReference(t *testing.T) {
 		t.Skip("SKIPPED: Kubernetes' own kube-apiserver was NOT tried beside ours on encrypted objects (REFERENCE_KUBE_APISERVER names none)")
 	}
 	plugin := kmstest.New(t, "a").Start(t)
-	keys := func(provider string, names ...string) (string, string) {
+	for name, r := range map[string]rotation{
+		"aescbc": keyed("aescbc"), "aesgcm": keyed("aesgcm"), "secretbox": keyed("secretbox"), "kms": service(plugin),
+	} {
+		t.Run(name, func(t *testing.T) { testEncrypted(t, r) })
+	}
+}
+
+// rotation is the providers before, while and after a key takes another one's place, and how values begin by each key.
+type rotation struct {
+	before, meanwhile, after string
+	prefix, newPrefix        string
+}
+
+// keyed is the change of a key in the file.
+func keyed(provider string) rotation {
+	keys := func(names ...string) string {
 		var list []string
 		for _, name := range names {
 			list = append(list, fmt.Sprintf("{name: %s, secret: %s}", name, strings.Repeat(name, 43)+"="))
 		}
-		return fmt.Sprintf("%s: {keys: [%s]}", provider, strings.Join(list, ", ")), "k8s:enc:" + provider + ":v1:" + names[0] + ":"
+		return fmt.Sprintf("%s: {keys: [%s]}", provider, strings.Join(list, ", "))
 	}
-	kms := func(name string) (string, string) {
-		return fmt.Sprintf("kms: {apiVersion: v2, name: %s, endpoint: %q}", name, plugin.Endpoint), "k8s:enc:kms:v2:" + name + ":"
-	}
-	// Each provider at first, and the one that takes its place, which reads the first one's values as well.
-	for name, provider := range map[string]func() (first, prefix, second, newPrefix, last string){
-		"aescbc": func() (string, string, string, string, string) {
-			first, prefix := keys("aescbc", "A")
-			second, newPrefix := keys("aescbc", "I", "A")
-			last, _ := keys("aescbc", "I")
-			return first, prefix, second, newPrefix, last
-		},
-		"aesgcm": func() (string, string, string, string, string) {
-			first, prefix := keys("aesgcm", "A")
-			second, newPrefix := keys("aesgcm", "I", "A")
-			last, _ := keys("aesgcm", "I")
-			return first, prefix, second, newPrefix, last
-		},
-		"secretbox": func() (string, string, string, string, string) {
-			first, prefix := keys("secretbox", "A")
-			second, newPrefix := keys("secretbox", "I", "A")
-			last, _ := keys("secretbox", "I")
-			return first, prefix, second, newPrefix, last
-		},
-		"kms": func() (string, string, string, string, string) {
-			first, prefix := kms("one")
-			second, newPrefix := kms("two")
-			return first, prefix, second + "\n  - " + first, newPrefix, second
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			first, prefix, second, newPrefix, last := provider()
-			testEncrypted(t, [3]string{first, second, last}, prefix, newPrefix)
-		})
-	}
+	return rotation{before: keys("A"), meanwhile: keys("I", "A"), after: keys("I"),
+		prefix: "k8s:enc:" + provider + ":v1:A:", newPrefix: "k8s:enc:" + provider + ":v1:I:"}
 }
 
-// testEncrypted runs both servers with three files, one after the other.
-func testEncrypted(t *testing.T, providers [3]string, prefix, newPrefix string) {
+// service is the change of a KMS v2 provider.
+func service(plugin *kmstest.Plugin) rotation {
+	kms := func(name string) string {
+		return fmt.Sprintf("kms: {apiVersion: v2, name: %s, endpoint: %q}", name, plugin.Endpoint)
+	}
+	return rotation{before: kms("one"), meanwhile: kms("two") + "\n  - " + kms("one"), after: kms("two"),
+		prefix: "k8s:enc:kms:v2:one:", newPrefix: "k8s:enc:kms:v2:two:"}
+}
+
+// testEncrypted runs both servers through a rotation.
+func testEncrypted(t *testing.T, r rotation) {
 	t.Helper()
 	store := etcdtest.Start(t)
 	file := filepath.Join(t.TempDir(), "encryption.yaml")
@@ -90,7 +82,7 @@ func testEncrypted(t *testing.T, providers [3]string, prefix, newPrefix string) 
 		replaceFile(t, file, "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n"+
 			"- resources: [secrets, configmaps, widgets.example.org]\n  providers:\n  - "+providers+"\n")
 	}
-	write(providers[0])
+	write(r.before)
 	flags := []string{"--etcd-servers=" + store.Endpoint, "--encryption-provider-config=" + file,
 		"--encryption-provider-config-automatic-reload=true"}
 	both := []*server{startReference(t, flags...), startOurs(t, flags...)}
@@ -100,9 +92,9 @@ func testEncrypted(t *testing.T, providers [3]string, prefix, newPrefix string) 
 		s.await(t, "/apis/example.org/v1/widgets")
 	}
 	for i, writer := range both {
-		exchange(t, writer, both[1-i], raw, fmt.Sprintf("from-%d", i), prefix)
+		exchange(t, writer, both[1-i], raw, fmt.Sprintf("from-%d", i), r.prefix)
 	}
-	write(providers[1])
+	write(r.meanwhile)
 	for _, s := range both {
 		s.until(t, "/metrics", func(_ int, text string) bool {
 			return strings.Contains(text, `automatic_reloads_total{apiserver_id_hash="`) &&
@@ -110,28 +102,28 @@ func testEncrypted(t *testing.T, providers [3]string, prefix, newPrefix string) 
 		})
 	}
 	for i, s := range both {
-		for _, r := range encryptedResources {
+		for _, kind := range encryptedResources {
 			// What the other has written, by an update that changes nothing.
 			name := fmt.Sprintf("from-%d", 1-i)
-			s.ask(t, http.MethodPut, r.path+"/"+name, s.ask(t, http.MethodGet, r.path+"/"+name, ""))
-			if value := stored(t, raw, r.key+name); !strings.HasPrefix(string(value), newPrefix) {
-				t.Errorf("%s rotates %s%s to %.40q, want %s", s.name, r.key, name, value, newPrefix)
+			s.ask(t, http.MethodPut, kind.path+"/"+name, s.ask(t, http.MethodGet, kind.path+"/"+name, ""))
+			if value := stored(t, raw, kind.key+name); !strings.HasPrefix(string(value), r.newPrefix) {
+				t.Errorf("%s rotates %s%s to %.40q, want %s", s.name, kind.key, name, value, r.newPrefix)
 			}
 		}
 	}
 	// The new key alone: fresh servers, so that nothing is in a cache.
-	write(providers[2])
+	write(r.after)
 	for i, start := range []func(*testing.T, ...string) *server{startReference, startOurs} {
 		both[i].stop()
 		both[i] = start(t, flags...)
 	}
 	for i, writer := range both {
-		for _, r := range encryptedResources {
-			if names := writer.names(t, r.path, 1); !strings.Contains(strings.Join(names, " "), "from-0 from-1") {
-				t.Errorf("%s lists %v at %s", writer.name, names, r.path)
+		for _, kind := range encryptedResources {
+			if names := writer.names(t, kind.path, 1); !strings.Contains(strings.Join(names, " "), "from-0 from-1") {
+				t.Errorf("%s lists %v at %s", writer.name, names, kind.path)
 			}
 		}
-		exchange(t, writer, both[1-i], raw, fmt.Sprintf("again-%d", i), newPrefix)
+		exchange(t, writer, both[1-i], raw, fmt.Sprintf("again-%d", i), r.newPrefix)
 	}
 }
 
@@ -190,8 +182,8 @@ func exchange(t *testing.T, writer, reader *server, raw *etcd.Store, name, prefi
 		if err := resp.Body.Close(); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%s wrote %s%s as %s…, and %s read, listed, watched, changed and removed", writer.name, r.key, name, prefix,
-			reader.name)
+		t.Logf("%s wrote %s%s as %s…, and %s read, listed, watched, changed and removed", writer.name, r.key, name,
+			prefix, reader.name)
 	}
 }
 

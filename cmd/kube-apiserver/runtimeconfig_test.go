@@ -25,7 +25,8 @@ const discoveryFile = "testdata/runtimeconfig.json"
 
 // switches are the values of --runtime-config that are compared.
 var switches = []string{"", "api/all=true", "api/beta=true", "api/alpha=true", "api/legacy=false", "api/beta=false",
-	"api/all=true,api/beta=false,apps/v1=false", "batch/v1/cronjobs=false", "events.k8s.io/v1=false,autoscaling/v1=false"}
+	"api/all=true,api/beta=false,apps/v1=false", "batch/v1/cronjobs=false",
+	"events.k8s.io/v1=false,autoscaling/v1=false"}
 
 // TestDiscovery: every switch adds and removes what it does on a real kube-apiserver v1.36.3, except for the versions
 // that this server says it does not have.

@@ -54,7 +54,8 @@ func EnableEncryption(ctx context.Context, dataDir string) (restart bool, err er
 		return false, err
 	}
 	if c.EncryptSecrets && !encryption.IsRotating(c.Layout()) {
-		return false, fmt.Errorf("the Secrets of the cluster in %s are encrypted already (bonsai encryption status; rotate changes the key)", dataDir)
+		return false, fmt.Errorf("the Secrets of the cluster in %s are encrypted already (%s shows the key, rotate changes it)",
+			dataDir, encryption.Command(c.Layout(), "status"))
 	}
 	was := c
 	c.EncryptSecrets = true
@@ -79,7 +80,7 @@ func EnableEncryption(ctx context.Context, dataDir string) (restart bool, err er
 		}
 	}
 	if err := checkNotServed(c, ""); restart && err != nil {
-		return false, fmt.Errorf("%w. Then run bonsai --data-dir %s encryption rotate", err, dataDir)
+		return false, fmt.Errorf("%w. Then run %s", err, encryption.Command(c.Layout(), "rotate"))
 	}
 	return restart, nil
 }
@@ -101,7 +102,7 @@ func checkKeys(c plan.Config) error {
 			file)
 	}
 	if !componentflags.EncryptsSecrets(c.EncryptSecrets, c.ComponentFlags) {
-		return errors.New("the cluster's Secrets are not encrypted (bonsai encryption enable)")
+		return fmt.Errorf("the cluster's Secrets are not encrypted (%s)", encryption.Command(c.Layout(), "enable"))
 	}
 	if flag, given := componentflags.OwnEtcd(c.ComponentFlags); given {
 		return fmt.Errorf("kube-apiserver --%s: the Secrets may be in another etcd than the cluster's, where this command would not see them",
@@ -125,7 +126,7 @@ func RotateEncryption(ctx context.Context, dataDir string, out io.Writer) error 
 	}
 	one, err := host.TryLock(filepath.Join(c.Layout().Run(), "rotation.lock"))
 	if errors.Is(err, host.ErrLocked) {
-		return errors.New("another bonsai encryption rotate is under way")
+		return fmt.Errorf("another %s is under way", encryption.Command(c.Layout(), "rotate"))
 	}
 	if err != nil {
 		return err
@@ -333,10 +334,10 @@ func PrintEncryption(ctx context.Context, dataDir string, out io.Writer) error {
 	case c.EncryptSecrets:
 		fmt.Fprintf(out, "Secrets are encrypted by %s with the first key of %s.\n", encryption.Provider, l.Encryption())
 	default:
-		fmt.Fprintln(out, "Secrets are not encrypted (bonsai encryption enable).")
+		fmt.Fprintf(out, "Secrets are not encrypted (%s).\n", encryption.Command(l, "enable"))
 	}
 	if encryption.IsRotating(l) {
-		fmt.Fprintln(out, "A change of the key is not finished (bonsai encryption rotate).")
+		fmt.Fprintf(out, "A change of the key is not finished (%s).\n", encryption.Command(l, "rotate"))
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !own {
 		return err

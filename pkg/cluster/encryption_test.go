@@ -67,7 +67,8 @@ func TestCheckKeys(t *testing.T) {
 	}
 	c := plantest.Config(t)
 	c.EncryptSecrets = false
-	if err := checkKeys(c); err == nil || !strings.Contains(err.Error(), "bonsai encryption enable") {
+	if err := checkKeys(c); err == nil ||
+		!strings.Contains(err.Error(), "(bonsai --data-dir "+c.DataDir+" encryption enable)") {
 		t.Error(err)
 	}
 	c.ComponentFlags = map[string]map[string]string{"kube-apiserver": {"etcd-prefix": "elsewhere/"}}

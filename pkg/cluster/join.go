@@ -214,7 +214,8 @@ func UploadCertificates(ctx context.Context, dataDir string, key join.Certificat
 			c.ControlPlanes)
 	}
 	if encryption.IsRotating(c.Layout()) { // a machine that joined with the keys of now would soon lack one
-		return errors.New("the key of the cluster's Secrets is being changed: finish that first (bonsai encryption rotate)")
+		return fmt.Errorf("the key of the cluster's Secrets is being changed: finish that first (%s)",
+			encryption.Command(c.Layout(), "rotate"))
 	}
 	if !c.Extensible {
 		was := c

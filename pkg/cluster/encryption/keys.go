@@ -28,6 +28,11 @@ const Provider = "aesgcm"
 // keySize is the size of keys, in bytes.
 const keySize = 32
 
+// Command returns the command that does verb with the keys of this cluster, whichever clusters the machine has.
+func Command(l plan.Layout, verb string) string {
+	return fmt.Sprintf("bonsai --data-dir %s encryption %s", l.At(), verb)
+}
+
 // Key is a key of AES-256. Its name says when it was made, and no other cluster has a key of that name.
 type Key struct {
 	Name string `json:"name"`

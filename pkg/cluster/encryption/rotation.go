@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -150,13 +149,14 @@ func (r *Rotation) Run(ctx context.Context) error {
 		}
 		step := Next(r.facts)
 		if err := r.Report(step.String(), func() error { return r.take(ctx, step) }); err != nil {
-			return fmt.Errorf("%w (run bonsai encryption rotate again to go on)", err)
+			return fmt.Errorf("%w (run %s again to go on)", err, Command(r.Layout, "rotate"))
 		}
 		if step == End {
 			return nil
 		}
 	}
-	return errors.New("the Secrets do not come to be by one key: something else changes the keys or etcd (bonsai encryption status)")
+	return fmt.Errorf("the Secrets do not come to be by one key: something else changes the keys or etcd (%s)",
+		Command(r.Layout, "status"))
 }
 
 // look finds what the files say. What was waited for or counted with another file does not count any more.

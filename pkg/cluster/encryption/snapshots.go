@@ -21,7 +21,8 @@ import (
 func Record(c plan.Config, bytes bool) ([]byte, error) {
 	if !componentflags.EncryptsSecrets(c.EncryptSecrets, c.ComponentFlags) {
 		if bytes {
-			return nil, errors.New("--with-encryption-keys: this cluster has no keys of its own (bonsai encryption status)")
+			return nil, fmt.Errorf("--with-encryption-keys: this cluster has no keys of its own (%s)",
+				Command(c.Layout(), "status"))
 		}
 		return nil, nil
 	}
