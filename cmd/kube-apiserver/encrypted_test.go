@@ -83,8 +83,7 @@ func testEncrypted(t *testing.T, r rotation) {
 			"- resources: [secrets, configmaps, widgets.example.org]\n  providers:\n  - "+providers+"\n")
 	}
 	write(r.before)
-	flags := []string{"--etcd-servers=" + store.Endpoint, "--encryption-provider-config=" + file,
-		"--encryption-provider-config-automatic-reload=true"}
+	flags := []string{"--etcd-servers=" + store.Endpoint, "--encryption-provider-config=" + file}
 	both := []*server{startReference(t, flags...), startOurs(t, flags...)}
 	both[0].ask(t, http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", widgets)
 	raw := bare(t, store.Endpoint)
@@ -95,12 +94,14 @@ func testEncrypted(t *testing.T, r rotation) {
 		exchange(t, writer, both[1-i], raw, fmt.Sprintf("from-%d", i), r.prefix)
 	}
 	write(r.meanwhile)
-	for _, s := range both {
-		s.until(t, "/metrics", func(_ int, text string) bool {
-			return strings.Contains(text, `automatic_reloads_total{apiserver_id_hash="`) &&
-				strings.Contains(text, `status="success"} 1`)
-		})
+	restart := func() {
+		t.Helper()
+		for i, start := range []func(*testing.T, ...string) *server{startReference, startOurs} {
+			both[i].stop()
+			both[i] = start(t, flags...)
+		}
 	}
+	restart()
 	for i, s := range both {
 		for _, kind := range encryptedResources {
 			// What the other has written, by an update that changes nothing.
@@ -111,12 +112,14 @@ func testEncrypted(t *testing.T, r rotation) {
 			}
 		}
 	}
-	// The new key alone: fresh servers, so that nothing is in a cache.
-	write(r.after)
-	for i, start := range []func(*testing.T, ...string) *server{startReference, startOurs} {
-		both[i].stop()
-		both[i] = start(t, flags...)
+	// The servers' own ConfigMaps, too.
+	const system = "/api/v1/namespaces/kube-system/configmaps"
+	for i, name := range both[1].names(t, system, 0) {
+		both[i%2].ask(t, http.MethodPatch, system+"/"+name, "{}")
 	}
+	// The new key alone.
+	write(r.after)
+	restart()
 	for i, writer := range both {
 		for _, kind := range encryptedResources {
 			if names := writer.names(t, kind.path, 1); !strings.Contains(strings.Join(names, " "), "from-0 from-1") {

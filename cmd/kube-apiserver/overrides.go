@@ -64,11 +64,15 @@ func place(overrides []etcdOverride, rows []resources.Row) (map[string][]string,
 	return out, errors.Join(errs...)
 }
 
+// isStoredAsJSON reports whether a group is one of those whose servers in kube-apiserver have storages of their own.
+func isStoredAsJSON(group string) bool {
+	return group == apiextensionsv1.GroupName || group == apiregistrationv1.GroupName
+}
+
 // prefixes returns the key prefixes that the override moves. With the whole core group goes what no resource shows:
 // upstream keeps it there, and both find it where the other has put it.
 func (o *etcdOverride) prefixes(rows []resources.Row) []string {
-	// Upstream keeps these in --etcd-servers, whatever the flag says.
-	if o.group == apiextensionsv1.GroupName || o.group == apiregistrationv1.GroupName {
+	if isStoredAsJSON(o.group) { // upstream keeps these in --etcd-servers, whatever the flag says
 		return nil
 	}
 	var out []string

@@ -66,8 +66,12 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	if err != nil {
 		return err
 	}
+	transform, err := withStoredJSON(encrypted.transform, all)
+	if err != nil {
+		return err
+	}
 	kept, err := openStores(life, o, all, etcd.Config{Prefix: o.etcdPrefix, TLS: toEtcd, Dial: ways.Dial(selector.Etcd),
-		Transform: encrypted.transform, Log: log})
+		Transform: transform, Log: log})
 	if err != nil {
 		return err
 	}
