@@ -94,18 +94,25 @@ func (p *process) rotate(t *testing.T, id string) {
 	})
 }
 
-func (p *process) wait(ctx context.Context) {
+// wait returns after the delay. It fails when the caller has gone, which may be before the caller has noticed: the
+// process knows the caller's deadline.
+func (p *process) wait(ctx context.Context) error {
 	p.mu.Lock()
 	timer := time.NewTimer(p.delay)
 	p.mu.Unlock()
+	defer timer.Stop()
 	select {
 	case <-ctx.Done():
+		return ctx.Err()
 	case <-timer.C:
+		return nil
 	}
 }
 
 func (p *process) Sign(ctx context.Context, r *signerapi.SignJWTRequest) (*signerapi.SignJWTResponse, error) {
-	p.wait(ctx)
+	if err := p.wait(ctx); err != nil {
+		return nil, err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	claims := r.GetClaims()
@@ -123,7 +130,9 @@ func (p *process) Sign(ctx context.Context, r *signerapi.SignJWTRequest) (*signe
 }
 
 func (p *process) FetchKeys(ctx context.Context, _ *signerapi.FetchKeysRequest) (*signerapi.FetchKeysResponse, error) {
-	p.wait(ctx)
+	if err := p.wait(ctx); err != nil {
+		return nil, err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fetches++
