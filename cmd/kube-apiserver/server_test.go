@@ -27,7 +27,7 @@ import (
 	"bonsai/pkg/apiserver/storage/etcd"
 )
 
-// server is a whole API server, ours in this process or Kubernetes' own.
+// server is a whole API server, ours or Kubernetes' own.
 type server struct {
 	name, url string
 	client    *http.Client
@@ -47,24 +47,33 @@ func startOurs(t *testing.T, args ...string) *server {
 	return s
 }
 
-// runOurs runs the command in this process.
+// asServer is the variable that makes the test's own program a server.
+const asServer = "BONSAI_TEST_AS_SERVER"
+
+// TestMain is the server itself in a process that a test has started as one (runOurs).
+func TestMain(m *testing.M) {
+	if os.Getenv(asServer) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// runOurs runs the command, as it is compiled into the test, in a process of its own: the log of client libraries and
+// the heap's settings are the process's.
 func (s *server) runOurs(t *testing.T, args []string) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	cmd := command()
-	cmd.SilenceUsage, cmd.SilenceErrors = true, true
-	cmd.SetOut(s.log)
-	cmd.SetErr(s.log)
-	cmd.SetArgs(args)
-	go func() { ended <- cmd.ExecuteContext(ctx) }()
-	s.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Env = append(os.Environ(), asServer+"=1")
+	s.run(t, cmd, func(err error) {
+		if err != nil {
 			t.Errorf("our server ended with %v", err)
 		}
 	})
-	t.Cleanup(s.stop)
 }
 
 // startReference runs Kubernetes' own kube-apiserver of $REFERENCE_KUBE_APISERVER.
@@ -79,15 +88,20 @@ func startReference(t *testing.T, args ...string) *server {
 // runReference runs Kubernetes' own program, which writes what waits before it ends.
 func (s *server) runReference(t *testing.T, args []string) {
 	t.Helper()
-	cmd := exec.Command(os.Getenv("REFERENCE_KUBE_APISERVER"), args...)
+	s.run(t, exec.Command(os.Getenv("REFERENCE_KUBE_APISERVER"), args...), func(error) {}) // it reports the signal
+}
+
+// run starts the server. ended gets what its process ended with when it is stopped.
+func (s *server) run(t *testing.T, cmd *exec.Cmd, ended func(error)) {
+	t.Helper()
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	s.stop = sync.OnceFunc(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait() // reports the signal
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself, which Wait tells
+		ended(cmd.Wait())
 	})
 	t.Cleanup(s.stop)
 }
