@@ -11,6 +11,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/pkg/client"
+	pb "sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
+
+	"bonsai/pkg/safetext"
 )
 
 // farewell is how long a closed connection may take to say so to its proxy. Then its tunnel is cut.
@@ -20,59 +23,90 @@ const farewell = 2 * time.Second
 func (p *proxy) tunnel(ctx context.Context, _, addr string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	life, end := context.WithCancel(context.WithoutCancel(ctx)) // the connection outlives the dial
-	stop := context.AfterFunc(ctx, end)                         // but the dial's end is that of a half-open one
+	life, end := context.WithCancelCause(context.WithoutCancel(ctx)) // the connection outlives the dial
+	stop := context.AfterFunc(ctx, func() { end(nil) })              // but the dial's end is that of a half-open one
 	dialed := make(chan struct{})
 	defer close(dialed)
 	through, err := client.CreateSingleUseGrpcTunnelWithContext(ctx, life, "passthrough:///"+p.name,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // a socket of this machine
-		grpc.WithAuthority("localhost"), grpc.WithStreamInterceptor(gate(dialed)),
+		grpc.WithAuthority("localhost"), grpc.WithMaxHeaderListSize(maxAnswer),
+		grpc.WithStreamInterceptor(gate(dialed, end)),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return p.connect(ctx) }))
 	if err != nil {
-		end()
-		return nil, p.unreachable(because(ctx, err))
+		end(nil)
+		return nil, p.unreachable(because(ctx, safetext.Status(err)))
 	}
 	conn, err := through.DialContext(ctx, "tcp", addr)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		end()
+		if why := context.Cause(life); why != nil && ctx.Err() == nil { // the library says that the tunnel is closed
+			err = why
+		}
+		end(nil)
 		return nil, p.refused(addr, because(ctx, err))
 	}
-	return newTunnelled(conn, addr, end), nil
+	return newTunnelled(conn, addr, func() { end(nil) }, func() error { return context.Cause(life) }), nil
 }
 
-// gate holds back what follows the first packet of a tunnel, the answer to its dial, until that has returned. The
-// library would take bytes that come before for those of an unknown connection, and close it: the other side may be
-// the first to speak, as etcd without TLS is.
-func gate(dialed <-chan struct{}) grpc.StreamClientInterceptor {
+// gate checks the packets of a tunnel, and ends it because of those that no proxy may send. It also holds back what
+// follows the answer to the dial until that has returned. The library would take bytes that come before for those of an
+// unknown connection, and close it: the other side may be the first to speak, as etcd without TLS is.
+func gate(dialed <-chan struct{}, end context.CancelCauseFunc) grpc.StreamClientInterceptor {
 	return func(ctx context.Context, d *grpc.StreamDesc, c *grpc.ClientConn, method string, open grpc.Streamer,
 		o ...grpc.CallOption) (grpc.ClientStream, error) {
 		s, err := open(ctx, d, c, method, o...)
 		if err != nil {
 			return nil, err
 		}
-		return &gated{ClientStream: s, dialed: dialed}, nil
+		return &gated{ClientStream: s, dialed: dialed, end: end}, nil
 	}
 }
 
 type gated struct {
 	grpc.ClientStream
-	dialed   <-chan struct{}
-	answered bool // belongs to the one reader
+	dialed  <-chan struct{}
+	end     context.CancelCauseFunc
+	packets packets
 }
 
-// RecvMsg implements grpc.ClientStream.
+// SendMsg implements grpc.ClientStream.
+func (g *gated) SendMsg(m any) error {
+	if p, ok := m.(*pb.Packet); ok {
+		g.packets.sent(p)
+	}
+	if err := g.ClientStream.SendMsg(m); err != io.EOF { //nolint:errorlint // gRPC's own: RecvMsg says why
+		return safetext.Status(err)
+	}
+	return io.EOF
+}
+
+// RecvMsg implements grpc.ClientStream. The library calls it from one goroutine.
 func (g *gated) RecvMsg(m any) error {
-	if g.answered {
+	if g.packets.over {
 		select {
 		case <-g.dialed:
 		case <-g.Context().Done(): // which RecvMsg reports
 		}
 	}
-	g.answered = true
-	return g.ClientStream.RecvMsg(m)
+	for {
+		err := g.ClientStream.RecvMsg(m)
+		if err == io.EOF { //nolint:errorlint // the library compares
+			return err
+		}
+		pass := false
+		if p, ok := m.(*pb.Packet); err == nil && ok {
+			pass, err = g.packets.received(p)
+		}
+		if err != nil {
+			err = safetext.Status(err)
+			g.end(err)
+		}
+		if pass || err != nil {
+			return err
+		}
+	}
 }
 
 // because names the end of a dial as the reason of its failure, where it is.
@@ -89,9 +123,10 @@ type tunnelled struct {
 	net.Conn
 	to  address
 	end func()
+	why func() error // the tunnel has ended
 }
 
-func newTunnelled(inner net.Conn, addr string, end func()) *tunnelled {
+func newTunnelled(inner net.Conn, addr string, end func(), why func() error) *tunnelled {
 	near, far := net.Pipe()
 	var both sync.WaitGroup
 	both.Go(func() {
@@ -106,7 +141,16 @@ func newTunnelled(inner net.Conn, addr string, end func()) *tunnelled {
 		_, _ = io.Copy(far, inner)
 		_ = far.Close()
 	})
-	return &tunnelled{Conn: near, to: address(addr), end: end}
+	return &tunnelled{Conn: near, to: address(addr), end: end, why: why}
+}
+
+// Read implements net.Conn. What a proxy cut by breaking the protocol does not look complete.
+func (t *tunnelled) Read(p []byte) (int, error) {
+	n, err := t.Conn.Read(p)
+	if cause := t.why(); err == io.EOF && isBroken(cause) { //nolint:errorlint // the pipe's own
+		err = cause
+	}
+	return n, err
 }
 
 // Close implements net.Conn. It does not wait for the proxy.
