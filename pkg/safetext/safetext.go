@@ -14,7 +14,7 @@ import (
 const (
 	// MaxText bounds Text, in bytes.
 	MaxText = 256
-	// MaxError bounds the text of Error and Status, in bytes. It is larger than MaxText: these hold words of this
+	// MaxError bounds Message and the text of Error and Status, in bytes. It is larger than MaxText: these hold words of this
 	// process, such as a URL, beside those of the other.
 	MaxError = 1024
 	// more ends a text that was cut.
@@ -23,6 +23,9 @@ const (
 
 // Text returns the beginning of a text of another process on one line, without control characters.
 func Text(text string) string { return bounded(text, MaxText) }
+
+// Message is Text for a message that users are to read in full, of up to MaxError bytes.
+func Message(text string) string { return bounded(text, MaxError) }
 
 // bounded returns at most that many bytes of text, and a mark if some are missing. It reads no more of text than it
 // needs: a caller may hold megabytes.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/transport"
 
 	"bonsai/pkg/apiserver/request"
+	"bonsai/pkg/safetext"
 )
 
 const (
@@ -113,7 +114,7 @@ func (a *Aggregator) get(ctx context.Context, r *remote, at *url.URL, accept str
 	}}
 	answer, err := client.Do(req)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, safetext.Error(err)
 	}
 	defer answer.Body.Close() //nolint:errcheck // everything was read, or the connection is given up
 	if body, err = io.ReadAll(io.LimitReader(answer.Body, limit+1)); err != nil {

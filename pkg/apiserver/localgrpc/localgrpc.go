@@ -11,7 +11,12 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"bonsai/pkg/safetext"
 )
+
+// maxHeader bounds the header and the trailer of an answer, in bytes: a plug-in says in them why a call failed.
+const maxHeader = 64 << 10
 
 // Config is one plug-in. All fields are required.
 type Config struct {
@@ -36,7 +41,7 @@ type Conn struct {
 func Dial(cfg Config) (*Conn, error) {
 	conn, err := grpc.NewClient("passthrough:///"+cfg.Socket,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // a socket of this machine, as Kubernetes defines it
-		grpc.WithAuthority("localhost"),
+		grpc.WithAuthority("localhost"), grpc.WithMaxHeaderListSize(maxHeader),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", cfg.Socket)
 		}),
@@ -50,7 +55,7 @@ func Dial(cfg Config) (*Conn, error) {
 	return &Conn{ClientConn: conn, cfg: cfg, calls: make(chan struct{}, cfg.MaxCalls)}, nil
 }
 
-// Call makes one call, within the timeout.
+// Call makes one call, within the timeout. What the plug-in says in an error is bounded.
 func (c *Conn) Call(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -60,5 +65,5 @@ func (c *Conn) Call(ctx context.Context, do func(context.Context) error) error {
 	case <-ctx.Done():
 		return fmt.Errorf("%d calls to the %s are under way: %w", c.cfg.MaxCalls, c.cfg.Name, ctx.Err())
 	}
-	return do(ctx)
+	return safetext.Status(do(ctx))
 }

@@ -3,7 +3,7 @@
 // server; certificate and token files that it names are read again when they change.
 //
 // A webhook may be dead, slow or hostile: how many reviews are under way and wait, how long each takes and how long an
-// answer may be are bounded. It cannot redirect a review.
+// answer may be are bounded, and what errors repeat of it. It cannot redirect a review.
 package reviewclient
 
 import (
@@ -21,6 +21,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"bonsai/pkg/safetext"
 )
 
 // How often a webhook is asked that fails, and how long the waits between are: as upstream.
@@ -103,7 +105,7 @@ func (c *Client) Post(ctx context.Context, review []byte) ([]byte, error) {
 	pause := c.firstWait
 	for n := 1; ; n++ {
 		answer, again, err := c.post(ctx, review)
-		if err == nil || again < 0 || n == tries {
+		if err = safetext.Error(err); err == nil || again < 0 || n == tries {
 			return answer, err
 		}
 		spread := time.Duration(rand.Float64() * jitter * float64(pause)) //nolint:gosec // no secret
@@ -160,7 +162,7 @@ func (c *Client) post(ctx context.Context, review []byte) (_ []byte, again time.
 		if !asked && !failed && code != http.StatusTooManyRequests {
 			wait = never
 		}
-		return nil, wait, fmt.Errorf("it answered %s", answer.Status)
+		return nil, wait, fmt.Errorf("it answered %s", safetext.Text(answer.Status))
 	}
 	switch {
 	case err != nil:

@@ -2,6 +2,7 @@ package reviewclient
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -68,6 +69,33 @@ func TestTries(t *testing.T) {
 		}
 		if err != nil && tt.code > 0 && !strings.Contains(err.Error(), strconv.Itoa(int(tt.code))) {
 			t.Errorf("%d: %v", tt.code, err)
+		}
+	}
+}
+
+// TestHostileWords: no error repeats more than a few words of a webhook, nor control characters.
+func TestHostileWords(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x\x1b[2J", 1<<16)
+	for name, says := range map[string]string{
+		"status": "HTTP/1.1 403 " + long + "\r\nContent-Length: 0\r\n\r\n",
+		"header": "HTTP/1.1 200 OK\r\n" + long + "\r\n\r\n",
+		"none":   long + "\r\n\r\n",
+		"length": "HTTP/1.1 200 OK\r\nContent-Length: " + long + "\r\n\r\n",
+	} {
+		c := client(t, func(w http.ResponseWriter, r *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = io.Copy(io.Discard, r.Body)
+			_, _ = io.WriteString(conn, says)
+			_ = conn.Close()
+		})
+		_, err := c.Post(t.Context(), []byte("{}"))
+		if err == nil || len(err.Error()) > 1100 || strings.Contains(err.Error(), "\x1b") {
+			t.Errorf("%s: got %.2000q", name, err)
 		}
 	}
 }

@@ -20,6 +20,8 @@ import (
 	"path"
 	"strconv"
 	"time"
+
+	"bonsai/pkg/safetext"
 )
 
 // Hook says where a webhook is. It is not changed any more when it is called.
@@ -98,7 +100,7 @@ func (c *Client) Call(ctx context.Context, to *Hook, body []byte, timeout time.D
 		"User-Agent": {userAgent}}
 	answer, err := client.Do(r)
 	if err != nil {
-		return nil, err
+		return nil, safetext.Error(err)
 	}
 	defer answer.Body.Close() //nolint:errcheck // everything was read, or the connection is given up
 	b, err := read(answer.Body, limit)
@@ -110,7 +112,7 @@ func (c *Client) Call(ctx context.Context, to *Hook, body []byte, timeout time.D
 	}
 	if len(b) == 0 {
 		return nil, fmt.Errorf("0-length response with status code: %d and content type: %s", answer.StatusCode,
-			cmp.Or(answer.Header.Get("Content-Type"), "application/json"))
+			cmp.Or(safetext.Text(answer.Header.Get("Content-Type")), "application/json"))
 	}
 	return b, nil
 }
@@ -149,7 +151,7 @@ func (h *Hook) location(timeout time.Duration) (*url.URL, error) {
 	case h.URL != "":
 		u, err := url.Parse(h.URL)
 		if err != nil {
-			return nil, fmt.Errorf("unparsable URL: %w", err)
+			return nil, fmt.Errorf("unparsable URL: %w", safetext.URLError(err))
 		}
 		at = &url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
 	default:

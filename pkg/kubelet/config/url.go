@@ -17,6 +17,7 @@ import (
 
 	"bonsai/pkg/docbounds"
 	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/safetext"
 )
 
 // URL reads static pods from a URL every Period: one Pod or a PodList, in YAML or JSON. The pods stay as they are while
@@ -101,16 +102,16 @@ func (u *URL) read(ctx context.Context, client *http.Client, h Handler) {
 func (u *URL) load(ctx context.Context, client *http.Client) (map[types.UID]*corev1.Pod, error) {
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, u.URL.String(), nil)
 	if err != nil {
-		return nil, fmt.Errorf("ask for %s: %w", u.URL.Redacted(), err)
+		return nil, fmt.Errorf("ask for %s: %w", u.URL.Redacted(), safetext.URLError(err))
 	}
 	q.Header = u.Header.Clone()
 	answer, err := client.Do(q)
 	if err != nil {
-		return nil, err
+		return nil, safetext.Error(err)
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %s", u.URL.Redacted(), answer.Status)
+		return nil, fmt.Errorf("%s: %s", u.URL.Redacted(), safetext.Text(answer.Status))
 	}
 	data, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
 	switch {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"bonsai/pkg/apiserver/webhook"
+	"bonsai/pkg/safetext"
 )
 
 // How often the webhook is asked that does not answer, how the waits between grow, and how long one try may take: as
@@ -58,7 +59,7 @@ func (b *backend) ask(ctx context.Context, body []byte) (*imagepolicyv1alpha1.Im
 	pause := b.backoff
 	for n := 1; ; n++ {
 		status, size, again, err := b.post(ctx, body)
-		if err == nil || !again || n == tries {
+		if err = safetext.Error(err); err == nil || !again || n == tries {
 			return status, size, err
 		}
 		spread := time.Duration(rand.Float64() * jitter * float64(pause)) //nolint:gosec // no secret

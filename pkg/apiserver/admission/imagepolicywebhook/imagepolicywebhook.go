@@ -18,6 +18,7 @@ import (
 
 	"bonsai/pkg/apiserver/admission"
 	"bonsai/pkg/apiserver/request"
+	"bonsai/pkg/safetext"
 )
 
 // The review that the webhook gets and answers.
@@ -113,7 +114,8 @@ func (p *plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	case status.Reason == "":
 		return admission.Forbid(a, "one or more images rejected by webhook backend")
 	}
-	return admission.Forbid(a, "image policy webhook backend denied one or more images: %s", status.Reason)
+	return admission.Forbid(a, "image policy webhook backend denied one or more images: %s",
+		safetext.Message(status.Reason))
 }
 
 // review returns what the webhook says, or said a while ago.

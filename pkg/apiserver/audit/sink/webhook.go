@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"bonsai/pkg/apiserver/audit"
+	"bonsai/pkg/safetext"
 )
 
 // WebhookOptions are those of the sink that sends events to a server, in the words of its flags.
@@ -108,7 +109,7 @@ func (w *webhook) send(ctx context.Context, body []byte) (again bool, err error)
 	r.Header.Set("Accept", "application/json, */*")
 	answer, err := w.client.Do(r)
 	if err != nil {
-		return ctx.Err() == nil, fmt.Errorf("audit webhook: %w", err)
+		return ctx.Err() == nil, fmt.Errorf("audit webhook: %w", safetext.Error(err))
 	}
 	defer answer.Body.Close()
 	_, err = io.Copy(io.Discard, io.LimitReader(answer.Body, maxWebhookSays))
@@ -116,8 +117,8 @@ func (w *webhook) send(ctx context.Context, body []byte) (again bool, err error)
 	case code >= 200 && code < 300:
 		return false, nil // what it says does not matter, nor whether it says it to the end
 	case code == http.StatusTooManyRequests || code >= 500:
-		return true, fmt.Errorf("audit webhook: the server answered %s", answer.Status)
+		return true, fmt.Errorf("audit webhook: the server answered %s", safetext.Text(answer.Status))
 	default:
-		return false, errors.Join(fmt.Errorf("audit webhook: the server answered %s", answer.Status), err)
+		return false, errors.Join(fmt.Errorf("audit webhook: the server answered %s", safetext.Text(answer.Status)), err)
 	}
 }

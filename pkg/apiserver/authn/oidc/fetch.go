@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"bonsai/pkg/safetext"
 )
 
 // Bounds on what is fetched from an issuer.
@@ -63,11 +65,11 @@ func get(ctx context.Context, client *http.Client, from string) ([]byte, error) 
 	r.Header.Set("Accept", "application/json")
 	answer, err := client.Do(r)
 	if err != nil {
-		return nil, err
+		return nil, safetext.Error(err)
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("GET %s: %s", from, answer.Status)
+		return nil, fmt.Errorf("GET %s: %s", from, safetext.Text(answer.Status))
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxDocument+1))
 	if err != nil {
@@ -90,14 +92,16 @@ func discover(ctx context.Context, fetch fetcher, i *Issuer) (string, error) {
 		JWKSURI string `json:"jwks_uri"`
 	}
 	if err := json.Unmarshal(body, &provider); err != nil {
-		return "", fmt.Errorf("%s: it is no OpenID configuration: %w", i.discovery(), err)
+		return "", fmt.Errorf("%s: it is no OpenID configuration: %w", i.discovery(),
+			safetext.Error(err))
 	}
 	if provider.Issuer != i.URL {
 		return "", fmt.Errorf("oidc: issuer URL provided to client (%q) did not match the issuer URL returned by provider (%q)",
-			i.URL, provider.Issuer)
+			i.URL, safetext.Text(provider.Issuer))
 	}
 	if keys, err := url.Parse(provider.JWKSURI); err != nil || keys.Scheme != "https" || keys.Host == "" {
-		return "", fmt.Errorf("%s: jwks_uri %q is no https URL", i.discovery(), provider.JWKSURI)
+		return "", fmt.Errorf("%s: jwks_uri %q is no https URL", i.discovery(),
+			safetext.Text(safetext.URL(provider.JWKSURI)))
 	}
 	return provider.JWKSURI, nil
 }

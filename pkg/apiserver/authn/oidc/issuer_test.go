@@ -3,6 +3,7 @@ package oidc
 import (
 	"bytes"
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -118,6 +119,17 @@ func TestDocuments(t *testing.T) {
 		"plain keys":     {say(`{"issuer":"` + p.URL + `","jwks_uri":"http://x/keys"}`), "no https URL"},
 		"no keys":        {say(`{"issuer":"` + p.URL + `"}`), "no https URL"},
 		"no JSON":        {say("<html>"), "no OpenID configuration"},
+		"a long issuer":  {say(`{"issuer":"` + strings.Repeat("x", maxDocument/2) + `"}`), "did not match"},
+		"long keys":      {say(`{"issuer":"` + p.URL + `","jwks_uri":"http://a:b@` + strings.Repeat("x", 1<<16) + `"}`), "a:xxxxx@"},
+		"a long status": {func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = io.WriteString(conn, "HTTP/1.1 404 "+strings.Repeat("x\x1b", 1<<14)+"\r\n\r\n")
+			_ = conn.Close()
+		}, "404 xxx"},
 		"endless": {func(w http.ResponseWriter, _ *http.Request) {
 			for range 2 * maxDocument / 1024 {
 				if _, err := w.Write(bytes.Repeat([]byte(" "), 1024)); err != nil {
@@ -140,7 +152,9 @@ func TestDocuments(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := discover(t.Context(), fetch, &j.Issuer); err == nil || !strings.Contains(err.Error(), tt.problem) {
-			t.Errorf("%s: %v, want %q", name, err, tt.problem)
+			t.Errorf("%s: %.2000v, want %q", name, err, tt.problem)
+		} else if len(err.Error()) > 1200 || strings.Contains(err.Error(), "\x1b") {
+			t.Errorf("%s: the error has %d bytes or control characters", name, len(err.Error()))
 		}
 	}
 	fetch, err := newFetcher("", nil)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"bonsai/pkg/safetext"
 )
 
 // How often keys are fetched.
@@ -143,7 +145,7 @@ func parseKeys(document []byte) ([]jose.JSONWebKey, error) {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := json.Unmarshal(document, &set); err != nil {
-		return nil, fmt.Errorf("it is no JSON Web Key Set: %w", err)
+		return nil, fmt.Errorf("it is no JSON Web Key Set: %w", safetext.Error(err))
 	}
 	if len(set.Keys) > maxKeys {
 		return nil, fmt.Errorf("the JSON Web Key Set has %d keys, more than %d", len(set.Keys), maxKeys)

@@ -16,6 +16,7 @@ import (
 	"bonsai/pkg/apiserver/authn"
 	"bonsai/pkg/apiserver/request"
 	"bonsai/pkg/apiserver/reviewclient"
+	"bonsai/pkg/safetext"
 )
 
 // tryTimeout is how long one try may take, as upstream.
@@ -83,7 +84,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 	}
 	status, err := a.read(answer)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the webhook for tokens: %w", err)
+		return nil, nil, fmt.Errorf("the webhook for tokens: %w", safetext.Error(err))
 	}
 	return a.believe(status, audiences)
 }
@@ -93,7 +94,7 @@ func (a *Authenticator) believe(s *authenticationv1.TokenReviewStatus, audiences
 	error) {
 	if !s.Authenticated {
 		if s.Error != "" {
-			return nil, nil, errors.New(s.Error)
+			return nil, nil, errors.New(safetext.Message(s.Error))
 		}
 		return nil, nil, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/pem"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -118,6 +119,26 @@ func TestReview(t *testing.T) {
 		}
 		if err != nil && (!strings.Contains(err.Error(), tt.problem) || strings.Contains(err.Error(), "secret")) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestHostileWords: an error holds few words of the webhook, and no control characters.
+func TestHostileWords(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x\\u001b[2J", 1<<13)
+	for _, answer := range []string{
+		`{"kind":"` + long + `"}`,
+		`{"kind":"TokenReview","apiVersion":"` + long + `"}`,
+		`{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","status":{"error":"` + long + `"}}`,
+		`{"metadata":{"creationTimestamp":"` + long + `"}}`,
+		`{"metadata":{"generation":"` + long + `"}}`,
+		`{"metadata":{"generation":` + strings.Repeat("1", 1<<16) + `}}`,
+	} {
+		a := webhook(t, "v1", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) })
+		_, _, err := a.AuthenticateToken(t.Context(), "x", nil)
+		if err == nil || len(err.Error()) > 1200 || strings.Contains(err.Error(), "\x1b") {
+			t.Errorf("%.60s: got %.2000q", answer, err)
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/request"
 	"bonsai/pkg/apiserver/reviewclient"
+	"bonsai/pkg/safetext"
 )
 
 const (
@@ -148,13 +149,14 @@ func (a *Authorizer) ask(ctx context.Context, body []byte) (*authorizationv1.Sub
 		Status authorizationv1.SubjectAccessReviewStatus `json:"status"`
 	}
 	if err := json.Unmarshal(answer, &review); err != nil {
-		return nil, fmt.Errorf("the webhook for authorization: its answer is no SubjectAccessReview: %w", err)
+		return nil, fmt.Errorf("the webhook for authorization: its answer is no SubjectAccessReview: %w",
+			safetext.Error(err))
 	}
 	// As upstream: an answer that does not say what it is is what was asked for.
 	if of := review.TypeMeta; (of != metav1.TypeMeta{}) &&
 		(of != metav1.TypeMeta{Kind: "SubjectAccessReview", APIVersion: a.apiVersion}) {
 		return nil, fmt.Errorf("the webhook for authorization: its answer is of kind %q of %q, and not a SubjectAccessReview of %s",
-			of.Kind, of.APIVersion, a.apiVersion)
+			safetext.Text(of.Kind), safetext.Text(of.APIVersion), a.apiVersion)
 	}
 	// Nobody gets it, and it may be as long as the answer: it must not be remembered.
 	review.Status.EvaluationError = ""

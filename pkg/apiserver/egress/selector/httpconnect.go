@@ -11,16 +11,12 @@ import (
 	"net/url"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
+
+	"bonsai/pkg/safetext"
 )
 
-const (
-	// maxAnswer bounds the header of a proxy's answer, in bytes.
-	maxAnswer = 16 << 10
-	// maxReason bounds what is shown of the text of a refusal, in bytes.
-	maxReason = 256
-)
+// maxAnswer bounds the header of a proxy's answer, in bytes.
+const maxAnswer = 16 << 10
 
 // httpConnect opens a connection by the method CONNECT. Nothing that the proxy does holds it longer than ctx and
 // dialTimeout, or makes it read more than maxAnswer.
@@ -60,9 +56,9 @@ func ask(conn net.Conn, addr string) (net.Conn, error) {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, errors.New("it closed the connection before the end of its answer")
 	case err != nil:
-		return nil, err
+		return nil, safetext.Error(err)
 	case answer.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("code %d: %s%s", answer.StatusCode, answer.Status, reason(buffered))
+		return nil, fmt.Errorf("code %d: %s%s", answer.StatusCode, safetext.Text(answer.Status), reason(buffered))
 	}
 	early := make([]byte, buffered.Buffered())
 	if _, err := io.ReadFull(buffered, early); err != nil {
@@ -73,23 +69,15 @@ func ask(conn net.Conn, addr string) (net.Conn, error) {
 
 // reason returns what a proxy says beside a refusal: the first line of what has come with it. It waits for no more.
 func reason(answer *bufio.Reader) string {
-	said, err := answer.Peek(min(answer.Buffered(), maxReason))
+	said, err := answer.Peek(min(answer.Buffered(), safetext.MaxText))
 	if err != nil {
 		return ""
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n")
-	if line = strings.Map(printable, line); line == "" {
+	if line = safetext.Text(line); line == "" {
 		return ""
 	}
 	return ": " + line
-}
-
-// printable keeps what does no harm in an error.
-func printable(r rune) rune {
-	if unicode.IsPrint(r) && r != utf8.RuneError {
-		return r
-	}
-	return -1
 }
 
 // begun is a connection whose first bytes have been read already. Like any connection, it has one reader at a time.

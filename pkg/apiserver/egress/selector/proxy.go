@@ -12,6 +12,7 @@ import (
 
 	"bonsai/pkg/authorities"
 	"bonsai/pkg/keypair"
+	"bonsai/pkg/safetext"
 )
 
 // dialTimeout bounds how long a connection may take to open: to the proxy, and through it to the other side.
@@ -41,7 +42,7 @@ func (e *stageError) Error() string { return e.err.Error() }
 func (e *stageError) Unwrap() error { return e.err }
 
 func (p *proxy) unreachable(err error) error {
-	return &stageError{stageConnect, fmt.Errorf("connect to the egress proxy %s: %w", p.name, err)}
+	return &stageError{stageConnect, fmt.Errorf("connect to the egress proxy %s: %w", p.name, safetext.Error(err))}
 }
 
 func (p *proxy) refused(addr string, err error) error {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/safetext"
 )
 
 // Component is one whose health is shown under Name. Healthy returns what the component says of itself; an error is why
@@ -52,7 +53,7 @@ func httpProbe(url string, config *tls.Config, dial dialer) func(context.Context
 		}
 		resp, err := client.Do(req)
 		if err != nil {
-			return "", err
+			return "", safetext.Error(err)
 		}
 		defer resp.Body.Close()
 		body, err := io.ReadAll(io.LimitReader(resp.Body, mostBytes))

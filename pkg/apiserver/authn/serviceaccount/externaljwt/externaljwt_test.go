@@ -8,11 +8,13 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
+	"io"
 	"log/slog"
 	"net"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +22,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	signerapi "k8s.io/externaljwt/apis/v1"
 
@@ -41,6 +45,7 @@ type process struct {
 	header  string
 	claims  func(string) string
 	delay   time.Duration
+	failure error // of Sign and FetchKeys
 	fetches int
 }
 
@@ -105,7 +110,9 @@ func (p *process) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-timer.C:
-		return nil
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.failure
 	}
 }
 
@@ -347,6 +354,84 @@ func TestSlow(t *testing.T) {
 	defer cancel()
 	if _, err := w.signer.Sign(ctx, []byte("{}")); err == nil {
 		t.Error("a slow process has signed")
+	}
+}
+
+// TestHostileWords: the process chooses neither how long an error is, nor its characters, nor new labels of metrics.
+func TestHostileWords(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for code := range codes.Code(100) {
+		w.change(func() { w.failure = status.Error(17+code, strings.Repeat("x\x1b[2J", 4096)) })
+		_, err := w.signer.Sign(t.Context(), []byte("{}"))
+		if err == nil || len(err.Error()) > 1200 || strings.Contains(err.Error(), "\x1b") {
+			t.Fatalf("got %.2000q", err)
+		}
+	}
+	families, err := w.counted.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if n := len(f.GetMetric()); n > 5 {
+			t.Errorf("%s has %d series", f.GetName(), n)
+		}
+	}
+}
+
+// TestSilent: a process that takes connections and never answers, answers by what is no gRPC, or hangs up, holds
+// neither tokens of known keys nor the end of the signer, and callers no longer than their context.
+func TestSilent(t *testing.T) {
+	t.Parallel()
+	for name, serve := range map[string]func(net.Conn){
+		"silent":   func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) },
+		"garbage":  func(conn net.Conn) { _, _ = io.WriteString(conn, strings.Repeat("garbage", 100)) },
+		"hangs up": func(net.Conn) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			token, err := w.issue(t)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.server.Stop()
+			l, err := net.Listen("unix", w.socket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = l.Close() })
+			go func() {
+				for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+					go func() {
+						defer conn.Close()
+						serve(conn)
+					}()
+				}
+			}()
+			// More than may be under way at a time, and questions for keys, which must not be in their way.
+			ctx, cancel := context.WithCancel(t.Context())
+			var waiting sync.WaitGroup
+			for n := range 200 {
+				waiting.Go(func() { _, _ = w.signer.Sign(ctx, []byte("{}")) })
+				waiting.Go(func() { w.signer.For(ctx, "unknown"+strconv.Itoa(n)) })
+			}
+			soon, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer stop()
+			if _, err := w.signer.Sign(soon, []byte("{}")); err == nil {
+				t.Error("it has signed")
+			}
+			began := time.Now()
+			if got := w.refusal(t, token); got != "" {
+				t.Errorf("a token of a known key is refused: %s", got)
+			}
+			_ = w.signer.Close()
+			waiting.Wait()
+			cancel()
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("a known token and the end took %s", took)
+			}
+		})
 	}
 }
 

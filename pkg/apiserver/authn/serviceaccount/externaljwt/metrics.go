@@ -4,7 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc/status"
+
+	"bonsai/pkg/safetext"
 )
 
 // metrics counts calls to the signer, under Kubernetes' names.
@@ -47,8 +48,8 @@ func (m *metrics) keysFetched(err error) { m.fetches.WithLabelValues(code(err)).
 
 // code is the gRPC code of an error, or says that the error is none of gRPC.
 func code(err error) string {
-	if s, ok := status.FromError(err); ok {
-		return s.Code().String()
+	if c, ok := safetext.CodeOf(err); ok {
+		return c.String()
 	}
 	return "unknown-non-grpc"
 }

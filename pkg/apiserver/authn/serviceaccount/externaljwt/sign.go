@@ -13,6 +13,7 @@ import (
 	signerapi "k8s.io/externaljwt/apis/v1"
 
 	"bonsai/pkg/apiserver/authn/serviceaccount"
+	"bonsai/pkg/safetext"
 )
 
 // Bounds of what the process returns of a token, in bytes of base64.
@@ -42,7 +43,7 @@ func (s *Signer) sign(ctx context.Context, claims []byte) (string, error) {
 	}
 	h, err := s.parseHeader(resp.GetHeader())
 	if err != nil {
-		return "", fmt.Errorf("the external signer returned a bad header: %w", err)
+		return "", fmt.Errorf("the external signer returned a bad header: %w", safetext.Error(err))
 	}
 	key, err := s.signingKey(ctx, h)
 	if err != nil {
@@ -50,7 +51,7 @@ func (s *Signer) sign(ctx context.Context, claims []byte) (string, error) {
 	}
 	token := resp.GetHeader() + "." + payload + "." + resp.GetSignature()
 	if err := verify(token, key, claims); err != nil {
-		return "", fmt.Errorf("the external signer returned a bad signature: %w", err)
+		return "", fmt.Errorf("the external signer returned a bad signature: %w", safetext.Error(err))
 	}
 	return token, nil
 }
@@ -97,7 +98,8 @@ func (s *Signer) signingKey(ctx context.Context, h header) (serviceaccount.Publi
 	case !ok:
 		return none, fmt.Errorf("it signed by the key %.64q, which is not among its keys", h.kid)
 	case key.hidden:
-		return none, fmt.Errorf("key used for signing JWT (kid: %s) is excluded from OIDC discovery docs", h.kid)
+		return none, fmt.Errorf("key used for signing JWT (kid: %s) is excluded from OIDC discovery docs",
+			safetext.Text(h.kid))
 	case string(key.Algorithm) != h.alg:
 		return none, fmt.Errorf("it signed by %s, and the key %.64q is one of %s", h.alg, h.kid, key.Algorithm)
 	}

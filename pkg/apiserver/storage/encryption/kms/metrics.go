@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/status"
+
+	"bonsai/pkg/safetext"
 )
 
 // Directions of a transformation, as metrics name them.
@@ -143,6 +145,6 @@ func (m *Metrics) sources(provider string, n int) {
 // operation counts one call.
 func (m *Metrics) operation(provider, method string, took time.Duration, err error) {
 	if m != nil {
-		m.latency.WithLabelValues(provider, method, status.Code(err).String()).Observe(took.Seconds())
+		m.latency.WithLabelValues(provider, method, safetext.Code(status.Code(err)).String()).Observe(took.Seconds())
 	}
 }

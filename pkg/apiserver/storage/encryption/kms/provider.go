@@ -20,6 +20,8 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"bonsai/pkg/safetext"
 )
 
 // Times of the checks, which are Kubernetes'.
@@ -143,10 +145,10 @@ func (p *Provider) doCheck(ctx context.Context) error {
 			p.cfg.Name, err)
 	}
 	if status.Version != "v2" && status.Version != "v2beta1" {
-		return fmt.Errorf("expected KMSv2 API version v2, got %s", bounded(status.Version))
+		return fmt.Errorf("expected KMSv2 API version v2, got %s", safetext.Text(status.Version))
 	}
 	if status.Healthz != "ok" {
-		return fmt.Errorf("got unexpected healthz status: %s", bounded(status.Healthz))
+		return fmt.Errorf("got unexpected healthz status: %s", safetext.Text(status.Healthz))
 	}
 	if err := checkKeyID(status.KeyId); err != nil {
 		p.cfg.Metrics.invalidKeyID(p.cfg.Name, err)
@@ -285,13 +287,4 @@ func keyHash(id string) string {
 	}
 	sum := sha256.Sum256([]byte(id))
 	return "sha256:" + hex.EncodeToString(sum[:])
-}
-
-// bounded is the beginning of what a plug-in has said.
-func bounded(text string) string {
-	const most = 200
-	if len(text) > most {
-		return text[:most] + "…"
-	}
-	return text
 }

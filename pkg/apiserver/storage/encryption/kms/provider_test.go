@@ -154,3 +154,22 @@ func TestWrongSeed(t *testing.T) {
 		t.Errorf("%d calls for moved values", n)
 	}
 }
+
+// TestHostileWords: a plug-in chooses neither how long an error is nor its characters.
+func TestHostileWords(t *testing.T) {
+	t.Parallel()
+	plugin := kmstest.New(t, "a").Start(t)
+	long := strings.Repeat("x\x1b[2J", 1<<10)
+	p := opener(t, plugin, &atomic.Int64{})()
+	for name, change := range map[string]func(*kmsapi.StatusResponse){
+		"version": func(r *kmsapi.StatusResponse) { r.Version = long },
+		"health":  func(r *kmsapi.StatusResponse) { r.Healthz = long },
+		"key":     func(r *kmsapi.StatusResponse) { r.KeyId = long },
+	} {
+		plugin.Set(func(b *kmstest.Behaviour) { b.Status = change })
+		err := p.Check(t.Context())
+		if err == nil || len(err.Error()) > 1200 || strings.Contains(err.Error(), "\x1b") {
+			t.Errorf("%s: got %.2000q", name, err)
+		}
+	}
+}
