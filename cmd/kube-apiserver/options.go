@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,6 +28,7 @@ import (
 	"bonsai/pkg/apiserver/rest"
 	"bonsai/pkg/apiserver/runtimeconfig"
 	"bonsai/pkg/featuregates"
+	"bonsai/pkg/safetext"
 )
 
 // options are the values of all flags.
@@ -224,20 +224,20 @@ func (o *options) validateIssuers() error {
 			"can't set `--service-account-signing-key-file` and/or `--service-account-key-file` with `--service-account-signing-endpoint` (They are mutually exclusive)"),
 	}
 	for n, issuer := range a.Issuers {
-		_, err := url.Parse(issuer)
+		_, err := safetext.ParseURL(issuer)
 		errs = append(errs, daemon.Require(issuer != "", "service-account-issuer should not be an empty string"),
 			daemon.Require(!slices.Contains(a.Issuers[:n], issuer), "service-account-issuer %q is already specified",
-				issuer),
+				safetext.URL(issuer)),
 			daemon.Require(err == nil || !strings.Contains(issuer, ":"),
-				"service-account-issuer %q contained a ':' but was not a valid URL: %v", issuer, err))
+				"service-account-issuer %q contained a ':' but was not a valid URL: %v", safetext.URL(issuer), err))
 	}
 	if a.JWKSURI != "" {
-		at, err := url.Parse(a.JWKSURI)
+		at, err := safetext.ParseURL(a.JWKSURI)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("service-account-jwks-uri must be a valid URL: %w", err))
 		} else {
 			errs = append(errs, daemon.Require(at.Scheme == "https",
-				"service-account-jwks-uri requires https scheme, parsed as: %v", at))
+				"service-account-jwks-uri requires https scheme, parsed as: %v", at.Redacted()))
 		}
 	}
 	return errors.Join(errs...)

@@ -21,6 +21,13 @@ func TestOutsideFlags(t *testing.T) {
 		{"--service-account-jwks-uri=https://a/jwks", ""},
 		{"--service-account-jwks-uri=http://a/jwks",
 			"service-account-jwks-uri requires https scheme, parsed as: http://a/jwks"},
+		{"--service-account-issuer=https://u:secret@a --service-account-issuer=https://u:secret@a",
+			`service-account-issuer "https://u:xxxxx@a" is already specified`},
+		{"--service-account-issuer=https://u:secret@a:b", "not a valid URL"},
+		{"--service-account-jwks-uri=http://u:secret@a/jwks", "parsed as: http://u:xxxxx@a/jwks"},
+		{"--service-account-jwks-uri=https://u:secret@a:b", "service-account-jwks-uri must be a valid URL"},
+		{"--etcd-servers-overrides=apps#http://u:secret@b;http://u:secret@c",
+			`not "apps#http://u:xxxxx@b;http://u:xxxxx@c"`},
 		{oidc, ""}, {oidc + "--oidc-signing-algs=HS256", `unsupported signing alg: "HS256"`},
 		{"--oidc-issuer-url=https://b", together}, {"--oidc-groups-claim=g", together}, {"--oidc-ca-file=/x", together},
 		{oidc + "--authentication-config=f", "authentication-config file and oidc-* flags are mutually exclusive"},
@@ -35,6 +42,9 @@ func TestOutsideFlags(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := o.validate()
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: the error shows a password: %v", tt.args, err)
+		}
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.args, err, tt.want)
 		}

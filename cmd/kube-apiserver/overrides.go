@@ -11,6 +11,7 @@ import (
 
 	"bonsai/api/resources"
 	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/safetext"
 )
 
 // etcdOverride is one value of --etcd-servers-overrides: the etcd of a resource, or of all resources of a group.
@@ -34,7 +35,7 @@ func parseOverrides(values []string) ([]etcdOverride, error) {
 		if !isPath || resource == "" || strings.Contains(resource, "/") || strings.Contains(list, "#") ||
 			slices.Contains(servers, "") {
 			return nil, fmt.Errorf("--etcd-servers-overrides invalid, must be of format: group/resource#servers, where servers are URLs, semicolon separated (not %q)",
-				value)
+				safetext.URLs(value))
 		}
 		out = append(out, etcdOverride{group, resource, servers})
 	}

@@ -19,6 +19,7 @@ import (
 	"bonsai/pkg/apiserver/storage/split"
 	"bonsai/pkg/apiserver/storage/watchcache"
 	"bonsai/pkg/health"
+	"bonsai/pkg/safetext"
 )
 
 // stores are the etcds that keep the server's objects, each with a cache before it.
@@ -63,7 +64,7 @@ func openStores(ctx context.Context, o *options, rows []resources.Row, connect e
 		its := connect
 		its.Endpoints, its.Facts = servers, s.facts
 		if len(s.all) > 0 {
-			its.Log = connect.Log.With("etcd", strings.Join(servers, ";"))
+			its.Log = connect.Log.With("etcd", safetext.URLs(strings.Join(servers, ";")))
 		}
 		var err error
 		if one.backend, err = etcd.New(ctx, its); err != nil {

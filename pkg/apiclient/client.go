@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
+
+	"bonsai/pkg/safetext"
 )
 
 // Client speaks to the API server with one identity. It is safe for concurrent use.
@@ -47,11 +49,11 @@ func New(config *rest.Config, s *runtime.Scheme) (*Client, error) {
 	c.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	hc, err := rest.HTTPClientFor(c)
 	if err != nil {
-		return nil, fmt.Errorf("building the HTTP client for %s: %w", c.Host, err)
+		return nil, fmt.Errorf("building the HTTP client for %s: %w", safetext.URL(c.Host), err)
 	}
 	base, _, err := rest.DefaultServerUrlFor(c)
 	if err != nil {
-		return nil, fmt.Errorf("reading the server's address %q: %w", c.Host, err)
+		return nil, fmt.Errorf("reading the server's address %q: %w", safetext.URL(c.Host), safetext.URLError(err))
 	}
 	return &Client{
 		config: c, http: hc, base: base, scheme: s, codecs: serializer.NewCodecFactory(s),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -103,8 +104,39 @@ func TestURL(t *testing.T) {
 			t.Errorf("URL(%q) is %q, want %q", raw, got, want)
 		}
 		_, err := ParseURL(raw)
-		if err != nil && (strings.Contains(err.Error(), "sec") || strings.Contains(err.Error(), "ret")) {
-			t.Errorf("the error for %q shows the password: %v", raw, err)
+		_, raised := url.Parse(raw)
+		for _, err := range []error{err, URLError(raised), URLError(fmt.Errorf("x: %w", raised)),
+			URLError(fmt.Errorf("x %q: %v", raw, raised))} { //nolint:errorlint // as client-go words it
+			if raised == nil || !strings.Contains(raw, "://") {
+				continue
+			}
+			if err == nil || strings.Contains(err.Error(), "sec") || strings.Contains(err.Error(), "ret") {
+				t.Errorf("the error for %q is %v", raw, err)
+			}
 		}
+	}
+}
+
+func TestURLs(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                               "",
+		"a@b: c":                         "a@b: c",
+		"http://a:1,http://u:secret@b:2": "http://a:1,http://u:xxxxx@b:2",
+		"[https://u:se,cr;et@a https://v:secret@b]":    "[https://u:xxxxx@a https://v:xxxxx@b]",
+		`parse "http://u:se/cret@h": x`:                `parse "http://u:xxxxx@h": x`,
+		"apps/v1#http://u:secret@b;http://u:secret@c":  "apps/v1#http://u:xxxxx@b;http://u:xxxxx@c",
+		"https://host:443/path@v1 and https://u@h":     "https://host:443/path@v1 and https://u@h",
+		"https://host:443?user=a:b@c":                  "https://host:443?user=a:b@c",
+		"socks5://u:secret@h/?a=b:c@d":                 "socks5://u:xxxxx@h/?a=b:c@d",
+		"unix:///var/run/x.sock":                       "unix:///var/run/x.sock",
+		"https://u:secret@host:443/path@v1?token=here": "https://u:xxxxx@host:443/path@v1?token=here",
+	} {
+		if got := URLs(text); got != want {
+			t.Errorf("URLs(%q) is %q, want %q", text, got, want)
+		}
+	}
+	if URLError(nil) != nil || URLError(io.EOF) != io.EOF { //nolint:errorlint // the same one
+		t.Error("URLError changes an error without a password")
 	}
 }

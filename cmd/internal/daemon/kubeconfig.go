@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"bonsai/api/kubeversion"
+	"bonsai/pkg/safetext"
 )
 
 // Client is the connection of the kubeconfig file at path, which flag names: Kubeconfig and Connect.
@@ -28,7 +29,7 @@ func Kubeconfig(flag, path, master, component string) (*rest.Config, error) {
 	}
 	config, err := clientcmd.BuildConfigFromFlags(master, path)
 	if err != nil {
-		return nil, fmt.Errorf("%s %q: %w", flag, path, err)
+		return nil, fmt.Errorf("%s %q: %w", flag, path, safetext.URLError(err))
 	}
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON

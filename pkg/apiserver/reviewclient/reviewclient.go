@@ -92,7 +92,7 @@ func (cfg *Config) to() (*rest.Config, string, error) {
 		return to, cfg.InClusterPath, err
 	}
 	to, err := clientcmd.BuildConfigFromFlags("", cfg.File)
-	return to, "", err
+	return to, "", safetext.URLError(err)
 }
 
 // Post sends a review, again while the webhook may answer later, and returns its answer.
@@ -143,7 +143,7 @@ const never = -1
 func (c *Client) post(ctx context.Context, review []byte) (_ []byte, again time.Duration, _ error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(review))
 	if err != nil {
-		return nil, never, err
+		return nil, never, safetext.URLError(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json")

@@ -73,6 +73,33 @@ func TestTries(t *testing.T) {
 	}
 }
 
+// TestNoPasswords: whatever is wrong with the URLs of a kubeconfig, no error shows their passwords.
+func TestNoPasswords(t *testing.T) {
+	t.Parallel()
+	for _, cluster := range []string{
+		"server: 'http://u:secret@h:port'",
+		"server: 'http://u:sec/secret@h:1'",
+		"server: 'http://u:%secret@h'",
+		"server: 'http://127.0.0.1:1', proxy-url: 'http://u:secret@h:port'",
+		"server: 'http://127.0.0.1:1', proxy-url: 'http://u:%secret@h'",
+		"server: 'http://127.0.0.1:1', proxy-url: 'ftp://u:secret@h'",
+	} {
+		file := filepath.Join(t.TempDir(), "kubeconfig")
+		text := "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: w}}]\n" +
+			"clusters: [{name: w, cluster: {" + cluster + "}}]\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := New(Config{File: file, Timeout: time.Second, FirstWait: time.Millisecond})
+		if err == nil {
+			_, err = c.Post(t.Context(), []byte("{}"))
+		}
+		if err == nil || strings.Contains(err.Error(), "sec") {
+			t.Errorf("%s: %v", cluster, err)
+		}
+	}
+}
+
 // TestHostileWords: no error repeats more than a few words of a webhook, nor control characters.
 func TestHostileWords(t *testing.T) {
 	t.Parallel()

@@ -42,7 +42,7 @@ type backend struct {
 func newBackend(c *Configuration) (*backend, error) {
 	to, err := clientcmd.BuildConfigFromFlags("", c.KubeConfigFile)
 	if err != nil {
-		return nil, fmt.Errorf("imagePolicy.kubeConfigFile: %w", err)
+		return nil, fmt.Errorf("imagePolicy.kubeConfigFile: %w", safetext.URLError(err))
 	}
 	to.Timeout = tryTimeout
 	client, err := rest.HTTPClientFor(to)
@@ -79,7 +79,7 @@ func (b *backend) post(ctx context.Context, body []byte) (_ *imagepolicyv1alpha1
 	again bool, _ error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.url, bytes.NewReader(body))
 	if err != nil {
-		return nil, 0, false, err
+		return nil, 0, false, safetext.URLError(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, */*")

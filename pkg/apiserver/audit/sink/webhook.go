@@ -52,7 +52,7 @@ const (
 func Webhook(ctx context.Context, o *WebhookOptions, lost Lost) (audit.Sink, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", o.ConfigFile)
 	if err != nil {
-		return nil, fmt.Errorf("initializing audit webhook: %w", err)
+		return nil, fmt.Errorf("initializing audit webhook: %w", safetext.URLError(err))
 	}
 	cfg.Timeout, cfg.Dial = attemptTimeout, o.Dial
 	client, err := rest.HTTPClientFor(cfg)
@@ -103,7 +103,7 @@ func (w *webhook) write(ctx context.Context, events []*auditv1.Event) error {
 func (w *webhook) send(ctx context.Context, body []byte) (again bool, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
 	if err != nil {
-		return false, fmt.Errorf("audit webhook: %w", err)
+		return false, fmt.Errorf("audit webhook: %w", safetext.URLError(err))
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, */*")

@@ -69,14 +69,14 @@ func get(ctx context.Context, client *http.Client, from string) ([]byte, error) 
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("GET %s: %s", from, safetext.Text(answer.Status))
+		return nil, fmt.Errorf("GET %s: %s", safetext.URL(from), safetext.Text(answer.Status))
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxDocument+1))
 	if err != nil {
-		return nil, fmt.Errorf("GET %s: %w", from, err)
+		return nil, fmt.Errorf("GET %s: %w", safetext.URL(from), err)
 	}
 	if len(body) > maxDocument {
-		return nil, fmt.Errorf("GET %s: the answer has more than %d bytes", from, maxDocument)
+		return nil, fmt.Errorf("GET %s: the answer has more than %d bytes", safetext.URL(from), maxDocument)
 	}
 	return body, nil
 }

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"bonsai/pkg/apiserver/authn/oidc/oidctest"
 )
 
@@ -164,6 +167,25 @@ func TestDocuments(t *testing.T) {
 	j := basic(p)
 	if _, err := discover(t.Context(), fetch, &j.Issuer); err == nil || !strings.Contains(err.Error(), "x509") {
 		t.Errorf("without its authority: %v", err)
+	}
+}
+
+// TestNoPasswords: whatever is wrong with an issuer's URLs, the error does not show their passwords.
+func TestNoPasswords(t *testing.T) {
+	t.Parallel()
+	for _, u := range []string{"http://u:secret@h", "https://u:secret@h", "https://u:secret@h:port", "https://u:%secret@h",
+		"https://u:sec/secret@h", "u:secret@h", "https://u:secret@h?q#f"} {
+		v := validator{issuers: sets.New[string](), discoveries: sets.New[string]()}
+		if strings.Contains(u, "://") { // as issuers of this server with a password have
+			v.disallowed = []string{u}
+		}
+		v.url(u, field.NewPath("issuer", "url"))
+		for range 2 {
+			v.issuer(&Issuer{URL: u, DiscoveryURL: u}, field.NewPath("issuer"))
+		}
+		if text := v.errs.ToAggregate(); text == nil || strings.Contains(text.Error(), "secret") {
+			t.Errorf("%s: %v", u, text)
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/admissionregistration/expression"
+	"bonsai/pkg/safetext"
 )
 
 // maxIssuers bounds the issuers of a file.
@@ -76,17 +76,17 @@ func (v *validator) jwt(j *JWT, at *field.Path) *rules {
 func (v *validator) issuer(i *Issuer, at *field.Path) {
 	v.url(i.URL, at.Child("url"))
 	if v.issuers.Has(i.URL) {
-		v.fail(field.Duplicate(at.Child("url"), i.URL))
+		v.fail(field.Duplicate(at.Child("url"), safetext.URL(i.URL)))
 	}
 	v.issuers.Insert(i.URL)
 	if i.DiscoveryURL != "" {
 		at := at.Child("discoveryURL")
 		if strings.TrimSuffix(i.URL, "/") == strings.TrimSuffix(i.DiscoveryURL, "/") {
-			v.fail(field.Invalid(at, i.DiscoveryURL, "discoveryURL must be different from URL"))
+			v.fail(field.Invalid(at, safetext.URL(i.DiscoveryURL), "discoveryURL must be different from URL"))
 		}
 		v.https(i.DiscoveryURL, at)
 		if v.discoveries.Has(i.DiscoveryURL) {
-			v.fail(field.Duplicate(at, i.DiscoveryURL))
+			v.fail(field.Duplicate(at, safetext.URL(i.DiscoveryURL)))
 		}
 		v.discoveries.Insert(i.DiscoveryURL)
 	}
@@ -107,17 +107,17 @@ func (v *validator) url(text string, at *field.Path) {
 		return
 	}
 	if slices.Contains(v.disallowed, text) {
-		v.fail(field.Invalid(at, text, "URL must not overlap with disallowed issuers: "+
-			"["+strings.Join(slices.Sorted(slices.Values(v.disallowed)), " ")+"]"))
+		v.fail(field.Invalid(at, safetext.URL(text), "URL must not overlap with disallowed issuers: "+
+			safetext.URLs("["+strings.Join(slices.Sorted(slices.Values(v.disallowed)), " ")+"]")))
 	}
 	v.https(text, at)
 }
 
 // https checks a URL whose documents say which tokens are believed.
 func (v *validator) https(text string, at *field.Path) {
-	u, err := url.Parse(text)
+	u, err := safetext.ParseURL(text)
 	if err != nil {
-		v.fail(field.Invalid(at, text, err.Error()))
+		v.fail(field.Invalid(at, safetext.URL(text), err.Error()))
 		return
 	}
 	for _, c := range []struct {
@@ -130,7 +130,7 @@ func (v *validator) https(text string, at *field.Path) {
 		{u.Fragment != "", "URL must not contain a fragment"},
 	} {
 		if c.wrong {
-			v.fail(field.Invalid(at, text, c.message))
+			v.fail(field.Invalid(at, safetext.URL(text), c.message))
 		}
 	}
 }

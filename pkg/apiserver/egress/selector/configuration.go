@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/pkg/apiserver/configfile"
+	"bonsai/pkg/safetext"
 )
 
 // The protocols by which a proxy is spoken to.
@@ -136,7 +137,7 @@ func (c *connection) validate(at *field.Path) field.ErrorList {
 		shown := struct { // as kube-apiserver shows it
 			URL       string
 			TLSConfig *tlsConfig
-		}(*t.TCP)
+		}{safetext.URL(t.TCP.URL), t.TCP.TLSConfig}
 		return field.ErrorList{field.Invalid(at.Child("tcp"), shown, "TCP and UDS cannot both be set")}
 	case t.UDS == nil:
 		return t.TCP.validate(at)
@@ -150,7 +151,7 @@ func (t *tcpTransport) validate(at *field.Path) field.ErrorList {
 	secure := strings.HasPrefix(t.URL, "https://")
 	switch {
 	case !secure && !strings.HasPrefix(t.URL, "http://"):
-		return field.ErrorList{field.Invalid(at.Child("url"), t.URL,
+		return field.ErrorList{field.Invalid(at.Child("url"), safetext.URL(t.URL),
 			"supported connection protocols are http:// and https://")}
 	case secure && t.TLSConfig == nil:
 		return field.ErrorList{field.Required(at.Child("tlsConfig"), "TLSConfig must be present when using HTTPS")}
@@ -159,7 +160,7 @@ func (t *tcpTransport) validate(at *field.Path) field.ErrorList {
 	}
 	u, err := url.Parse(t.URL)
 	if err != nil || u.Hostname() == "" {
-		return field.ErrorList{field.Invalid(at.Child("url"), t.URL, "must name a host, and may name a port")}
+		return field.ErrorList{field.Invalid(at.Child("url"), safetext.URL(t.URL), "must name a host, and may name a port")}
 	}
 	if u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
 		return field.ErrorList{field.Invalid(at.Child("url"), u.Redacted(),

@@ -207,6 +207,30 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestNoPasswords: whatever is wrong with a proxy, the error does not show the password of its URL.
+func TestNoPasswords(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "egress.yaml")
+	for _, c := range []string{
+		"tcp: {url: 'socks5://u:secret@h:1'}",
+		"tcp: {url: 'u:secret@h:1'}",
+		"tcp: {url: 'http://u:secret@h:1'}",
+		"tcp: {url: 'http://u:secret@:1'}",
+		"tcp: {url: 'http://u:secret@h:port'}",
+		"tcp: {url: 'http://u:sec/secret@h:1'}",
+		"tcp: {url: 'http://u:%secret@h:1'}",
+		"tcp: {url: 'https://u:secret@h:1', tlsConfig: {clientCert: /none, clientKey: /none}}",
+		"tcp: {url: 'https://u:secret@h:1'}",
+		"uds: {udsName: /x}, tcp: {url: 'http://u:secret@h:1'}",
+		"uds: {udsName: /x}, tcp: {url: 'http://u:%secret@h:1'}",
+	} {
+		write(t, path, []byte(header+"- {name: etcd, connection: {proxyProtocol: HTTPConnect, transport: {"+c+"}}}\n"))
+		if _, err := Open(path, Options{}); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", c, err)
+		}
+	}
+}
+
 // TestSilentTLS: a proxy that never shakes hands holds no dial beyond its context.
 func TestSilentTLS(t *testing.T) {
 	t.Parallel()

@@ -49,7 +49,7 @@ func httpProbe(url string, config *tls.Config, dial dialer) func(context.Context
 		defer cancel()
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
-			return "", err
+			return "", safetext.URLError(err)
 		}
 		resp, err := client.Do(req)
 		if err != nil {

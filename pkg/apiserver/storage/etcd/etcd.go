@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"bonsai/pkg/apiserver/storage"
+	"bonsai/pkg/safetext"
 )
 
 // defaultPrefix is where Kubernetes keeps its keys in etcd.
@@ -111,6 +112,14 @@ func dial(ctx context.Context, cfg Config) (*clientv3.Client, error) {
 	if len(cfg.Endpoints) == 0 {
 		return nil, errors.New("etcd: no endpoints given")
 	}
+	for _, endpoint := range cfg.Endpoints {
+		if !strings.Contains(endpoint, "://") {
+			continue // host:port, as etcd's client takes it
+		}
+		if _, err := safetext.ParseURL(endpoint); err != nil { // the client would take all of it for a host
+			return nil, fmt.Errorf("etcd: %w", err)
+		}
+	}
 	retry := grpc.ConnectParams{MinConnectTimeout: 3 * time.Second,
 		Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}}
 	options := []grpc.DialOption{grpc.WithConnectParams(retry)}
@@ -125,7 +134,8 @@ func dial(ctx context.Context, cfg Config) (*clientv3.Client, error) {
 		DialOptions: options,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("etcd: make a client for %s: %w", strings.Join(cfg.Endpoints, ","), err)
+		return nil, fmt.Errorf("etcd: make a client for %s: %w", safetext.URLs(strings.Join(cfg.Endpoints, ",")),
+			safetext.URLError(err))
 	}
 	return client, nil
 }
