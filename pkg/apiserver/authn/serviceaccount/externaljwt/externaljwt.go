@@ -62,10 +62,10 @@ type Signer struct {
 	longest time.Duration
 
 	keys atomic.Pointer[keySet]
-	// fetching is held, as its one element, by who asks for the keys.
-	fetching chan struct{}
-	failure  sync.Mutex // guards failed
-	failed   time.Time  // when keys were last asked for in vain
+
+	mu     sync.Mutex
+	flight *flight   // guarded by mu: the question for keys under way; nil: there is none
+	failed time.Time // guarded by mu: when keys were last asked for in vain
 }
 
 var (
@@ -85,7 +85,7 @@ func Open(ctx context.Context, cfg Config) (*Signer, error) {
 		return nil, err
 	}
 	s := &Signer{cfg: cfg, conn: conn, client: signerapi.NewExternalJWTSignerClient(conn),
-		metrics: newMetrics(cfg.Metrics), fetching: make(chan struct{}, 1)}
+		metrics: newMetrics(cfg.Metrics)}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if err := s.begin(ctx); err != nil {

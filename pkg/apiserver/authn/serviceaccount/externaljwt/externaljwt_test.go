@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,6 +48,7 @@ type process struct {
 	delay   time.Duration
 	failure error // of Sign and FetchKeys
 	fetches int
+	asked   chan struct{} // gets one for each question that finds room
 }
 
 func newProcess(t *testing.T) *process {
@@ -56,7 +58,7 @@ func newProcess(t *testing.T) *process {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	p := &process{socket: filepath.Join(dir, "s"), hint: 60, longest: 3600 * 24}
+	p := &process{socket: filepath.Join(dir, "s"), hint: 60, longest: 3600 * 24, asked: make(chan struct{}, 1)}
 	p.rotate(t, "first")
 	return p
 }
@@ -137,6 +139,10 @@ func (p *process) Sign(ctx context.Context, r *signerapi.SignJWTRequest) (*signe
 }
 
 func (p *process) FetchKeys(ctx context.Context, _ *signerapi.FetchKeysRequest) (*signerapi.FetchKeysResponse, error) {
+	select {
+	case p.asked <- struct{}{}:
+	default:
+	}
 	if err := p.wait(ctx); err != nil {
 		return nil, err
 	}
@@ -451,6 +457,33 @@ func TestUnknownKeys(t *testing.T) {
 			t.Errorf("1000 tokens asked %d times", w.fetches)
 		}
 	})
+}
+
+// TestOthersLeave: a caller that leaves while the process is asked for the keys fails nobody else who waits for them.
+func TestOthersLeave(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.rotate(t, "second")
+	w.change(func() { w.delay = 200 * time.Millisecond })
+	<-w.asked // by Open
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	all.Go(func() {
+		for asked := false; !asked && ctx.Err() == nil; { // not sooner than the least pause allows
+			w.signer.For(ctx, "unknown")
+			asked = len(w.asked) > 0
+		}
+	})
+	for len(w.asked) == 0 && t.Context().Err() == nil {
+		runtime.Gosched()
+	}
+	all.Go(func() {
+		if got := w.signer.For(t.Context(), "second"); len(got) != 1 {
+			t.Errorf("the new key verifies as %v", got)
+		}
+	})
+	time.AfterFunc(50*time.Millisecond, cancel)
+	all.Wait()
 }
 
 // TestRefresh: keys are asked for again by the hint; a bad answer keeps the earlier ones, and a key that is gone

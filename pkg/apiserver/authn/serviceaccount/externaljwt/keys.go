@@ -94,36 +94,77 @@ func (s *Signer) Run(ctx context.Context) error {
 	}
 }
 
-// demand asks for the keys because the one of that name is unknown. Who asks at the same time shares the answer.
+// flight is a question for the keys. err is set before done is closed.
+type flight struct {
+	done chan struct{}
+	err  error
+}
+
+// demand asks for the keys because the one of that name is unknown. Who asks at the same time shares the answer. An
+// answer to an earlier question may be older than the key: then it asks once more.
 func (s *Signer) demand(ctx context.Context, id string, pause time.Duration) {
-	select {
-	case s.fetching <- struct{}{}:
-		defer func() { <-s.fetching }()
-	case <-ctx.Done():
-		return
-	}
-	known, now := s.keys.Load(), s.cfg.Now()
-	if _, ok := known.byID[id]; ok || now.Sub(known.asked) < pause || now.Sub(s.lastFailure()) < pause {
-		return
-	}
-	if err := s.fetchHeld(ctx); err != nil && ctx.Err() == nil {
-		s.cfg.Log.Error("a token names an unknown key, and the external signer does not tell its keys", "err", err)
+	for range 2 {
+		f, begun := s.ask(ctx, func(known *keySet, now time.Time) bool {
+			_, ok := known.byID[id]
+			return !ok && now.Sub(known.asked) >= pause && now.Sub(s.failed) >= pause
+		})
+		if f == nil {
+			return
+		}
+		if err := f.wait(ctx); err != nil && begun && ctx.Err() == nil {
+			s.cfg.Log.Error("a token names an unknown key, and the external signer does not tell its keys", "err", err)
+		}
+		if begun {
+			return
+		}
 	}
 }
 
 // fetch asks for the keys.
 func (s *Signer) fetch(ctx context.Context) error {
+	f, _ := s.ask(ctx, func(*keySet, time.Time) bool { return true })
+	return f.wait(ctx)
+}
+
+// ask returns the question under way. If there is none, it begins one if needed says so, with mu held.
+func (s *Signer) ask(ctx context.Context, needed func(known *keySet, now time.Time) bool) (f *flight, begun bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.flight != nil {
+		return s.flight, false
+	}
+	if !needed(s.keys.Load(), s.cfg.Now()) {
+		return nil, false
+	}
+	s.flight = &flight{done: make(chan struct{})}
+	// Not for this caller alone: anybody can send a token of an unknown key, and leave. It ends by callTimeout or Close.
+	go s.fly(context.WithoutCancel(ctx), s.flight)
+	return s.flight, true
+}
+
+func (f *flight) wait(ctx context.Context) error {
 	select {
-	case s.fetching <- struct{}{}:
-		defer func() { <-s.fetching }()
+	case <-f.done:
+		return f.err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return s.fetchHeld(ctx)
 }
 
-// fetchHeld is fetch by who holds fetching.
-func (s *Signer) fetchHeld(ctx context.Context) error {
+// fly asks the process.
+func (s *Signer) fly(ctx context.Context, f *flight) {
+	err := s.load(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.failed = s.cfg.Now()
+	}
+	s.flight, f.err = nil, err
+	close(f.done)
+}
+
+// load gets the keys.
+func (s *Signer) load(ctx context.Context) error {
 	asked := s.cfg.Now()
 	var resp *signerapi.FetchKeysResponse
 	err := s.call(ctx, methodFetchKeys, func(ctx context.Context) (err error) {
@@ -136,21 +177,12 @@ func (s *Signer) fetchHeld(ctx context.Context) error {
 	}
 	s.metrics.keysFetched(err)
 	if err != nil {
-		s.failure.Lock()
-		s.failed = s.cfg.Now()
-		s.failure.Unlock()
 		return fmt.Errorf("fetching its keys: %w", err)
 	}
 	s.keys.Store(set)
 	s.metrics.fetched.Set(float64(s.cfg.Now().UnixNano()) / 1e9)
 	s.metrics.data.Set(float64(resp.GetDataTimestamp().AsTime().UnixNano()) / 1e9)
 	return nil
-}
-
-func (s *Signer) lastFailure() time.Time {
-	s.failure.Lock()
-	defer s.failure.Unlock()
-	return s.failed
 }
 
 // waiting reports whether the process was not there yet.
