@@ -14,8 +14,8 @@ import (
 const (
 	// MaxText bounds Text, in bytes.
 	MaxText = 256
-	// MaxError bounds Message and the text of Error and Status, in bytes. It is larger than MaxText: these hold words of this
-	// process, such as a URL, beside those of the other.
+	// MaxError bounds Message and the text of Error and Status, in bytes. It is larger than MaxText: these hold
+	// words of this process, such as a URL, beside those of the other.
 	MaxError = 1024
 	// more ends a text that was cut.
 	more = "…"
@@ -80,7 +80,8 @@ func Status(err error) error {
 		return Error(err)
 	}
 	s := peer.GRPCStatus()
-	if text := bounded(s.Message(), MaxError); text != s.Message() || Code(s.Code()) != s.Code() || len(s.Details()) > 0 {
+	text := bounded(s.Message(), MaxError)
+	if text != s.Message() || Code(s.Code()) != s.Code() || len(s.Details()) > 0 {
 		return status.Error(Code(s.Code()), text)
 	}
 	return err

@@ -119,6 +119,7 @@ func (w *webhook) send(ctx context.Context, body []byte) (again bool, err error)
 	case code == http.StatusTooManyRequests || code >= 500:
 		return true, fmt.Errorf("audit webhook: the server answered %s", safetext.Text(answer.Status))
 	default:
-		return false, errors.Join(fmt.Errorf("audit webhook: the server answered %s", safetext.Text(answer.Status)), err)
+		return false, errors.Join(fmt.Errorf("audit webhook: the server answered %s", safetext.Text(answer.Status)),
+			err)
 	}
 }

@@ -160,7 +160,8 @@ func (t *tcpTransport) validate(at *field.Path) field.ErrorList {
 	}
 	u, err := url.Parse(t.URL)
 	if err != nil || u.Hostname() == "" {
-		return field.ErrorList{field.Invalid(at.Child("url"), safetext.URL(t.URL), "must name a host, and may name a port")}
+		return field.ErrorList{field.Invalid(at.Child("url"), safetext.URL(t.URL),
+			"must name a host, and may name a port")}
 	}
 	if u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
 		return field.ErrorList{field.Invalid(at.Child("url"), u.Redacted(),

@@ -124,8 +124,9 @@ func TestBrokenDials(t *testing.T) {
 			"DIAL_CLS of another dial"},
 		"no connection": {func(r int64) []*pb.Packet { return []*pb.Packet{dialled(r, "", 0)} }, nil,
 			"without a connection and without an error"},
-		"early data":    {one(data(7, "x")), nil, "DATA before the connection is open"},
-		"end of a dial": {func(r int64) []*pb.Packet { return []*pb.Packet{drain, closed(7), dialClosed(r)} }, nil, "dial closed"},
+		"early data": {one(data(7, "x")), nil, "DATA before the connection is open"},
+		"end of a dial": {func(r int64) []*pb.Packet { return []*pb.Packet{drain, closed(7), dialClosed(r)} }, nil,
+			"dial closed"},
 		"long refusal": {func(r int64) []*pb.Packet { return []*pb.Packet{dialled(r, "no agent "+long, 0)} }, nil,
 			"no agent x[2J x"},
 		"invisible refusal": {func(r int64) []*pb.Packet { return []*pb.Packet{dialled(r, "\x1b", 0)} }, nil,
@@ -180,7 +181,8 @@ func TestBrokenConnections(t *testing.T) {
 			if string(got) != "hello" {
 				t.Errorf("got %q", got)
 			}
-			if c.want == "" && err != nil || c.want != "" && (!isBroken(err) || !strings.Contains(err.Error(), c.want)) {
+			if c.want == "" && err != nil ||
+				c.want != "" && (!isBroken(err) || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})

@@ -137,7 +137,8 @@ func (s *Signer) ask(ctx context.Context, needed func(known *keySet, now time.Ti
 		return nil, false
 	}
 	s.flight = &flight{done: make(chan struct{})}
-	// Not for this caller alone: anybody can send a token of an unknown key, and leave. It ends by callTimeout or Close.
+	// Not for this caller alone: anybody can send a token of an unknown key, and leave. It ends by callTimeout or
+	// Close.
 	go s.fly(context.WithoutCancel(ctx), s.flight)
 	return s.flight, true
 }
