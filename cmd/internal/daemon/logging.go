@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"io"
@@ -78,7 +79,7 @@ func (l *Logging) Validate(gates featuregate.FeatureGate, at *field.Path) error 
 // Open returns the logger of a component that runs as cmd, with its name on every record. Validate has seen the
 // settings. The function that Open returns writes what is buffered; the component calls it last.
 func (l *Logging) Open(cmd *cobra.Command, component string) (*slog.Logger, func()) {
-	sink, flush := l.sink(cmd.OutOrStdout(), cmd.ErrOrStderr())
+	sink, flush := l.sink(cmd.OutOrStdout(), cmd.ErrOrStderr(), component)
 	h := newLeveled(logr.ToSlogHandler(sink), &l.Config)
 	return slog.New(h).With("component", component), flush
 }
@@ -90,26 +91,36 @@ func EarlyLog(cmd *cobra.Command, component string) *slog.Logger {
 }
 
 // sink returns what writes lines in the format, whatever their verbosity, and what writes the buffered ones.
-func (l *Logging) sink(stdout, stderr io.Writer) (logr.Logger, func()) {
-	inJSON := l.Config.Format == logsapi.JSONLogFormat
+func (l *Logging) sink(stdout, stderr io.Writer, component string) (logr.Logger, func()) {
 	routing := &l.Config.Options.Text.OutputRoutingOptions
-	if inJSON {
+	if l.Config.Format == logsapi.JSONLogFormat {
 		routing = &l.Config.Options.JSON.OutputRoutingOptions
 	}
-	rest := newStream(stderr, 0)
+	lost := func(lines int) []byte {
+		var line bytes.Buffer
+		slog.New(logr.ToSlogHandler(l.format(&line, &line))).Warn("log lines are lost, they could not be written",
+			"component", component, "lines", lines)
+		return line.Bytes()
+	}
+	rest := newStream(stderr, 0, lost)
 	info, flush := rest, func() {}
 	if routing.SplitStream {
-		info = newStream(stdout, routing.InfoBufferSize.Value())
-		if info.buffer != nil {
+		info = newStream(stdout, routing.InfoBufferSize.Value(), lost)
+		if info.size > 0 {
 			flush = flushEvery(l.Config.FlushFrequency.Duration.Duration, info.flush)
 		}
 	}
-	if inJSON {
+	return l.format(info, rest), flush
+}
+
+// format returns what writes lines in the format, whatever their verbosity.
+func (l *Logging) format(info, rest io.Writer) logr.Logger {
+	if l.Config.Format == logsapi.JSONLogFormat {
 		sink, _ := json.NewJSONLogger(maxVerbosity, json.AddNopSync(info), json.AddNopSync(rest), nil)
-		return sink, flush
+		return sink
 	}
 	return textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(split{info, rest}),
-		textlogger.Verbosity(maxVerbosity))), flush
+		textlogger.Verbosity(maxVerbosity)))
 }
 
 // flushEvery calls flush every so often, until the function that it returns is called, which does so a last time.

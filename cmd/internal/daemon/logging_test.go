@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,14 +28,29 @@ import (
 
 // output is what a log has written, which may go on.
 type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
+	mu    sync.Mutex
+	text  bytes.Buffer
+	full  bool // the disk takes space bytes more
+	space int
 }
 
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.full && o.space < len(p) {
+		n, _ := o.text.Write(p[:o.space])
+		o.space = 0
+		return n, syscall.ENOSPC
+	}
+	o.space -= len(p)
 	return o.text.Write(p)
+}
+
+// fill leaves so many bytes on the disk; below 0 it is not full any more.
+func (o *output) fill(space int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.full, o.space = space >= 0, max(0, space)
 }
 
 func (o *output) String() string {
@@ -208,6 +224,43 @@ func TestBuffer(t *testing.T) {
 				t.Errorf("%s, at the end: %q", format, stdout)
 			}
 		})
+	}
+}
+
+// TestFullDisk: a log goes on by itself when a full disk has space again, whatever its format, streams and buffers. No
+// half line runs into another, and a line says how many are lost.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	for _, flags := range []string{"", "--log-text-split-stream",
+		"--log-text-split-stream --log-text-info-buffer-size=1Ki", "--logging-format=json",
+		"--logging-format=json --log-json-split-stream",
+		"--logging-format=json --log-json-split-stream --log-json-info-buffer-size=1Ki"} {
+		for _, space := range []int{0, 30} {
+			log, stdout, stderr, flush := logged(t, strings.Fields(flags)...)
+			all := func(do func(o *output)) { do(stdout); do(stderr) }
+			all(func(o *output) { o.fill(space) })
+			for range 20 {
+				log.Info("lost", "padding", strings.Repeat("x", 100))
+				log.Error("lost too")
+			}
+			all(func(o *output) { o.fill(-1) })
+			for range 20 { // beyond what a buffer had before
+				log.Info("back", "padding", strings.Repeat("x", 100))
+				log.Error("back too")
+			}
+			flush()
+			both := stdout.String() + stderr.String()
+			whole := regexp.MustCompile(`(?m)^(?:[IWE]\d{4} .*"|\{"ts":.*\})$`)
+			if n := strings.Count(both, "back"); n != 40 || !strings.Contains(both, "log lines are lost") {
+				t.Errorf("%q, space %d: %d lines of 40 afterwards:\n%s", flags, space, n, both)
+			}
+			for line := range strings.Lines(both) {
+				if strings.Contains(line, "back") && !whole.MatchString(strings.TrimSuffix(line, "\n")) ||
+					strings.Count(line, "logging_test.go") > 1 {
+					t.Errorf("%q, space %d: no line of its own: %q", flags, space, line)
+				}
+			}
+		}
 	}
 }
 

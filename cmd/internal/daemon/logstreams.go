@@ -1,46 +1,60 @@
 package daemon
 
 import (
-	"bufio"
 	"io"
 	"sync"
+
+	"bonsai/pkg/lines"
 )
 
-// stream takes the lines of a log, one a call, and writes them whole.
+// stream takes the lines of a log, one a call, and writes them whole. A log that cannot be written, as on a full disk,
+// never holds up or ends its component: what it does not take is lost, and the stream says so when it takes lines
+// again.
 type stream struct {
 	mu sync.Mutex
-	to io.Writer
-	// buffer is before to; nil: each line is written at once.
-	buffer *bufio.Writer
+	to lines.Writer
+	// size bounds buffered, in bytes: the lines that are before to. 0: each line is written at once.
+	size     int
+	buffered []byte
 }
 
 var _ io.Writer = (*stream)(nil)
 
-// newStream writes to w, by way of a buffer of so many bytes, if there are any.
-func newStream(w io.Writer, size int64) *stream {
-	s := &stream{to: w}
-	if size > 0 {
-		s.buffer = bufio.NewWriterSize(w, int(size))
-	}
-	return s
+// newStream writes to w, by way of a buffer of so many bytes, if there are any. lost makes the line that says how many
+// lines were lost.
+func newStream(w io.Writer, size int64, lost func(lines int) []byte) *stream {
+	return &stream{to: lines.Writer{To: w, Notice: lost}, size: int(size)}
 }
 
-// Write implements io.Writer.
+// Write implements io.Writer. It never fails: nobody could do anything about it, and zap would try to write the error
+// into the same log.
 func (s *stream) Write(line []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.buffer != nil {
-		return s.buffer.Write(line)
+	if len(s.buffered)+len(line) > s.size {
+		s.empty()
 	}
-	return s.to.Write(line)
+	if len(line) > s.size {
+		_, _ = s.to.Write(line) // which counts it
+		return len(line), nil
+	}
+	s.buffered = append(s.buffered, line...)
+	return len(line), nil
 }
 
-// flush writes what is buffered. An error has nowhere to go: it is the log that cannot be written.
+// flush writes what is buffered.
 func (s *stream) flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.buffer != nil {
-		s.buffer.Flush()
+	s.empty()
+	s.to.Recover()
+}
+
+// empty writes what is buffered. What cannot be written is lost: kept, it would push out newer lines.
+func (s *stream) empty() {
+	if len(s.buffered) > 0 {
+		_, _ = s.to.Write(s.buffered) // which counts them
+		s.buffered = s.buffered[:0]
 	}
 }
 

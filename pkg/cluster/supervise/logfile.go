@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/lines"
 )
 
 // A process's log is <name>.log and, older, <name>.log.1 and <name>.log.2. Its size has a bound, however long the
@@ -33,6 +35,7 @@ type LogFile struct {
 
 	mu   sync.Mutex // writing and rotating are one step each: several goroutines write, and words reads
 	file *os.File
+	to   lines.Writer // writes to file
 	size int64
 	last []byte // the end of what was written, even of what the disk did not take
 }
@@ -40,7 +43,21 @@ type LogFile struct {
 // OpenLog opens the log at path, to go on at its end.
 func OpenLog(path string) (*LogFile, error) {
 	l := &LogFile{path: path, limit: maxLogSize}
-	return l, l.open()
+	return l, l.begin()
+}
+
+// begin opens the file of an earlier life. What it was killed in the middle of is a line of its own.
+func (l *LogFile) begin() error {
+	l.to.Notice = func(lost int) []byte {
+		return fmt.Appendf(nil, "(%d lines are lost: the disk did not take them)\n", lost)
+	}
+	if err := l.open(); err != nil {
+		return err
+	}
+	if cut, err := lines.Cut(l.path); err == nil && cut {
+		l.to.Resume()
+	}
+	return nil
 }
 
 // open opens the current file.
@@ -60,6 +77,7 @@ func (l *LogFile) open() error {
 		return errors.Join(err, f.Close())
 	}
 	l.file, l.size = f, info.Size()
+	l.to.Turn(counted{f, &l.size})
 	return nil
 }
 
@@ -84,8 +102,22 @@ func (l *LogFile) Write(p []byte) (int, error) {
 
 // append writes to the current file. What the disk does not take is lost.
 func (l *LogFile) append(p []byte) {
-	n, _ := l.file.Write(p) // see LogFile
-	l.size += int64(n)
+	if len(p) > 0 {
+		_, _ = l.to.Write(p) // see LogFile
+	}
+}
+
+// counted counts the bytes of a file.
+type counted struct {
+	file io.Writer
+	size *int64
+}
+
+// Write implements io.Writer.
+func (c counted) Write(p []byte) (int, error) {
+	n, err := c.file.Write(p)
+	*c.size += int64(n)
+	return n, err
 }
 
 // rotate makes the current file the youngest of the old ones. If that fails, the current file grows on: a log that is
@@ -136,7 +168,7 @@ func OpenStderrLog(path string) (*LogFile, error) {
 	l := &LogFile{path: path, limit: maxLogSize, opened: func(f *os.File) error {
 		return unix.Dup3(int(f.Fd()), int(os.Stderr.Fd()), 0)
 	}}
-	return l, l.open()
+	return l, l.begin()
 }
 
 // WordsSince returns the end of what was written to the log at path after its first before bytes, or "" if it cannot be

@@ -2,9 +2,11 @@ package supervise
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -57,6 +59,53 @@ func TestLogIsBounded(t *testing.T) {
 	}
 	if info, err := os.Stat(l.path); err != nil || info.Size() > 1000+lastWords+500 {
 		t.Errorf("a line without an end: %d bytes, %v", info.Size(), err)
+	}
+}
+
+// shortWriter takes space bytes more.
+type shortWriter struct {
+	to    io.Writer
+	space int
+}
+
+func (w *shortWriter) Write(p []byte) (int, error) {
+	n := min(len(p), w.space)
+	w.space -= n
+	if n, err := w.to.Write(p[:n]); err != nil || n == len(p) {
+		return n, err
+	}
+	return n, syscall.ENOSPC
+}
+
+// TestLogOnAFullDisk: what a full disk does not take is lost, and said; the log goes on with lines of their own.
+func TestLogOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	l, _ := smallLog(t)
+	disk := &shortWriter{to: l.to.To, space: 9}
+	l.to.To = disk
+	for i := range 3 {
+		if n, err := fmt.Fprintf(l, "line %d\n", i); n != 7 || err != nil {
+			t.Errorf("a full disk stops the process: %d, %v", n, err)
+		}
+	}
+	disk.space = 1 << 20
+	fmt.Fprint(l, "line 3\n")
+	want := "line 0\nli\n(2 lines are lost: the disk did not take them)\nline 3\n"
+	if text, err := os.ReadFile(l.path); err != nil || string(text) != want || l.size != int64(len(want)) {
+		t.Errorf("%q of %d bytes, %v", text, l.size, err)
+	}
+	if words := l.words(); !strings.HasSuffix(words, "line 1\nline 2\nline 3") {
+		t.Errorf("last words %q", words)
+	}
+	fmt.Fprint(l, "cut")
+	next, err := OpenLog(l.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	fmt.Fprint(next, "line 4\n")
+	if text, err := os.ReadFile(l.path); err != nil || string(text) != want+"cut\nline 4\n" {
+		t.Errorf("after the writer was killed: %q, %v", text, err)
 	}
 }
 

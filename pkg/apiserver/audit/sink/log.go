@@ -19,6 +19,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"bonsai/pkg/apiserver/audit"
+	"bonsai/pkg/lines"
 )
 
 // LogOptions are those of the sink that writes a file, in the words of its flags.
@@ -66,32 +67,40 @@ const neverRotated = 1 << 40
 // Log makes the sink. It calls lost for events that could not be kept. It opens the file once for a test, so that a
 // wrong path or missing permissions stop the server at its start. lumberjack would report them at the first event.
 func Log(ctx context.Context, o *LogOptions, stdout io.Writer, lost Lost) (audit.Sink, error) {
-	to := &logFile{out: stdout, legacy: o.Format == Legacy}
+	to := &logFile{out: lines.Writer{To: stdout}, legacy: o.Format == Legacy}
 	if o.Path != "-" {
 		if err := os.MkdirAll(filepath.Dir(o.Path), 0o700); err != nil {
 			return nil, fmt.Errorf("--audit-log-path: %w", err)
 		}
 		f, err := os.OpenFile(o.Path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err == nil {
+			err = f.Close()
+		}
+		cut := false
+		if err == nil {
+			cut, err = lines.Cut(o.Path)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("--audit-log-path: %w", err)
 		}
-		if err := f.Close(); err != nil {
-			return nil, fmt.Errorf("--audit-log-path: %w", err)
+		if cut {
+			to.out.Resume()
 		}
 		rotated := &lumberjack.Logger{Filename: o.Path, MaxAge: o.MaxAge, MaxBackups: o.MaxBackups, MaxSize: o.MaxSize,
 			Compress: o.Compress}
 		if o.MaxSize == 0 {
 			rotated.MaxSize = neverRotated
 		}
-		to.out = rotated
+		to.out.To = rotated
 	}
 	return o.put(ctx, "log", to, lost), nil
 }
 
-// logFile writes events as lines. Without a queue, requests write at the same time; mu keeps their lines apart.
+// logFile writes events as lines. Without a queue, requests write at the same time; mu keeps their lines apart. A full
+// disk loses events, which their caller hears, and the file goes on when there is space again.
 type logFile struct {
 	mu     sync.Mutex
-	out    io.Writer
+	out    lines.Writer
 	legacy bool
 }
 

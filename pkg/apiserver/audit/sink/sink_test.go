@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -223,6 +224,64 @@ func TestRotation(t *testing.T) {
 	if err := s.Process(event(`{"kind":"X"}`)); err != nil ||
 		!strings.Contains(out.String(), `"responseObject":{"kind":"X"}`) || !strings.HasSuffix(out.String(), "}\n") {
 		t.Errorf("%v: %s", err, out.String())
+	}
+}
+
+// fullDisk takes space bytes more, if full.
+type fullDisk struct {
+	bytes.Buffer
+	full  bool
+	space int
+}
+
+func (d *fullDisk) Write(p []byte) (int, error) {
+	if !d.full || d.space >= len(p) {
+		d.space -= len(p)
+		return d.Buffer.Write(p)
+	}
+	n, _ := d.Buffer.Write(p[:d.space])
+	d.space = 0
+	return n, syscall.ENOSPC
+}
+
+// A full disk loses events and says so; the file goes on when there is space again, with whole lines. So it does after
+// a server that was killed within a line.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{JSON, Legacy} {
+		for _, space := range []int{0, 1, 20} {
+			disk := &fullDisk{full: true, space: space}
+			s, err := Log(t.Context(), &LogOptions{Options: Options{Mode: Blocking}, Path: "-", Format: format}, disk, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if err := s.Process(event("{}")); !errors.Is(err, syscall.ENOSPC) {
+					t.Errorf("%s, space %d: %v", format, space, err)
+				}
+			}
+			disk.full = false
+			for range 2 {
+				if err := s.Process(event("{}")); err != nil {
+					t.Error(err)
+				}
+			}
+			all := strings.Split(strings.TrimSuffix(disk.String(), "\n"), "\n")
+			if len(all) != 2+min(space, 1) || all[len(all)-1] != all[len(all)-2] {
+				t.Errorf("%s, space %d: %q", format, space, all)
+			}
+		}
+	}
+	path := filepath.Join(t.TempDir(), "audit.log")
+	if err := os.WriteFile(path, []byte(`{"kind":"Ev`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Log(t.Context(), &LogOptions{Options: Options{Mode: Blocking}, Path: path, Format: JSON}, io.Discard, nil)
+	if err == nil {
+		err = s.Process(event("{}"))
+	}
+	if text, _ := os.ReadFile(path); err != nil || !strings.HasPrefix(string(text), "{\"kind\":\"Ev\n{") {
+		t.Errorf("after a kill: %q, %v", text, err)
 	}
 }
 
