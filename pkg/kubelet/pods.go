@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/core"
 	"bonsai/api/podspec"
@@ -124,7 +125,7 @@ func newAdmitter(cfg *Config, r reporting, s signals, n *nodeParts) (*admission.
 }
 
 // newSources returns the loop over the sources of pods: the API and, if configured, a directory and a URL of manifests.
-// Static pods never pass the API server's defaulting, so it happens here. The field selector spec.nodeName is what the
+// Static pods never pass the API server's defaulting and validation, so both happen here. The field selector spec.nodeName is what the
 // node authorizer allows a kubelet to watch.
 func newSources(cfg *Config, r reporting, s signals, n *nodeParts, v *volumeParts,
 	admitter *admission.Admitter) (*syncloop.Loop, error) {
@@ -135,7 +136,11 @@ func newSources(cfg *Config, r reporting, s signals, n *nodeParts, v *volumePart
 	x := syncloop.Config{API: api, Pods: s.pods, Workers: s.workers, Admission: admitter, Objects: v.objects,
 		Volumes: v.manager, Own: status.Own, Orphaned: r.metrics.Orphaned, Registered: n.node.Registered(),
 		Log: cfg.Log}
-	defaults := func(p *corev1.Pod) { core.DefaultPod(p); p.Status.QOSClass = podspec.QOSClass(p) }
+	defaults := func(p *corev1.Pod) error {
+		core.DefaultPod(p)
+		p.Status.QOSClass = podspec.QOSClass(p)
+		return podspec.Validate(&p.Spec, field.NewPath("spec")).ToAggregate()
+	}
 	var static config.Static
 	if cfg.StaticPodPath != "" {
 		static.Files = &config.Files{Path: cfg.StaticPodPath, Node: cfg.NodeName, Period: cfg.StaticPeriod,

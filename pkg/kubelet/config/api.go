@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // API watches the pods bound to one node.
@@ -25,10 +27,14 @@ func NewAPI(pods cache.ListerWatcher) (*API, error) {
 	return a, nil
 }
 
-// lean drops what the kubelet never looks at.
+// lean drops what the kubelet never looks at. A pod that claims another source is marked as one of the API server, as
+// Kubernetes marks all of them: static pods are critical, and their users need not be allowed to make such pods.
 func lean(obj any) (any, error) {
 	if pod, ok := obj.(*corev1.Pod); ok {
 		pod.ManagedFields = nil
+		if runtime.IsStatic(pod) {
+			pod.Annotations[runtime.AnnotationConfigSource] = runtime.SourceAPI
+		}
 	}
 	return obj, nil
 }

@@ -3,15 +3,21 @@ package config
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -27,7 +33,7 @@ metadata: {name: web}
 spec: {containers: [{name: c, image: "x:1"}]}
 `
 
-func none(*corev1.Pod) {}
+func none(*corev1.Pod) error { return nil }
 
 func TestParse(t *testing.T) {
 	t.Parallel()
@@ -45,13 +51,18 @@ func TestParse(t *testing.T) {
 		t.Error("the uid must follow the content")
 	}
 	for name, bad := range map[string]string{
-		"no YAML":         "{",
-		"unknown field":   strings.Replace(manifest, "image:", "imago:", 1),
-		"other kind":      strings.Replace(manifest, "Pod", "Service", 1),
-		"no containers":   "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n",
-		"bad name":        strings.Replace(manifest, "web", "../web", 1),
-		"bad namespace":   strings.Replace(manifest, "{name: web}", "{name: web, namespace: ../x}", 1),
-		"uid with a path": strings.Replace(manifest, "{name: web}", "{name: web, uid: ../../x}", 1),
+		"no YAML":             "{",
+		"unknown field":       strings.Replace(manifest, "image:", "imago:", 1),
+		"other kind":          strings.Replace(manifest, "Pod", "Service", 1),
+		"no containers":       "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n",
+		"bad name":            strings.Replace(manifest, "web", "../web", 1),
+		"bad namespace":       strings.Replace(manifest, "{name: web}", "{name: web, namespace: ../x}", 1),
+		"uid with a path":     strings.Replace(manifest, "{name: web}", "{name: web, uid: ../../x}", 1),
+		"two labels as uid":   strings.Replace(manifest, "{name: web}", "{name: web, uid: a_b}", 1),
+		"uid of two lines":    strings.Replace(manifest, "{name: web}", `{name: web, uid: "a\nb"}`, 1),
+		"uid of dots":         strings.Replace(manifest, "{name: web}", "{name: web, uid: a.slice}", 1),
+		"huge uid":            strings.Replace(manifest, "{name: web}", "{name: web, uid: "+strings.Repeat("u", 64)+"}", 1),
+		"huge name with node": strings.Replace(manifest, "web", strings.Repeat("n", 252), 1),
 		"secret volume": strings.Replace(manifest, "spec: {",
 			"spec: {volumes: [{name: s, secret: {secretName: s}}], ", 1),
 	} {
@@ -112,6 +123,124 @@ func TestStaticPodsReferToNoObjects(t *testing.T) {
 			t.Errorf("%s: %v, want %s refused", name, err, c.want)
 		}
 	}
+}
+
+// A manifest cannot say what the kubelet says of a pod.
+func TestManifestsPassForNothingElse(t *testing.T) {
+	t.Parallel()
+	p, err := parse([]byte(strings.Replace(manifest, "{name: web}", `{name: web, deletionTimestamp: "2020-01-01T00:00:00Z",
+  annotations: {kubernetes.io/config.mirror: x, kubernetes.io/config.source: api}}`, 1)), "f", "n", none)
+	if err != nil || !runtime.IsStatic(p) || p.DeletionTimestamp != nil {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// A pod of the API server does not pass for a static one, which would be critical.
+func TestPodsOfTheAPIAreNotStatic(t *testing.T) {
+	t.Parallel()
+	pod := watched("1")
+	pod.Annotations = map[string]string{runtime.AnnotationConfigSource: runtime.SourceFile}
+	if got, err := lean(&pod); err != nil || runtime.IsStatic(got.(*corev1.Pod)) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// What the API server would refuse is refused: names of volumes, for example, become paths. The log does not grow with
+// the manifest.
+func TestManifestsAreValidated(t *testing.T) {
+	t.Parallel()
+	_, err := parse([]byte(manifest), "web.yaml", "n", func(*corev1.Pod) error {
+		return errors.New(strings.Repeat("spec.volumes", 10_000))
+	})
+	if err == nil || !strings.HasPrefix(err.Error(), "manifest web.yaml: spec.volumes") || len(err.Error()) > 2*maxReason {
+		t.Errorf("%.200v", err)
+	}
+}
+
+// TestFileBounds: what is no manifest neither blocks the reader nor keeps the good ones from it, and neither files nor
+// bytes nor messages grow without bound.
+func TestFileBounds(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var log bytes.Buffer
+	f := &Files{Path: dir, Node: "n", Defaults: none, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	loaded := func(want ...string) string {
+		t.Helper()
+		log.Reset()
+		pods, err := f.load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range pods {
+			got = append(got, p.Name)
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%q, not %q", got, want)
+		}
+		return log.String()
+	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "a.fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, to := range map[string]string{"b.loop": "b.loop", "c.device": "/dev/zero", "d.gone": "none"} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("e.huge", manifest+"#"+strings.Repeat("x", maxManifest))
+	write("web.yaml", manifest)
+	text := loaded("web-n")
+	for _, name := range []string{"a.fifo", "b.loop", "c.device", "d.gone", "e.huge"} {
+		if !strings.Contains(text, name) {
+			t.Errorf("the log does not name %s: %s", name, text)
+		}
+	}
+	for i := range maxManifests + 100 {
+		write(fmt.Sprintf("f%04d", i), "{")
+	}
+	if text := loaded(); !strings.Contains(text, "too many manifests") || !strings.Contains(text, "left=106") ||
+		strings.Count(text, "\n") != maxFaults+2 || !strings.Contains(text, "files=980") {
+		t.Errorf("%.3000s", text)
+	}
+	large := strings.Repeat("#"+strings.Repeat("x", 1022)+"\n", 1000)
+	for i := range 11 {
+		write(fmt.Sprintf("0%02d", i), strings.Replace(manifest, "web", fmt.Sprintf("p%02d", i), 1)+large)
+	}
+	if text := loaded("p00-n", "p01-n", "p02-n", "p03-n", "p04-n", "p05-n", "p06-n", "p07-n", "p08-n", "p09-n"); !strings.
+		Contains(text, "too large together") || !strings.Contains(text, "010") {
+		t.Errorf("%.3000s", text)
+	}
+}
+
+// TestSettleIsBounded: a file that is always written to does not keep others from being read.
+func TestSettleIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		events, stop := make(chan fsnotify.Event), make(chan struct{})
+		go func() {
+			for {
+				select {
+				case events <- fsnotify.Event{}:
+				case <-stop:
+					return
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		}()
+		begin := time.Now()
+		settle(t.Context(), events)
+		if took := time.Since(begin); took != settlePatience {
+			t.Errorf("%v", took)
+		}
+		close(stop)
+	})
 }
 
 // record keeps the pods it is told of.
@@ -347,7 +476,7 @@ func TestPodsOfAnEarlierLife(t *testing.T) {
 	if err := os.WriteFile(name, []byte(manifest), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	same, err := f.parse(name)
+	same, err := parse([]byte(manifest), name, f.Node, f.Defaults)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,13 +21,16 @@ import (
 // maxManifest bounds one manifest file.
 const maxManifest = 1 << 20
 
+// maxReason bounds what a log says of a pod that the API server would refuse, in characters.
+const maxReason = 1000
+
 // manifestBounds are those of a manifest with its aliases written out.
 var manifestBounds = docbounds.Bounds{Bytes: 2 * maxManifest, Values: 100_000, Depth: 300}
 
 // parse makes a static pod of a manifest in YAML or JSON. Its name gets the node's name appended, its uid is made from
 // node, file and content so that any change of the file makes another pod. It is pure except for defaults, which fills
-// in the fields that the API server would.
-func parse(data []byte, file, node string, defaults func(*corev1.Pod)) (*corev1.Pod, error) {
+// in the fields that the API server would, and refuses the pods that it would: their fields become paths on the node.
+func parse(data []byte, file, node string, defaults func(*corev1.Pod) error) (*corev1.Pod, error) {
 	if len(data) > maxManifest {
 		return nil, fmt.Errorf("manifest %s is larger than %d bytes", file, maxManifest)
 	}
@@ -63,17 +66,25 @@ type source struct {
 }
 
 // static makes a static pod of one that was decoded.
-func (s source) static(pod *corev1.Pod, defaults func(*corev1.Pod)) (*corev1.Pod, error) {
+func (s source) static(pod *corev1.Pod, defaults func(*corev1.Pod) error) (*corev1.Pod, error) {
 	if err := checkStatic(pod); err != nil {
 		return nil, fmt.Errorf("manifest %s: %w", s.name, err)
 	}
+	// The kubelet says these. A manifest that said them would pass for a mirror, or for a pod that is being deleted.
+	pod.Status, pod.DeletionTimestamp = corev1.PodStatus{}, nil
+	delete(pod.Annotations, runtime.AnnotationConfigMirror)
 	hash := sha256.Sum256(append([]byte("host:"+s.node+"\n"), s.hashed...))
 	if pod.UID == "" {
 		pod.UID = types.UID(hex.EncodeToString(hash[:16]))
-	} else if strings.ContainsAny(string(pod.UID), "/\\") || strings.HasPrefix(string(pod.UID), ".") {
-		return nil, fmt.Errorf("manifest %s: uid %q is no plain name", s.name, pod.UID)
+	} else if errs := validation.IsDNS1123Label(strings.ToLower(string(pod.UID))); len(errs) > 0 {
+		return nil, fmt.Errorf("manifest %s: metadata.uid %.64q: it must be at most 63 letters, digits and dashes (without it, the kubelet chooses one)",
+			s.name, pod.UID)
 	}
 	pod.Name += "-" + strings.ToLower(s.node)
+	if errs := validation.IsDNS1123Subdomain(pod.Name); len(errs) > 0 {
+		return nil, fmt.Errorf("manifest %s: the pod's name with that of the node, %.64q: %s", s.name, pod.Name,
+			strings.Join(errs, ", "))
+	}
 	if pod.Namespace == "" {
 		pod.Namespace = metav1.NamespaceDefault
 	}
@@ -88,7 +99,9 @@ func (s source) static(pod *corev1.Pod, defaults func(*corev1.Pod)) (*corev1.Pod
 	pod.Annotations = annotations
 	pod.Spec.Tolerations = append(pod.Spec.Tolerations,
 		corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute})
-	defaults(pod)
+	if err := defaults(pod); err != nil {
+		return nil, fmt.Errorf("manifest %s: %.*s", s.name, maxReason, err.Error())
+	}
 	pod.Status.Phase = corev1.PodPending
 	return pod, nil
 }
@@ -97,11 +110,11 @@ func (s source) static(pod *corev1.Pod, defaults func(*corev1.Pod)) (*corev1.Pod
 // (https://kubernetes.io/docs/tasks/configure-pod-container/static-pod/).
 func checkStatic(pod *corev1.Pod) error {
 	if errs := validation.IsDNS1123Subdomain(pod.Name); len(errs) > 0 {
-		return fmt.Errorf("metadata.name %q: %s", pod.Name, strings.Join(errs, ", "))
+		return fmt.Errorf("metadata.name %.64q: %s", pod.Name, strings.Join(errs, ", "))
 	}
 	if pod.Namespace != "" {
 		if errs := validation.IsDNS1123Label(pod.Namespace); len(errs) > 0 {
-			return fmt.Errorf("metadata.namespace %q: %s", pod.Namespace, strings.Join(errs, ", "))
+			return fmt.Errorf("metadata.namespace %.64q: %s", pod.Namespace, strings.Join(errs, ", "))
 		}
 	}
 	if len(pod.Spec.Containers) == 0 {
@@ -116,7 +129,7 @@ func checkStatic(pod *corev1.Pod) error {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			if errs := validation.IsDNS1123Label(list[i].Name); len(errs) > 0 {
-				return fmt.Errorf("container name %q: %s", list[i].Name, strings.Join(errs, ", "))
+				return fmt.Errorf("container name %.64q: %s", list[i].Name, strings.Join(errs, ", "))
 			}
 			if list[i].Image == "" {
 				return fmt.Errorf("container %q has no image", list[i].Name)

@@ -29,7 +29,7 @@ type URL struct {
 	Node   string
 	// Period is the time between requests, default 20 s.
 	Period   time.Duration
-	Defaults func(*corev1.Pod)
+	Defaults func(*corev1.Pod) error
 	Log      *slog.Logger
 
 	manifests
@@ -145,6 +145,9 @@ func (u *URL) parse(data []byte) (map[types.UID]*corev1.Pod, error) {
 			return nil, err
 		}
 		list.Items = []corev1.Pod{*pod}
+	}
+	if n := len(list.Items); n > maxManifests {
+		return nil, fmt.Errorf("manifest %s: it has %d pods, more than %d", name, n, maxManifests)
 	}
 	pods, names := map[types.UID]*corev1.Pod{}, map[string]bool{}
 	for i := range list.Items {

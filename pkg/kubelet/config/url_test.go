@@ -58,9 +58,10 @@ func TestURLAnswers(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"{":                     "",
-		podList("a", "../b"):    "metadata.name",
-		podList("a", "a"):       "two pods",
+		"{":                  "",
+		podList("a", "../b"): "metadata.name",
+		podList("a", "a"):    "two pods",
+		podList(strings.Split(strings.Repeat("a ", maxManifests)+"a", " ")...): "1001 pods, more than 1000",
 		"kind: List\nitems: []": "items",
 		strings.Replace(podList("a"), `"metadata"`, `"kind":"Service","metadata"`, 1):                "not v1 Pod",
 		strings.Replace(podList("a"), `"image"`, `"imago"`, 1):                                       "imago",
@@ -199,5 +200,60 @@ func TestBothSources(t *testing.T) {
 	both.URL.tried.Store(true)
 	if both.Synced() || !both.Tried() {
 		t.Error("a source that cannot be read holds up the others, or counts as read")
+	}
+}
+
+// TestFilesComeFirst: of two sources with a pod of one name or uid, the directory's runs, whichever was read first, and
+// the URL's comes back when that has gone. The log says it once.
+func TestFilesComeFirst(t *testing.T) {
+	t.Parallel()
+	of := func(name, uid, hash string) map[types.UID]*corev1.Pod {
+		p := &corev1.Pod{}
+		p.Name, p.UID, p.Annotations = name, types.UID(uid), map[string]string{runtime.AnnotationConfigHash: hash}
+		return map[types.UID]*corev1.Pod{p.UID: p}
+	}
+	for what, pod := range map[string]map[types.UID]*corev1.Pod{"name": of("a", "f", "1"), "uid": of("b", "u", "1")} {
+		var log bytes.Buffer
+		first, second := &manifests{}, &manifests{}
+		r := &rank{first: first, second: second, log: slog.New(slog.NewTextHandler(&log, nil))}
+		first.rank, second.rank = r, r
+		h := &calls{gate: make(chan struct{})}
+		close(h.gate)
+		uid := ""
+		for u := range pod {
+			uid = string(u)
+		}
+		url := of("a", "u", "2")
+		for i, step := range []struct {
+			do   func()
+			want string
+		}{
+			{func() { first.pass(nil, h) }, ""},
+			{func() { second.pass(url, h) }, "update:u"},
+			{func() { first.pass(pod, h) }, "remove:u update:" + uid},
+			{func() { first.pass(pod, h); second.pass(url, h) }, ""},
+			{func() { second.pass(of("a", "u", "3"), h) }, ""},
+			{func() { first.pass(nil, h) }, "remove:" + uid + " update:u"},
+			{func() { second.pass(nil, h) }, "remove:u"},
+		} {
+			h.log = nil
+			if step.do(); h.text() != step.want {
+				t.Errorf("%s, step %d: %q, not %q", what, i, h.text(), step.want)
+			}
+		}
+		if strings.Count(log.String(), "is left out") != 1 {
+			t.Errorf("%s: %s", what, log.String())
+		}
+	}
+	// What an earlier kubelet has left of the URL's pod is not removed under the uid of a file's.
+	first, second := &manifests{}, &manifests{left: of("a", "u", "2")}
+	r := &rank{first: first, second: second, log: slog.New(slog.DiscardHandler)}
+	first.rank, second.rank = r, r
+	h := &calls{gate: make(chan struct{})}
+	close(h.gate)
+	first.pass(of("b", "u", "1"), h)
+	second.pass(of("a", "u", "2"), h)
+	if h.text() != "update:u" {
+		t.Error(h.text())
 	}
 }

@@ -21,7 +21,7 @@ const (
 
 // Values of AnnotationConfigSource.
 const (
-	sourceAPI  = "api"
+	SourceAPI  = "api"
 	SourceFile = "file"
 )
 

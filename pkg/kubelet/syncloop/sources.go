@@ -27,6 +27,9 @@ func (s apiSource) Update(pod *corev1.Pod) {
 		s.cfg.Pods.UpdateMirror(pod)
 		return
 	}
+	if !s.claimLocked(pod, false) {
+		return
+	}
 	old := s.cfg.Pods.Update(pod)
 	if old == nil {
 		s.cfg.Admission.Add(pod)
@@ -56,6 +59,9 @@ func (s apiSource) Remove(pod *corev1.Pod) {
 		s.cfg.Pods.RemoveMirror(pod)
 		return
 	}
+	if !s.disclaimLocked(pod, false) {
+		return
+	}
 	s.cfg.Pods.Remove(pod)
 	s.cfg.Admission.Withdraw(pod.UID)
 	if s.cfg.Workers.Known(pod.UID) {
@@ -72,6 +78,9 @@ type staticSource struct{ *Loop }
 func (s staticSource) Update(pod *corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.claimLocked(pod, true) {
+		return
+	}
 	s.cfg.Pods.Update(pod)
 	s.cfg.Admission.Add(pod)
 	s.cfg.Workers.Update(pod)
@@ -81,6 +90,9 @@ func (s staticSource) Update(pod *corev1.Pod) {
 func (s staticSource) Remove(pod *corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.disclaimLocked(pod, true) {
+		return
+	}
 	s.cfg.Pods.Remove(pod)
 	s.cfg.Admission.Withdraw(pod.UID)
 	s.cfg.Workers.Remove(pod)

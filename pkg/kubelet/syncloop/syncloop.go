@@ -114,11 +114,36 @@ type Loop struct {
 	// mu is held while a source passes a pod on, and during the search for pods that no source has: otherwise a pod
 	// that is just arriving could be taken for an orphan.
 	mu sync.Mutex
+	// static has the uids that a source has, and whether it is the static one. A manifest may choose a uid: one that the
+	// other source has would be taken for the same pod.
+	static map[types.UID]bool
+}
+
+// claimLocked reports whether a source may pass a pod on: its uid is not one of the other source's. The first one keeps
+// it.
+func (l *Loop) claimLocked(pod *corev1.Pod, static bool) bool {
+	if has, taken := l.static[pod.UID]; taken && has != static {
+		l.cfg.Log.Error("a pod is left out: a static pod and one of the API server have the same uid, change metadata.uid of the manifest",
+			"pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID, "static", static)
+		return false
+	}
+	l.static[pod.UID] = static
+	return true
+}
+
+// disclaimLocked reports whether a source may remove a pod, and gives up its uid.
+func (l *Loop) disclaimLocked(pod *corev1.Pod, static bool) bool {
+	if has, taken := l.static[pod.UID]; taken && has != static {
+		return false
+	}
+	delete(l.static, pod.UID)
+	return true
 }
 
 // New returns a Loop that hears of pods with Run.
 func New(cfg Config) *Loop {
-	return &Loop{cfg: cfg, listed: make(chan struct{}), left: map[types.UID]*corev1.Pod{}}
+	return &Loop{cfg: cfg, listed: make(chan struct{}), left: map[types.UID]*corev1.Pod{},
+		static: map[types.UID]bool{}}
 }
 
 // Run lets the sources speak until ctx ends: only when it is known which pods ran before, for these keep their places.

@@ -284,3 +284,25 @@ func TestSameWork(t *testing.T) {
 		}
 	}
 }
+
+// A manifest may choose a uid, but not take the place of a pod of the API server, nor the other way round: the first one
+// keeps it until it is gone.
+func TestTwoSourcesWithOneUID(t *testing.T) {
+	t.Parallel()
+	l, p, _, _, _ := setup()
+	api, static := apiSource{l, t.Context()}, staticSource{l}
+	api.Update(pod("a"))
+	p.took()
+	static.Update(pod("a"))
+	static.Remove(pod("a"))
+	expect(t, "a manifest with the uid of a pod", p, "")
+	api.Remove(pod("a"))
+	p.took()
+	static.Update(pod("a"))
+	expect(t, "when that is gone", p, "pods:a place:a worker:a")
+	api.Update(pod("a"))
+	api.Remove(pod("a"))
+	expect(t, "a pod with the uid of a manifest", p, "")
+	static.Remove(pod("a"))
+	expect(t, "the end", p, "pods-a place-a worker-a")
+}
