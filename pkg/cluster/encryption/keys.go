@@ -194,13 +194,18 @@ func checkKeys(path string, keys []Key, whole bool) error {
 	return nil
 }
 
-// write writes the cluster's file.
+// write writes the cluster's file, as the next generation.
 func write(l plan.Layout, keys []Key) error {
 	text, err := yaml.Marshal(documentOf(keys))
 	if err != nil {
 		return err
 	}
-	return host.WriteFile(l.Encryption(), append([]byte(header), text...))
+	before, err := os.ReadFile(l.Encryption())
+	if host.IgnoreMissing(err) != nil {
+		return err
+	}
+	head := fmt.Sprintf("%s%s%d\n", header, generationPrefix, generation(before)+1)
+	return host.WriteFile(l.Encryption(), append([]byte(head), text...))
 }
 
 // readList reads a list of keys, none if there is no file. whole reports whether each must have its bytes.

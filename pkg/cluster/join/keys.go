@@ -17,7 +17,7 @@ import (
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/cluster/client"
-	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/encryption"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -94,7 +94,8 @@ func FollowKeys(ctx context.Context, c plan.Config, log *slog.Logger) {
 	informer.RunWithContext(ctx)
 }
 
-// takeKeys writes the keys of the Secret into this machine's file.
+// takeKeys writes the keys of the Secret into this machine's file, if they are newer. Their generation is in what the
+// key of keysSecret seals: whoever can write the Secret cannot make an earlier one look newer.
 func takeKeys(c plan.Config, s *corev1.Secret) error {
 	key, err := keysKey(c)
 	if err != nil {
@@ -104,7 +105,10 @@ func takeKeys(c plan.Config, s *corev1.Secret) error {
 	if err != nil || len(text) == 0 {
 		return fmt.Errorf("the Secret %s is not what a control plane of this cluster has written", keysSecret)
 	}
-	return host.WriteFile(c.Layout().Encryption(), text)
+	if err := encryption.Take(c.Layout(), text); err != nil {
+		return fmt.Errorf("the Secret %s: %w", keysSecret, err)
+	}
+	return nil
 }
 
 // Withdraw removes what other control planes were to take the keys of Secrets from: the authorities that wait for

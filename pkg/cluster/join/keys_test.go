@@ -64,3 +64,36 @@ func TestTakeKeys(t *testing.T) {
 		t.Errorf("another cluster took the keys (%v)", err)
 	}
 }
+
+// TestReplayedKeys: a Secret of before, which the same control plane has sealed, does not bring earlier keys back.
+func TestReplayedKeys(t *testing.T) {
+	t.Parallel()
+	c := plan.Default(t.TempDir(), "")
+	if err := pki.Make(c, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	key, err := keysKey(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seal := func(text string) *corev1.Secret {
+		sealed, err := key.encrypt([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &corev1.Secret{Data: map[string][]byte{encryptionEntry: sealed}}
+	}
+	const old, newest = "# generation: 1\nold\n", "# generation: 2\nnewest\n"
+	replay := seal(old)
+	for _, s := range []*corev1.Secret{replay, seal(newest)} {
+		if err := takeKeys(c, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := takeKeys(c, replay); err == nil || !strings.Contains(err.Error(), "generation 1 and not newer") {
+		t.Error(err)
+	}
+	if got, err := os.ReadFile(c.Layout().Encryption()); err != nil || string(got) != newest {
+		t.Errorf("%q, %v", got, err)
+	}
+}
