@@ -11,6 +11,7 @@ import (
 
 	"bonsai/pkg/durable"
 	"bonsai/pkg/kubelet/cgroup"
+	"bonsai/pkg/kubelet/cm/cpu"
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/housekeeping"
 	"bonsai/pkg/kubelet/images"
@@ -31,7 +32,9 @@ type containers struct {
 	// It is shared by all goroutines of the kubelet.
 	cri     *cri.Client
 	cgroups *cgroup.Manager
-	images  *images.Manager
+	// cpus decides which pods' cgroups have no quota.
+	cpus   *cpu.Manager
+	images *images.Manager
 	// unused removes images, dead removes containers.
 	unused *images.Collector
 	dead   housekeeping.Containers
@@ -51,7 +54,11 @@ func newContainers(ctx context.Context, cfg *Config, r reporting, s signals) (_ 
 			err = errors.Join(err, c.cri.Close())
 		}
 	}()
-	if c.cgroups, err = newCgroups(ctx, cfg, r, c.cri); err != nil {
+	if c.cpus, err = cpu.New(cpu.Config{Settings: cfg.CPUs, RootDir: cfg.RootDir, Machine: cfg.Machine, Runtime: c.cri,
+		Pods: s.active, Metrics: r.metrics, Log: cfg.Log}); err != nil {
+		return nil, err
+	}
+	if c.cgroups, err = newCgroups(ctx, cfg, r, c); err != nil {
 		return nil, err
 	}
 	if c.images, err = newImages(cfg, r, c.cri); err != nil {
@@ -87,10 +94,10 @@ func dial(ctx context.Context, cfg *Config, r reporting) (*cri.Client, error) {
 
 // newCgroups returns the manager of cgroups with the runtime's driver: with another one, the runtime would not find the
 // cgroups of pods. A runtime that does not tell its driver has the one of the configuration (KEP-4033).
-func newCgroups(ctx context.Context, cfg *Config, r reporting, service *cri.Client) (*cgroup.Manager, error) {
+func newCgroups(ctx context.Context, cfg *Config, r reporting, c *containers) (*cgroup.Manager, error) {
 	groups := cfg.Cgroups
-	groups.Observe = r.metrics.CgroupWork
-	driver, err := service.CgroupDriver(ctx)
+	groups.Observe, groups.NoQuota = r.metrics.CgroupWork, c.cpus.NoQuota
+	driver, err := c.cri.CgroupDriver(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ type nodeParts struct {
 // newNodeParts constructs the managers. Providers are in the order in which a pod gets what they have; cm.Manager takes
 // it back in the opposite order.
 func newNodeParts(cfg *Config, r reporting, s signals, c *containers) (*nodeParts, error) {
-	n := &nodeParts{}
+	n := &nodeParts{cpu: c.cpus}
 	var err error
 	if n.devices, err = devices.New(devices.Config{RootDir: cfg.RootDir, Nodes: cfg.Machine.Nodes(),
 		Changed: s.node.Notify, Wake: s.workers.Wake,
@@ -53,11 +53,6 @@ func newNodeParts(cfg *Config, r reporting, s signals, c *containers) (*nodePart
 	if n.dra, err = dra.New(dra.Config{RootDir: cfg.RootDir, Node: cfg.NodeName, Client: cfg.Client,
 		Wake:    s.workers.Wake,
 		Metrics: r.metrics, Now: time.Now, Log: cfg.Log}); err != nil {
-		return nil, err
-	}
-	if n.cpu, err = cpu.New(cpu.Config{Settings: cfg.CPUs, RootDir: cfg.RootDir, Machine: cfg.Machine, Runtime: c.cri,
-		Pods:    s.active,
-		Metrics: r.metrics, Log: cfg.Log}); err != nil {
 		return nil, err
 	}
 	memories, err := memory.New(memory.Config{Settings: cfg.Memory, RootDir: cfg.RootDir, Machine: cfg.Machine,

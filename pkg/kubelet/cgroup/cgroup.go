@@ -45,6 +45,8 @@ type Config struct {
 	Reserve Reserve
 	// CPU is how limits of CPU are kept.
 	CPU cpuquota.Quota
+	// NoQuota, if set, reports whether a pod has no quota of CPU, because containers of it have CPUs for themselves.
+	NoQuota func(pod *corev1.Pod) bool
 	// running is the directory that shows that systemd is the machine's init; /run/systemd/system by default.
 	running string
 	// mountinfo is the file that lists the hierarchies; /proc/self/mountinfo by default.

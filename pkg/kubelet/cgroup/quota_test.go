@@ -16,6 +16,24 @@ import (
 	"bonsai/pkg/kubelet/cpuquota"
 )
 
+// TestNoQuota: a pod whose containers have CPUs for themselves has no quota; it would throttle these, too. One of an
+// earlier kubelet ends.
+func TestNoQuota(t *testing.T) {
+	t.Parallel()
+	cfg := Config{NoQuota: func(pod *corev1.Pod) bool { return pod.UID == "own" }}
+	own, shared := podOf("own", container("2", "2", "1Mi", "1Mi")), podOf("shared", container("2", "2", "1Mi", "1Mi"))
+	if v := cfg.forPod(shared); v.cpuQuota != 200_000 {
+		t.Errorf("a pod on the shared CPUs: %+v", v)
+	}
+	v := cfg.forPod(own)
+	if v.cpuQuota != -1 || v.cpuShares != 2048 || v.memory != 1<<20 {
+		t.Errorf("a pod with CPUs for itself: %+v", v)
+	}
+	if more := v.more(values{cpuQuota: 200_000, cpuPeriod: 100_000}); more.cpuQuota != -1 {
+		t.Errorf("it had a quota before: %+v", more)
+	}
+}
+
 // TestCPUQuota: limits of CPU are kept in the node's periods, or not at all.
 func TestCPUQuota(t *testing.T) {
 	t.Parallel()

@@ -55,7 +55,7 @@ func (c *Config) forPod(pod *corev1.Pod) values {
 	if runtime.QOSClass(pod) == corev1.PodQOSBestEffort {
 		v.cpuShares = minShares
 	}
-	if quota := c.CPU.Of(limits.Cpu().MilliValue()); cpuLimited && quota > 0 {
+	if quota := c.CPU.Of(limits.Cpu().MilliValue()); cpuLimited && quota > 0 && (c.NoQuota == nil || !c.NoQuota(pod)) {
 		v.cpuQuota = quota
 	}
 	if memoryLimited {

@@ -50,7 +50,9 @@ func resources(q runtime.ContainerRequest, all Containers) *runtimeapi.LinuxCont
 	r := &runtimeapi.LinuxContainerResources{CpuShares: shares(cpu),
 		MemoryLimitInBytes: bounds.Memory().Value(), OomScoreAdj: oomScore(pod, ct, node.Memory().Value()),
 		HugepageLimits: hugepageLimits(limits, node), CpusetCpus: q.Options.CPUs, CpusetMems: q.Options.MemoryNodes}
-	all.limitCPU(r, bounds.Cpu().MilliValue())
+	if !q.Options.NoCPUQuota {
+		all.limitCPU(r, bounds.Cpu().MilliValue())
+	}
 	if all.CgroupV2 {
 		r.Unified = map[string]string{"memory.oom.group": "1"}
 		if all.SingleProcessOOMKill {

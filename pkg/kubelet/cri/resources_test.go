@@ -117,6 +117,21 @@ func TestCPUQuota(t *testing.T) {
 	}
 }
 
+// TestNoCPUQuota: a container that has CPUs for itself has no quota, and keeps its shares.
+func TestNoCPUQuota(t *testing.T) {
+	t.Parallel()
+	list := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+	c := corev1.Container{Resources: corev1.ResourceRequirements{Limits: list, Requests: list}}
+	made := resources(runtime.ContainerRequest{Pod: &corev1.Pod{}, Container: &c,
+		Options: runtime.ContainerOptions{CPUs: "1-2", NoCPUQuota: true}}, Containers{})
+	if made.CpuQuota != 0 || made.CpuPeriod != 0 || made.CpuShares != 2048 || made.CpusetCpus != "1-2" {
+		t.Errorf("made with %v", made)
+	}
+	if r := updated(made); r.CpuQuota != -1 {
+		t.Errorf("an update sends %v", r)
+	}
+}
+
 // What the runtime tells of a container's cgroup is what its resources were made of.
 func TestResourcesAreReadBack(t *testing.T) {
 	t.Parallel()

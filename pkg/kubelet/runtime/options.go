@@ -69,6 +69,9 @@ type ContainerOptions struct {
 	Annotations map[string]string
 	// CPUs are those that the container may run on, as "0-2,7"; "" for all.
 	CPUs string
+	// NoCPUQuota: the container has its CPUs for itself. A quota of time would throttle it without saving anybody
+	// anything.
+	NoCPUQuota bool
 	// MemoryNodes are the NUMA nodes whose memory the container uses, as "0-1"; "" for all.
 	MemoryNodes string
 	// TargetID is the container whose process namespace an ephemeral container joins.

@@ -49,6 +49,9 @@ type Settings struct {
 	// Reserved are CPUs that no container gets for itself; if none are named, ReservedCount of them are chosen.
 	Reserved      cpuset.CPUSet
 	ReservedCount int
+	// KeepQuota keeps the limits of CPU, as quotas of time, of containers that have CPUs for themselves. (The feature gate
+	// DisableCPUQuotaWithExclusiveCPUs is off.)
+	KeepQuota bool
 	// Period is how often containers' CPUs are compared with what they should have.
 	Period time.Duration
 }
@@ -339,8 +342,24 @@ func (m *Manager) MayResize(pod *corev1.Pod, _ runtime.Resources) string {
 
 // Container implements cm.ContainerProvider.
 func (m *Manager) Container(pod *corev1.Pod, c *corev1.Container, o *runtime.ContainerOptions) error {
-	o.CPUs = m.cpus(pod.UID, c.Name)
+	o.CPUs, o.NoCPUQuota = m.cpus(pod.UID, c.Name), m.noQuota(pod.UID, c.Name)
 	return nil
+}
+
+// NoQuota reports whether the pod is to have no quota of CPU: one of its containers has none. The quota of the pod would
+// throttle it, too. The pod's containers on the shared CPUs keep their own.
+func (m *Manager) NoQuota(pod *corev1.Pod) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.cfg.KeepQuota && len(m.given[pod.UID]) > 0
+}
+
+// noQuota reports whether a container is to have no quota of CPU: it has its CPUs for itself.
+func (m *Manager) noQuota(uid types.UID, container string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, own := m.given[uid][container]
+	return own && !m.cfg.KeepQuota
 }
 
 // cpus returns the CPUs that a container may run on; "" for all, as with the policy none.

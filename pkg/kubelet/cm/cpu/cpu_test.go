@@ -169,6 +169,35 @@ func TestContract(t *testing.T) {
 	cmtest.Run(t, func() cm.Provider { return start(t, dir, &node{}, Options{}) }, podOf("u", "2"))
 }
 
+// TestNoQuota: a container with CPUs for itself has no quota, nor has its pod, unless the gate is off; others keep theirs.
+// It holds after a restart.
+func TestNoQuota(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := start(t, dir, &node{}, Options{})
+	own, shared := podOf("own", "2", "1500m"), podOf("shared", "1500m")
+	for _, pod := range []*corev1.Pod{own, shared} {
+		if why := admit(t, m, pod, cm.Topology{}); why != "" {
+			t.Fatal(why)
+		}
+	}
+	for _, keep := range []bool{false, true} {
+		m := start(t, dir, &node{}, Options{})
+		m.cfg.KeepQuota = keep
+		for pod, want := range map[*corev1.Pod][]bool{own: {true, false}, shared: {false}} {
+			if got := m.NoQuota(pod); got != (want[0] && !keep) {
+				t.Errorf("pod %s, gate off %t: no quota %t", pod.Name, keep, got)
+			}
+			for i := range want {
+				var o runtime.ContainerOptions
+				if err := m.Container(pod, &pod.Spec.Containers[i], &o); err != nil || o.NoCPUQuota != (want[i] && !keep) {
+					t.Errorf("pod %s, container %d, gate off %t: %+v, %v", pod.Name, i, keep, o, err)
+				}
+			}
+		}
+	}
+}
+
 // Whole numbers of CPUs of Guaranteed pods are theirs alone; the others share the rest, reserved ones among them, and
 // follow as it changes.
 func TestPools(t *testing.T) {
