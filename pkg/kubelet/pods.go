@@ -125,8 +125,7 @@ func newAdmitter(cfg *Config, r reporting, s signals, n *nodeParts) (*admission.
 }
 
 // newSources returns the loop over the sources of pods: the API and, if configured, a directory and a URL of manifests.
-// Static pods never pass the API server's defaulting and validation, so both happen here. The field selector spec.nodeName is what the
-// node authorizer allows a kubelet to watch.
+// The field selector spec.nodeName is what the node authorizer allows a kubelet to watch.
 func newSources(cfg *Config, r reporting, s signals, n *nodeParts, v *volumeParts,
 	admitter *admission.Admitter) (*syncloop.Loop, error) {
 	api, err := config.NewAPI(cfg.Client.Objects("pods", "", "spec.nodeName="+cfg.NodeName))
@@ -136,24 +135,26 @@ func newSources(cfg *Config, r reporting, s signals, n *nodeParts, v *volumePart
 	x := syncloop.Config{API: api, Pods: s.pods, Workers: s.workers, Admission: admitter, Objects: v.objects,
 		Volumes: v.manager, Own: status.Own, Orphaned: r.metrics.Orphaned, Registered: n.node.Registered(),
 		Log: cfg.Log}
-	defaults := func(p *corev1.Pod) error {
-		core.DefaultPod(p)
-		p.Status.QOSClass = podspec.QOSClass(p)
-		return podspec.Validate(&p.Spec, field.NewPath("spec")).ToAggregate()
-	}
 	var static config.Static
 	if cfg.StaticPodPath != "" {
 		static.Files = &config.Files{Path: cfg.StaticPodPath, Node: cfg.NodeName, Period: cfg.StaticPeriod,
-			Defaults: defaults, Log: cfg.Log}
+			Defaults: completeStatic, Log: cfg.Log}
 	}
 	if cfg.StaticPodURL != nil {
 		static.URL = &config.URL{URL: cfg.StaticPodURL, Header: cfg.StaticPodURLHeader, Node: cfg.NodeName,
-			Period: cfg.StaticURLPeriod, Defaults: defaults, Log: cfg.Log}
+			Period: cfg.StaticURLPeriod, Defaults: completeStatic, Log: cfg.Log}
 	}
 	if static != (config.Static{}) {
 		x.Static = static
 	}
 	return syncloop.New(x), nil
+}
+
+// completeStatic is the API server's defaulting and validation of a static pod, which never passes there.
+func completeStatic(p *corev1.Pod) error {
+	core.DefaultPod(p)
+	p.Status.QOSClass = podspec.QOSClass(p)
+	return podspec.Validate(&p.Spec, field.NewPath("spec")).ToAggregate()
 }
 
 // newStorage returns the watcher that ends pods beyond their limits of local storage. Measuring walks directories and

@@ -17,7 +17,6 @@ import (
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/cluster/client"
-	"bonsai/pkg/cluster/encryption"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -68,8 +67,9 @@ func PublishKeys(ctx context.Context, c plan.Config) error {
 }
 
 // FollowKeys keeps the file with the keys of Secrets on this machine, which has joined with a control plane, as the
-// cluster says while they are changed, until ctx ends. The API server follows the file.
-func FollowKeys(ctx context.Context, c plan.Config, log *slog.Logger) {
+// cluster says while they are changed, until ctx ends. The API server follows the file. take writes a file that was
+// published, if it is newer: whoever can write the Secret can put one there that was published before.
+func FollowKeys(ctx context.Context, c plan.Config, take func(text []byte) error, log *slog.Logger) {
 	api, err := client.Core(c)
 	if err != nil {
 		log.Error("cannot follow the keys of Secrets", "err", err)
@@ -80,7 +80,7 @@ func FollowKeys(ctx context.Context, c plan.Config, log *slog.Logger) {
 		if !ok {
 			return
 		}
-		if err := takeKeys(c, s); err != nil {
+		if err := takeKeys(c, s, take); err != nil {
 			log.Error("cannot take over the keys of Secrets", "err", err)
 		}
 	}
@@ -94,9 +94,9 @@ func FollowKeys(ctx context.Context, c plan.Config, log *slog.Logger) {
 	informer.RunWithContext(ctx)
 }
 
-// takeKeys writes the keys of the Secret into this machine's file, if they are newer. Their generation is in what the
-// key of keysSecret seals: whoever can write the Secret cannot make an earlier one look newer.
-func takeKeys(c plan.Config, s *corev1.Secret) error {
+// takeKeys takes the file of the Secret, with its generation: all of it is sealed, so whoever can write the Secret
+// cannot make an earlier file look newer.
+func takeKeys(c plan.Config, s *corev1.Secret, take func(text []byte) error) error {
 	key, err := keysKey(c)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func takeKeys(c plan.Config, s *corev1.Secret) error {
 	if err != nil || len(text) == 0 {
 		return fmt.Errorf("the Secret %s is not what a control plane of this cluster has written", keysSecret)
 	}
-	if err := encryption.Take(c.Layout(), text); err != nil {
+	if err := take(text); err != nil {
 		return fmt.Errorf("the Secret %s: %w", keysSecret, err)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"bonsai/pkg/cluster/controlplane"
 	"bonsai/pkg/cluster/datadir"
+	"bonsai/pkg/cluster/encryption"
 	"bonsai/pkg/cluster/etcd"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/door"
@@ -91,7 +92,7 @@ func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, lo
 		})
 	}
 	if c.Joined != nil && c.HasControlPlane() && componentflags.EncryptsSecrets(c.EncryptSecrets, c.ComponentFlags) {
-		layers.run(func(ctx context.Context) { join.FollowKeys(ctx, c, log) })
+		layers.run(func(ctx context.Context) { join.FollowKeys(ctx, c, takeKeys(c), log) })
 	}
 	published := publish.NewPortKeeper(log)
 	published.LeadTo(nodeAddresses(c))
@@ -207,4 +208,9 @@ func nodeAddresses(c plan.Config) []netip.Addr {
 		nodes = append(nodes, c.NodeIP(n))
 	}
 	return nodes
+}
+
+// takeKeys makes a published file with the keys of Secrets this machine's, if it is newer.
+func takeKeys(c plan.Config) func(text []byte) error {
+	return func(text []byte) error { return encryption.Take(c.Layout(), text) }
 }

@@ -27,13 +27,16 @@ func NewAPI(pods cache.ListerWatcher) (*API, error) {
 	return a, nil
 }
 
+// sourceAPI is the annotation runtime.AnnotationConfigSource of pods that the API server has bound.
+const sourceAPI = "api"
+
 // lean drops what the kubelet never looks at. A pod that claims another source is marked as one of the API server, as
 // Kubernetes marks all of them: static pods are critical, and their users need not be allowed to make such pods.
 func lean(obj any) (any, error) {
 	if pod, ok := obj.(*corev1.Pod); ok {
 		pod.ManagedFields = nil
 		if runtime.IsStatic(pod) {
-			pod.Annotations[runtime.AnnotationConfigSource] = runtime.SourceAPI
+			pod.Annotations[runtime.AnnotationConfigSource] = sourceAPI
 		}
 	}
 	return obj, nil

@@ -51,17 +51,18 @@ func TestParse(t *testing.T) {
 		t.Error("the uid must follow the content")
 	}
 	for name, bad := range map[string]string{
-		"no YAML":             "{",
-		"unknown field":       strings.Replace(manifest, "image:", "imago:", 1),
-		"other kind":          strings.Replace(manifest, "Pod", "Service", 1),
-		"no containers":       "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n",
-		"bad name":            strings.Replace(manifest, "web", "../web", 1),
-		"bad namespace":       strings.Replace(manifest, "{name: web}", "{name: web, namespace: ../x}", 1),
-		"uid with a path":     strings.Replace(manifest, "{name: web}", "{name: web, uid: ../../x}", 1),
-		"two labels as uid":   strings.Replace(manifest, "{name: web}", "{name: web, uid: a_b}", 1),
-		"uid of two lines":    strings.Replace(manifest, "{name: web}", `{name: web, uid: "a\nb"}`, 1),
-		"uid of dots":         strings.Replace(manifest, "{name: web}", "{name: web, uid: a.slice}", 1),
-		"huge uid":            strings.Replace(manifest, "{name: web}", "{name: web, uid: "+strings.Repeat("u", 64)+"}", 1),
+		"no YAML":           "{",
+		"unknown field":     strings.Replace(manifest, "image:", "imago:", 1),
+		"other kind":        strings.Replace(manifest, "Pod", "Service", 1),
+		"no containers":     "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n",
+		"bad name":          strings.Replace(manifest, "web", "../web", 1),
+		"bad namespace":     strings.Replace(manifest, "{name: web}", "{name: web, namespace: ../x}", 1),
+		"uid with a path":   strings.Replace(manifest, "{name: web}", "{name: web, uid: ../../x}", 1),
+		"two labels as uid": strings.Replace(manifest, "{name: web}", "{name: web, uid: a_b}", 1),
+		"uid of two lines":  strings.Replace(manifest, "{name: web}", `{name: web, uid: "a\nb"}`, 1),
+		"uid of dots":       strings.Replace(manifest, "{name: web}", "{name: web, uid: a.slice}", 1),
+		"huge uid": strings.Replace(manifest, "{name: web}", "{name: web, uid: "+strings.Repeat("u", 64)+"}",
+			1),
 		"huge name with node": strings.Replace(manifest, "web", strings.Repeat("n", 252), 1),
 		"secret volume": strings.Replace(manifest, "spec: {",
 			"spec: {volumes: [{name: s, secret: {secretName: s}}], ", 1),
@@ -152,7 +153,8 @@ func TestManifestsAreValidated(t *testing.T) {
 	_, err := parse([]byte(manifest), "web.yaml", "n", func(*corev1.Pod) error {
 		return errors.New(strings.Repeat("spec.volumes", 10_000))
 	})
-	if err == nil || !strings.HasPrefix(err.Error(), "manifest web.yaml: spec.volumes") || len(err.Error()) > 2*maxReason {
+	if err == nil || !strings.HasPrefix(err.Error(), "manifest web.yaml: spec.volumes") ||
+		len(err.Error()) > 2*maxReason {
 		t.Errorf("%.200v", err)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// manifests are the static pods of one source, and what the handler knows of them. Only the source's Run changes it, and
-// that of a source beside it (rank).
+// manifests are the static pods of one source, and what the handler knows of them. Only the source's Run changes it,
+// and that of a source beside it (rank).
 type manifests struct {
 	tried  atomic.Bool
 	synced atomic.Bool

@@ -21,7 +21,7 @@ const (
 
 // Values of AnnotationConfigSource.
 const (
-	SourceAPI  = "api"
+	sourceAPI  = "api"
 	SourceFile = "file"
 )
 

@@ -70,7 +70,7 @@ func FullName(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 // IsStatic reports whether a pod comes from a source of the node.
 func IsStatic(pod *corev1.Pod) bool {
 	s, ok := pod.Annotations[AnnotationConfigSource]
-	return ok && s != SourceAPI && !IsMirror(pod)
+	return ok && s != sourceAPI && !IsMirror(pod)
 }
 
 // QOSClass is a pod's quality of service: what its status says, else what its resources make of it.

@@ -114,8 +114,8 @@ type Loop struct {
 	// mu is held while a source passes a pod on, and during the search for pods that no source has: otherwise a pod
 	// that is just arriving could be taken for an orphan.
 	mu sync.Mutex
-	// static has the uids that a source has, and whether it is the static one. A manifest may choose a uid: one that the
-	// other source has would be taken for the same pod.
+	// static has the uids that a source has, and whether it is the static one. A manifest may choose a uid: one that
+	// the other source has would be taken for the same pod.
 	static map[types.UID]bool
 }
 

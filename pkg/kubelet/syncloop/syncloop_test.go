@@ -285,8 +285,8 @@ func TestSameWork(t *testing.T) {
 	}
 }
 
-// A manifest may choose a uid, but not take the place of a pod of the API server, nor the other way round: the first one
-// keeps it until it is gone.
+// A manifest may choose a uid, but not take the place of a pod of the API server, nor the other way round: the first
+// one keeps it until it is gone.
 func TestTwoSourcesWithOneUID(t *testing.T) {
 	t.Parallel()
 	l, p, _, _, _ := setup()

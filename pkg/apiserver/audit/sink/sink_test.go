@@ -251,7 +251,8 @@ func TestFullDisk(t *testing.T) {
 	for _, format := range []string{JSON, Legacy} {
 		for _, space := range []int{0, 1, 20} {
 			disk := &fullDisk{full: true, space: space}
-			s, err := Log(t.Context(), &LogOptions{Options: Options{Mode: Blocking}, Path: "-", Format: format}, disk, nil)
+			o := &LogOptions{Options: Options{Mode: Blocking}, Path: "-", Format: format}
+			s, err := Log(t.Context(), o, disk, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -49,8 +49,8 @@ type Settings struct {
 	// Reserved are CPUs that no container gets for itself; if none are named, ReservedCount of them are chosen.
 	Reserved      cpuset.CPUSet
 	ReservedCount int
-	// KeepQuota keeps the limits of CPU, as quotas of time, of containers that have CPUs for themselves. (The feature gate
-	// DisableCPUQuotaWithExclusiveCPUs is off.)
+	// KeepQuota keeps the limits of CPU, as quotas of time, of containers that have CPUs for themselves. (The feature
+	// gate DisableCPUQuotaWithExclusiveCPUs is off.)
 	KeepQuota bool
 	// Period is how often containers' CPUs are compared with what they should have.
 	Period time.Duration
@@ -346,8 +346,8 @@ func (m *Manager) Container(pod *corev1.Pod, c *corev1.Container, o *runtime.Con
 	return nil
 }
 
-// NoQuota reports whether the pod is to have no quota of CPU: one of its containers has none. The quota of the pod would
-// throttle it, too. The pod's containers on the shared CPUs keep their own.
+// NoQuota reports whether the pod is to have no quota of CPU: one of its containers has none. The quota of the pod
+// would throttle it, too. The pod's containers on the shared CPUs keep their own.
 func (m *Manager) NoQuota(pod *corev1.Pod) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

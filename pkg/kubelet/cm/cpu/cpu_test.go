@@ -169,8 +169,8 @@ func TestContract(t *testing.T) {
 	cmtest.Run(t, func() cm.Provider { return start(t, dir, &node{}, Options{}) }, podOf("u", "2"))
 }
 
-// TestNoQuota: a container with CPUs for itself has no quota, nor has its pod, unless the gate is off; others keep theirs.
-// It holds after a restart.
+// TestNoQuota: a container with CPUs for itself has no quota, nor has its pod, unless the gate is off; others keep
+// theirs. It holds after a restart.
 func TestNoQuota(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -190,7 +190,8 @@ func TestNoQuota(t *testing.T) {
 			}
 			for i := range want {
 				var o runtime.ContainerOptions
-				if err := m.Container(pod, &pod.Spec.Containers[i], &o); err != nil || o.NoCPUQuota != (want[i] && !keep) {
+				err := m.Container(pod, &pod.Spec.Containers[i], &o)
+				if err != nil || o.NoCPUQuota != (want[i] && !keep) {
 					t.Errorf("pod %s, container %d, gate off %t: %+v, %v", pod.Name, i, keep, o, err)
 				}
 			}
