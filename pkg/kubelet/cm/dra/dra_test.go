@@ -426,14 +426,14 @@ func TestHealth(t *testing.T) {
 	}
 	d.health <- &healthapi.NodeWatchResourcesResponse{
 		Devices: []*healthapi.DeviceHealth{{Device: &healthapi.DeviceIdentifier{PoolName: "pool", DeviceName: "d2"},
-			Health: healthapi.HealthStatus_UNHEALTHY, Message: strings.Repeat("x", 2000)}}}
+			Health: healthapi.HealthStatus_UNHEALTHY, Message: strings.Repeat("ö", 1000)}}}
 	if uid := <-n.woken; uid != "u" {
 		t.Error(uid)
 	}
 	h := m.Health(pod)["b"]
 	if len(h) != 1 || h[0].Name != "claim:it/b" || len(h[0].Resources) != 1 ||
 		h[0].Resources[0].ResourceID != "drv.x.org/pool/d2" ||
-		h[0].Resources[0].Health != corev1.ResourceHealthStatusUnhealthy || len(*h[0].Resources[0].Message) != 1024 {
+		h[0].Resources[0].Health != corev1.ResourceHealthStatusUnhealthy || len(*h[0].Resources[0].Message) != 1023 {
 		t.Errorf("%+v", h)
 	}
 }

@@ -2,6 +2,7 @@ package dra
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,10 +80,10 @@ func (m *Manager) heard(d *driver, list []*healthapi.DeviceHealth) {
 	}
 }
 
-// shorten bounds a message as the API does.
+// shorten bounds a message as the API does. It leaves no half character, which the API server would refuse.
 func shorten(s string) string {
 	if len(s) > corev1.ResourceHealthMessageMaxLength {
-		return s[:corev1.ResourceHealthMessageMaxLength-3] + "..."
+		return strings.ToValidUTF8(s[:corev1.ResourceHealthMessageMaxLength-3], "") + "..."
 	}
 	return s
 }
