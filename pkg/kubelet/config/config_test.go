@@ -211,12 +211,11 @@ func TestFileBounds(t *testing.T) {
 		strings.Count(text, "\n") != maxFaults+2 || !strings.Contains(text, "files=980") {
 		t.Errorf("%.3000s", text)
 	}
-	large := strings.Repeat("#"+strings.Repeat("x", 1022)+"\n", 1000)
+	large := strings.Repeat("\x00", 1000<<10) // refused at its first byte: reading ten such manifests takes half a minute
 	for i := range 11 {
-		write(fmt.Sprintf("0%02d", i), strings.Replace(manifest, "web", fmt.Sprintf("p%02d", i), 1)+large)
+		write(fmt.Sprintf("0%02d", i), large)
 	}
-	if text := loaded("p00-n", "p01-n", "p02-n", "p03-n", "p04-n", "p05-n", "p06-n", "p07-n", "p08-n", "p09-n"); !strings.
-		Contains(text, "too large together") || !strings.Contains(text, "010") {
+	if text := loaded(); !strings.Contains(text, "too large together") || !strings.Contains(text, "010") {
 		t.Errorf("%.3000s", text)
 	}
 }
