@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"bonsai/pkg/proxy/ipvs"
 )
 
@@ -19,6 +21,10 @@ type fakeKernel struct {
 	// did are the changes, in order; fail is the error of all of them.
 	did  []string
 	fail error
+	// refuses are real servers and addresses that the kernel does not take.
+	refuses map[netip.Addr]bool
+	// refusesServers are virtual servers that it does not take.
+	refusesServers map[ipvs.Key]bool
 }
 
 func newFakeKernel(t *testing.T) *fakeKernel {
@@ -45,6 +51,9 @@ func (f *fakeKernel) change(ok bool, format string, args ...any) error {
 func (f *fakeKernel) Servers() (map[ipvs.Key]ipvs.Server, error) { return maps.Clone(f.servers), nil }
 
 func (f *fakeKernel) CreateServer(k ipvs.Key, s ipvs.Server) error {
+	if f.refusesServers[k] {
+		return unix.EINVAL
+	}
 	_, there := f.servers[k]
 	err := f.change(!there, "create %s", k.At)
 	if err == nil {
@@ -80,6 +89,9 @@ func (f *fakeKernel) Reals(k ipvs.Key) (map[netip.AddrPort]ipvs.Real, error) {
 }
 
 func (f *fakeKernel) CreateReal(k ipvs.Key, e netip.AddrPort, weight uint32) error {
+	if f.refuses[e.Addr()] {
+		return unix.EINVAL
+	}
 	_, there := f.reals[k][e]
 	err := f.change(f.reals[k] != nil && !there, "create %s->%s", k.At, e)
 	if err == nil {
@@ -112,6 +124,9 @@ func (f *fakeKernel) Addresses() ([]netip.Addr, error) {
 }
 
 func (f *fakeKernel) Bind(a netip.Addr) error {
+	if f.refuses[a] {
+		return unix.EADDRNOTAVAIL
+	}
 	err := f.change(!f.addresses[a], "bind %s", a)
 	if err == nil {
 		f.addresses[a] = true

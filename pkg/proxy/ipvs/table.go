@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"sigs.k8s.io/knftables"
 
 	"bonsai/pkg/nftables"
@@ -91,7 +92,8 @@ func New(kernel Kernel, tool knftables.Interface, six bool, config Config, log *
 }
 
 // Apply brings the kernel to u and to what earlier calls could not write. Services whose virtual servers somebody else
-// has are named in a *proxy.Refused; all others are written then.
+// has, or of which the kernel refuses something, are named in a *proxy.Refused; all others are written then, and of the
+// refused ones what can be.
 func (t *Table) Apply(ctx context.Context, u proxy.Update) error {
 	for name, ports := range u.Services {
 		mine := slices.DeleteFunc(slices.Clone(ports), func(p proxy.Port) bool { return p.ClusterIP.Is6() != t.six })
@@ -134,11 +136,11 @@ func (t *Table) round(ctx context.Context, u *proxy.Update) (map[proxy.Name]erro
 			"key", elementKey(key))
 	})
 	refused := t.leaveForeign(want, there)
-	keep := bound(want)
 
 	// Real servers first, then addresses that go, the rules, addresses that come, virtual servers that go: at no time
 	// does a packet to a Service reach a process of the node.
-	errs := []error{t.serve(want, there)}
+	errs := []error{t.serve(want, there, refused)}
+	keep := bound(want)
 	for _, a := range addresses {
 		if !keep[a] {
 			errs = append(errs, t.kernel.Unbind(a))
@@ -154,7 +156,7 @@ func (t *Table) round(ctx context.Context, u *proxy.Update) (map[proxy.Name]erro
 	}
 	for a := range keep {
 		if !slices.Contains(addresses, a) {
-			errs = append(errs, t.kernel.Bind(a))
+			errs = append(errs, t.bind(a, want, refused))
 		}
 	}
 	for key := range t.mine {
@@ -216,34 +218,69 @@ func (t *Table) leaveForeign(want map[Key]wanted, there map[Key]Server) map[prox
 	return refused
 }
 
+// isRefusal reports whether the kernel does not take what a service asks for, such as a broadcast address as a real
+// server. Whoever may write one EndpointSlice must not keep all other services from being written.
+func isRefusal(err error) bool {
+	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ERANGE) || errors.Is(err, unix.EADDRNOTAVAIL)
+}
+
 // serve makes virtual servers and their real ones what they should be, except that none goes whose connections live.
-func (t *Table) serve(want map[Key]wanted, there map[Key]Server) error {
+// What the kernel refuses is added to refused, and a virtual server that it refuses is taken out of want.
+func (t *Table) serve(want map[Key]wanted, there map[Key]Server, refused map[proxy.Name]error) error {
 	var errs []error
 	for key, w := range want {
-		server, exists := there[key]
-		switch {
-		case !exists:
-			delete(t.has, key)
-			if err := t.kernel.CreateServer(key, w.Server); err != nil {
-				errs = append(errs, fmt.Errorf("create the virtual server %s: %w", elementKey(key), err))
-				continue
-			}
-			t.mine[key] = true
-		case server != w.Server:
-			if err := t.kernel.UpdateServer(key, w.Server); err != nil {
-				errs = append(errs, fmt.Errorf("change the virtual server %s: %w", elementKey(key), err))
-			}
-		}
-		if has, known := t.has[key]; known && len(t.draining[key]) == 0 && slices.Equal(has, w.reals) {
+		err := t.serveOne(key, w, there)
+		if !isRefusal(err) {
+			errs = append(errs, err)
 			continue
 		}
-		if err := t.balance(key, w.reals); err != nil {
-			errs = append(errs, fmt.Errorf("the real servers of %s: %w", elementKey(key), err))
-			continue
+		refused[w.service] = errors.Join(refused[w.service], err)
+		if !t.mine[key] {
+			delete(want, key)
 		}
-		t.has[key] = w.reals
 	}
 	return errors.Join(errs...)
+}
+
+// serveOne is serve for one virtual server.
+func (t *Table) serveOne(key Key, w wanted, there map[Key]Server) error {
+	var changed error
+	server, exists := there[key]
+	switch {
+	case !exists:
+		delete(t.has, key)
+		if err := t.kernel.CreateServer(key, w.Server); err != nil {
+			delete(t.mine, key)
+			return fmt.Errorf("create the virtual server %s: %w", elementKey(key), err)
+		}
+		t.mine[key] = true
+	case server != w.Server:
+		if err := t.kernel.UpdateServer(key, w.Server); err != nil {
+			changed = fmt.Errorf("change the virtual server %s: %w", elementKey(key), err)
+		}
+	}
+	if has, known := t.has[key]; known && len(t.draining[key]) == 0 && slices.Equal(has, w.reals) {
+		return changed
+	}
+	if err := t.balance(key, w.reals); err != nil {
+		return errors.Join(changed, fmt.Errorf("the real servers of %s: %w", elementKey(key), err))
+	}
+	t.has[key] = w.reals
+	return changed
+}
+
+// bind puts an address on Link. If the kernel refuses it, that is added to refused, for all services that have it.
+func (t *Table) bind(a netip.Addr, want map[Key]wanted, refused map[proxy.Name]error) error {
+	err := t.kernel.Bind(a)
+	if !isRefusal(err) {
+		return err
+	}
+	for key, w := range want {
+		if w.bound && key.At.Addr() == a {
+			refused[w.service] = errors.Join(refused[w.service], err)
+		}
+	}
+	return nil
 }
 
 // balance makes the real servers of a virtual one what they should be.

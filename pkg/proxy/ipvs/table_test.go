@@ -3,6 +3,7 @@ package ipvs_test
 import (
 	"errors"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -199,6 +200,49 @@ func TestForeign(t *testing.T) {
 	}
 	if strings.Contains(n.rules.Dump(), "30081") {
 		t.Errorf("rules for somebody else's:\n%s", n.rules.Dump())
+	}
+}
+
+// TestRefusedByKernel: what the kernel does not take of one service keeps nothing of the others from being written, and
+// is tried again.
+func TestRefusedByKernel(t *testing.T) {
+	t.Parallel()
+	const broadcast, outside = "255.255.255.255", "203.0.113.255"
+	for name, c := range map[string]struct {
+		refuse func(*fakeKernel)
+		change func(*proxy.Port)
+		reals  int // of the refused service's cluster IP
+	}{
+		"endpoint": {func(k *fakeKernel) { k.refuses = map[netip.Addr]bool{netip.MustParseAddr(broadcast): true} },
+			func(p *proxy.Port) { p.Cluster = append(p.Cluster, netip.MustParseAddrPort(broadcast+":80")) }, 1},
+		"address": {func(k *fakeKernel) { k.refuses = map[netip.Addr]bool{netip.MustParseAddr(outside): true} },
+			func(p *proxy.Port) { p.ExternalIPs = []netip.Addr{netip.MustParseAddr(outside)} }, 1},
+		"virtual server": {func(k *fakeKernel) { k.refusesServers = map[ipvs.Key]bool{key(outside + ":80"): true} },
+			func(p *proxy.Port) { p.ExternalIPs = []netip.Addr{netip.MustParseAddr(outside)} }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, nil)
+			c.refuse(n.kernel)
+			all := service("bad", "10.96.0.1", c.change, "10.244.0.2:80")
+			maps.Copy(all, service("good", "10.96.0.2", nil, "10.244.0.3:80"))
+			r := &proxy.Refused{}
+			if err := n.try(all); !errors.As(err, &r) || len(r.Services) != 1 || r.Services[proxy.Name{Namespace: "default", Name: "bad"}] == nil {
+				t.Fatalf("%v, want the bad service refused", err)
+			}
+			n.wantRule("virtual-servers { 10.96.0.1 . tcp . 80 }", "virtual-servers { 10.96.0.2 . tcp . 80 }")
+			if name == "virtual server" && strings.Contains(n.rules.Dump(), outside) {
+				t.Errorf("rules for what is not there:\n%s", n.rules.Dump())
+			}
+			if !n.kernel.addresses[netip.MustParseAddr("10.96.0.2")] {
+				t.Error("the good service has no address")
+			}
+			if got := n.kernel.reals[key("10.96.0.1:80")]; len(got) != c.reals {
+				t.Errorf("the bad service has the real servers %v, want %d", got, c.reals)
+			}
+			n.kernel.refuses, n.kernel.refusesServers = nil, nil
+			n.apply(all)
+		})
 	}
 }
 
