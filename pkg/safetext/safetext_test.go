@@ -129,6 +129,8 @@ func TestURLs(t *testing.T) {
 		"https://host:443/path@v1 and https://u@h":     "https://host:443/path@v1 and https://u@h",
 		"https://host:443?user=a:b@c":                  "https://host:443?user=a:b@c",
 		"socks5://u:secret@h/?a=b:c@d":                 "socks5://u:xxxxx@h/?a=b:c@d",
+		"[https://u:it's@a 'https://v:secret@b/' c@d]": "[https://u:xxxxx@a 'https://v:xxxxx@b/' c@d]",
+		"get 'https://host:443': ask a@b":              "get 'https://host:443': ask a@b",
 		"unix:///var/run/x.sock":                       "unix:///var/run/x.sock",
 		"https://u:secret@host:443/path@v1?token=here": "https://u:xxxxx@host:443/path@v1?token=here",
 	} {

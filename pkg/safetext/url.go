@@ -48,7 +48,7 @@ func redact(text string) (clean string, end int) {
 		if n := strings.Index(rest, "://"); n >= 0 {
 			place = rest[:n]
 		}
-		if n := strings.IndexAny(place, " \t\r\n\"'`<>"); n >= 0 {
+		if n := strings.IndexAny(place, " \t\r\n\"`<>"); n >= 0 { // a password may have an apostrophe
 			place = place[:n]
 		}
 		at := userEnd(place)
