@@ -38,8 +38,11 @@ func (s *Store) RunCompactor(ctx context.Context, interval time.Duration) error 
 			}
 			continue
 		}
-		// Every server that compacts goes by the same interval: what was the present a round ago is past now.
-		s.noteCompacted(revision)
+		// Every server that compacts goes by the same interval: what was the present a round ago is past now. In an etcd
+		// that was restored since, it is not there.
+		if revision <= r {
+			s.noteCompacted(revision)
+		}
 		version, revision = v, r
 	}
 }
@@ -99,6 +102,14 @@ func (s *Store) Compact(ctx context.Context, revision int64) error {
 
 // Compacted is the oldest revision that can still be read, as far as this Store knows without asking etcd; 0: all can.
 func (s *Store) Compacted() int64 { return s.compacted.Load() }
+
+// notePresent forgets what is compacted if that is not in an etcd at this revision: it was restored from a backup, and
+// nothing is known about its history.
+func (s *Store) notePresent(revision int64) {
+	if known := s.compacted.Load(); revision < known {
+		s.compacted.CompareAndSwap(known, 0)
+	}
+}
 
 // noteCompacted raises what Compacted returns, never lowers it: RunCompactor and other callers of Compact may note in
 // any order.

@@ -41,6 +41,7 @@ func (s *Store) Revision(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	s.notePresent(resp.Header.Revision)
 	return resp.Header.Revision, nil
 }
 
