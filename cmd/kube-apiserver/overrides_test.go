@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -14,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"bonsai/api/resources/rows"
+	"bonsai/pkg/apiserver/storage/etcd"
 	"bonsai/pkg/apiserver/storage/etcdtest"
 )
 
@@ -171,6 +174,18 @@ func (s *server) names(t *testing.T, path string, limit int) []string {
 		if token = page.Metadata.Continue; token == "" {
 			return names
 		}
+	}
+}
+
+// TestUnreachableShowsNoPassword: the error of an etcd that does not answer names its URL without the password.
+func TestUnreachableShowsNoPassword(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := openStores(ctx, &options{etcdServers: []string{"http://u:secret@127.0.0.1:1"}}, nil,
+		etcd.Config{Log: slog.New(slog.DiscardHandler)})
+	if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "http://u:xxxxx@127.0.0.1:1") {
+		t.Errorf("%v, want an error with the URL and without its password", err)
 	}
 }
 

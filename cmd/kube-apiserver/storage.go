@@ -60,11 +60,11 @@ func openStores(ctx context.Context, o *options, rows []resources.Row, connect e
 				return known, nil
 			}
 		}
-		one := &store{servers: servers}
+		one, name := &store{servers: servers}, safetext.URLs(strings.Join(servers, ";"))
 		its := connect
 		its.Endpoints, its.Facts = servers, s.facts
 		if len(s.all) > 0 {
-			its.Log = connect.Log.With("etcd", safetext.URLs(strings.Join(servers, ";")))
+			its.Log = connect.Log.With("etcd", name)
 		}
 		var err error
 		if one.backend, err = etcd.New(ctx, its); err != nil {
@@ -72,7 +72,7 @@ func openStores(ctx context.Context, o *options, rows []resources.Row, connect e
 		}
 		if one.cache, err = watchcache.New(ctx, one.backend, watchcache.Config{Facts: s.facts, Open: one.backend.Open,
 			Log: its.Log}); err != nil {
-			return nil, errors.Join(fmt.Errorf("start the watch cache of %s: %w", strings.Join(servers, ";"), err),
+			return nil, errors.Join(fmt.Errorf("start the watch cache of %s: %w", name, err),
 				one.backend.Close())
 		}
 		s.all = append(s.all, one)
