@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/safetext"
 )
 
 // Bounds of a directory: how many manifests count, their size together, the faults that one read logs, and how long a
@@ -129,7 +130,7 @@ func (f *Files) load() (map[types.UID]*corev1.Pod, error) {
 			pod, err = parse(data, n, f.Node, f.Defaults)
 		}
 		if err != nil {
-			fault("a static pod's manifest is unusable", "file", n, "err", err)
+			fault("a static pod's manifest is unusable", "file", n, "err", safetext.Error(err))
 			continue
 		}
 		full := runtime.FullName(pod)

@@ -122,7 +122,8 @@ func (u *URL) load(ctx context.Context, client *http.Client) (map[types.UID]*cor
 	case len(data) == 0:
 		return nil, fmt.Errorf("zero-length data received from %s", u.URL.Redacted())
 	}
-	return u.parse(data)
+	pods, err := u.parse(data)
+	return pods, safetext.Error(err) // a decoder repeats the answer's words
 }
 
 // parse makes static pods of an answer: of a list each, whatever its place in the list.

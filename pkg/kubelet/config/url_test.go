@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/safetext"
 )
 
 // podList is a list of pods of these names, in JSON and without their kind.
@@ -83,6 +86,27 @@ func TestURLAnswers(t *testing.T) {
 	if updated, removed := diff(before, after); err != nil || len(updated) != 1 || updated[0].Name != "c-n1" ||
 		len(removed) != 1 || removed[0].Name != "a-n1" {
 		t.Errorf("another pod in the list, another password: %v, %v, %v", updated, removed, err)
+	}
+}
+
+// TestFaultsAreBounded: a manifest's text does not fill the log, which repeats what the decoder says of it.
+func TestFaultsAreBounded(t *testing.T) {
+	t.Parallel()
+	huge := strings.Replace(manifest, "Pod", strings.Repeat("x", maxManifest/2), 1)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(huge)) }))
+	defer s.Close()
+	var log safeBuffer
+	u := urlOf(t, s.URL)
+	u.Log = slog.New(slog.NewTextHandler(&log, nil))
+	u.read(t.Context(), s.Client(), &record{})
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "huge.yaml"), []byte(huge), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := &Files{Path: dir, Node: "N1", Defaults: none, Log: u.Log}
+	f.read(&record{pods: map[string]*corev1.Pod{}})
+	if text := log.String(); strings.Count(text, "it has v1 xxx") != 2 || len(text) > 3*safetext.MaxError {
+		t.Errorf("the log has %d bytes: %.1000s", len(text), text)
 	}
 }
 
