@@ -18,17 +18,17 @@ import (
 // noIPVS stands for the virtual servers of a kernel that has none.
 type noIPVS struct{}
 
-func (noIPVS) Servers() (map[ipvs.Key]ipvs.Server, error)           { return nil, nil }
-func (noIPVS) CreateServer(ipvs.Key, ipvs.Server) error             { return nil }
-func (noIPVS) UpdateServer(ipvs.Key, ipvs.Server) error             { return nil }
-func (noIPVS) RemoveServer(ipvs.Key) error                          { return nil }
-func (noIPVS) Reals(ipvs.Key) (map[netip.AddrPort]ipvs.Real, error) { return nil, nil }
-func (noIPVS) CreateReal(ipvs.Key, netip.AddrPort, uint32) error    { return nil }
-func (noIPVS) UpdateReal(ipvs.Key, netip.AddrPort, uint32) error    { return nil }
-func (noIPVS) RemoveReal(ipvs.Key, netip.AddrPort) error            { return nil }
-func (noIPVS) Addresses() ([]netip.Addr, error)                     { return nil, nil }
-func (noIPVS) Bind(netip.Addr) error                                { return nil }
-func (noIPVS) Unbind(netip.Addr) error                              { return nil }
+func (noIPVS) Servers() (map[ipvs.Key]ipvs.Server, error)             { return nil, nil }
+func (noIPVS) CreateServer(ipvs.Key, ipvs.Server) error               { return nil }
+func (noIPVS) UpdateServer(ipvs.Key, ipvs.Server) error               { return nil }
+func (noIPVS) RemoveServer(ipvs.Key) error                            { return nil }
+func (noIPVS) Reals(ipvs.Key) (map[netip.AddrPort]ipvs.Real, error)   { return nil, nil }
+func (noIPVS) CreateReal(ipvs.Key, netip.AddrPort, uint32) error      { return nil }
+func (noIPVS) UpdateReal(ipvs.Key, netip.AddrPort, uint32) error      { return nil }
+func (noIPVS) RemoveReal(ipvs.Key, netip.AddrPort) error              { return nil }
+func (noIPVS) Addresses() (onLink, elsewhere []netip.Addr, err error) { return nil, nil, nil }
+func (noIPVS) Bind(netip.Addr) error                                  { return nil }
+func (noIPVS) Unbind(netip.Addr) error                                { return nil }
 
 // TestIPVSRulesInKernel: the kernel takes the packet rules of the ipvs mode, of both families, also where it has no
 // IPVS.

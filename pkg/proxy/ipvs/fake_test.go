@@ -18,6 +18,7 @@ type fakeKernel struct {
 	servers   map[ipvs.Key]ipvs.Server
 	reals     map[ipvs.Key]map[netip.AddrPort]ipvs.Real
 	addresses map[netip.Addr]bool
+	elsewhere []netip.Addr
 	// did are the changes, in order; fail is the error of all of them.
 	did  []string
 	fail error
@@ -119,8 +120,8 @@ func (f *fakeKernel) RemoveReal(k ipvs.Key, e netip.AddrPort) error {
 	return err
 }
 
-func (f *fakeKernel) Addresses() ([]netip.Addr, error) {
-	return slices.SortedFunc(maps.Keys(f.addresses), netip.Addr.Compare), nil
+func (f *fakeKernel) Addresses() (onLink, elsewhere []netip.Addr, err error) {
+	return slices.SortedFunc(maps.Keys(f.addresses), netip.Addr.Compare), f.elsewhere, nil
 }
 
 func (f *fakeKernel) Bind(a netip.Addr) error {

@@ -44,8 +44,9 @@ type Kernel interface {
 	UpdateReal(key Key, real netip.AddrPort, weight uint32) error
 	RemoveReal(Key, netip.AddrPort) error
 
-	// Addresses returns those on Link, which is made if it is missing.
-	Addresses() ([]netip.Addr, error)
+	// Addresses returns those on Link, which is made if it is missing, and elsewhere those on the machine's other
+	// interfaces.
+	Addresses() (onLink, elsewhere []netip.Addr, err error)
 	Bind(netip.Addr) error
 	Unbind(netip.Addr) error
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"bonsai/pkg/netdump"
 	"bonsai/pkg/nftables"
 )
 
@@ -222,7 +223,7 @@ func (m *machine) RemoveReal(key Key, real netip.AddrPort) error {
 
 // Addresses implements Kernel. The interface stays down: its addresses are the node's own all the same, and nothing is
 // sent through it.
-func (m *machine) Addresses() ([]netip.Addr, error) {
+func (m *machine) Addresses() (onLink, elsewhere []netip.Addr, err error) {
 	link, err := netlink.LinkByName(Link)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
 		err = netlink.LinkAdd(&netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Name: Link}})
@@ -231,27 +232,32 @@ func (m *machine) Addresses() ([]netip.Addr, error) {
 		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	return m.addresses(link)
 }
 
-func (m *machine) addresses(link netlink.Link) ([]netip.Addr, error) {
+// addresses returns those of the link, and those of all others.
+func (m *machine) addresses(link netlink.Link) (onLink, elsewhere []netip.Addr, err error) {
 	family := netlink.FAMILY_V4
 	if m.six {
 		family = netlink.FAMILY_V6
 	}
-	all, err := netlink.AddrList(link, family)
+	all, err := netdump.Addresses(nil, family)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var out []netip.Addr
 	for _, a := range all {
-		if ip, ok := netip.AddrFromSlice(a.IP); ok && !ip.Unmap().IsLinkLocalUnicast() {
-			out = append(out, ip.Unmap())
+		ip, ok := netip.AddrFromSlice(a.IP)
+		switch ip = ip.Unmap(); {
+		case !ok || ip.IsLinkLocalUnicast():
+		case a.LinkIndex == link.Attrs().Index:
+			onLink = append(onLink, ip)
+		default:
+			elsewhere = append(elsewhere, ip)
 		}
 	}
-	return out, nil
+	return onLink, elsewhere, nil
 }
 
 // onLink is an address as it stands on Link. An IPv6 one is not looked for on the link before it is used.
@@ -321,7 +327,7 @@ func removeServers(ctx context.Context, link netlink.Link, six bool) error {
 	if err != nil {
 		return err
 	}
-	addresses, err := m.addresses(link)
+	addresses, _, err := m.addresses(link)
 	if err != nil {
 		return err
 	}

@@ -121,9 +121,9 @@ func (t *Table) round(ctx context.Context, u *proxy.Update) (map[proxy.Name]erro
 	if err != nil {
 		return nil, fmt.Errorf("list the virtual servers: %w", err)
 	}
-	addresses, err := t.kernel.Addresses()
+	addresses, elsewhere, err := t.kernel.Addresses()
 	if err != nil {
-		return nil, fmt.Errorf("list the addresses on %s: %w", Link, err)
+		return nil, fmt.Errorf("list the machine's addresses: %w", err)
 	}
 	if err := t.recall(ctx, there, addresses); err != nil {
 		return nil, err
@@ -135,6 +135,7 @@ func (t *Table) round(ctx context.Context, u *proxy.Update) (map[proxy.Name]erro
 		t.log.Debug("A service claims an address and port that another one has", "service", service, "owner", owner,
 			"key", elementKey(key))
 	})
+	leaveElsewhere(want, elsewhere)
 	refused := t.leaveForeign(want, there)
 
 	// Real servers first, then addresses that go, the rules, addresses that come, virtual servers that go: at no time
@@ -216,6 +217,18 @@ func (t *Table) leaveForeign(want map[Key]wanted, there map[Key]Server) map[prox
 		}
 	}
 	return refused
+}
+
+// leaveElsewhere keeps addresses from Link that another interface of the machine has: packets to them come in anyway,
+// and a Service takes its port alone. On Link, all other ports of the address would be closed, such as the machine's
+// own SSH server, by whoever may name it as an external IP. A cluster IP stays: all of it is the Service's.
+func leaveElsewhere(want map[Key]wanted, elsewhere []netip.Addr) {
+	for key, w := range want {
+		if w.access != inside && w.bound && slices.Contains(elsewhere, key.At.Addr()) {
+			w.bound = false
+			want[key] = w
+		}
+	}
 }
 
 // isRefusal reports whether the kernel does not take what a service asks for, such as a broadcast address as a real

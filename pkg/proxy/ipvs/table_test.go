@@ -246,6 +246,32 @@ func TestRefusedByKernel(t *testing.T) {
 	}
 }
 
+// TestAddressesOfTheMachine: a Service at an address that the machine has takes its port alone, and the address goes to
+// Link when the machine loses it.
+func TestAddressesOfTheMachine(t *testing.T) {
+	t.Parallel()
+	own, balancer := netip.MustParseAddr("198.51.100.7"), netip.MustParseAddr("198.51.100.8")
+	n := newNode(t, nil)
+	n.kernel.elsewhere = []netip.Addr{own, balancer, netip.MustParseAddr("10.96.0.1")}
+	all := service("web", "10.96.0.1", func(p *proxy.Port) {
+		p.ExternalIPs, p.LoadBalancerIPs = []netip.Addr{own}, []netip.Addr{balancer}
+	}, "10.244.0.2:80")
+	n.apply(all)
+	if len(n.kernel.addresses) != 1 || !n.kernel.addresses[netip.MustParseAddr("10.96.0.1")] {
+		t.Errorf("on the link are %v, want the cluster IP alone", n.kernel.addresses)
+	}
+	n.wantRule("virtual-servers { 198.51.100.7 . tcp . 80 }", "virtual-servers { 198.51.100.8 . tcp . 80 }")
+	if dump := n.rules.Dump(); strings.Contains(dump, "service-ips { 198.51.100.") {
+		t.Errorf("all ports of an address of the machine are closed:\n%s", dump)
+	}
+	n.kernel.elsewhere = nil
+	n.apply(nil)
+	if !n.kernel.addresses[own] || !n.kernel.addresses[balancer] {
+		t.Errorf("on the link are %v", n.kernel.addresses)
+	}
+	n.wantRule("service-ips { 198.51.100.7 }")
+}
+
 // TestDecisions: what IPVS does not know is in the packet rules.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
