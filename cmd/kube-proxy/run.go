@@ -58,7 +58,7 @@ func run(ctx context.Context, s *settings, pages *zpages.Config, log *slog.Logge
 			"Please use 'nftables' instead.")
 	}
 	state := proxy.NewState(s.node)
-	state.Protect(needed(ctx, config, log))
+	state.Protect(needed(ctx, config, log), s.clusterCIDRs)
 	m := newMetrics(s.mode, state, registry)
 	backends, err := s.backends(m, log)
 	if err != nil {

@@ -8,10 +8,11 @@ import (
 // outside decides which external and load balancer addresses of services are accepted. A user who may create a Service
 // may write any address there, and would get the traffic to it on every node (CVE-2020-8554). So addresses that belong
 // to the cluster, or that nodes need to be part of it, are never accepted: the ranges of cluster IPs, every cluster IP
-// even if the ranges are unknown, the addresses of API servers, of nodes and of the routers next to this one, and
-// addresses that mean the node itself or its link.
+// even if the ranges are unknown, the pods' ranges, the addresses of API servers, of nodes and of the routers next to
+// this one, and addresses that mean the node itself or its link.
 type outside struct {
-	ranges []netip.Prefix
+	// ranges are those of cluster IPs, pods the pods'.
+	ranges, pods []netip.Prefix
 	// owners counts the services, nodes and others that have an address; wanted has the services that name it as an
 	// outside address.
 	owners map[netip.Addr]int
@@ -95,7 +96,7 @@ func (o *outside) appendWanting(to []Name, a netip.Addr) []Name {
 func (o *outside) accepted(list []netip.Addr) []netip.Addr {
 	var out []netip.Addr
 	for _, a := range list {
-		inside := o.owners[a] > 0 || contained(o.ranges, a)
+		inside := o.owners[a] > 0 || contained(o.ranges, a) || contained(o.pods, a)
 		if !inside && !a.IsUnspecified() && !a.IsLoopback() && !a.IsLinkLocalUnicast() && !a.IsMulticast() {
 			out = append(out, a)
 		}

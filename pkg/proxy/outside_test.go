@@ -73,12 +73,27 @@ func TestOutsideAddresses(t *testing.T) {
 	}
 }
 
+// TestAddressesOfPods: no service takes the traffic to a pod. In ipvs mode it would close all ports of the pod to all
+// nodes.
+func TestAddressesOfPods(t *testing.T) {
+	t.Parallel()
+	s := NewState("here")
+	s.Protect(nil, []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("2001:db8::/64")})
+	s.Services().Set(wanting("thief", "10.96.0.9", []string{"10.244.1.2", "2001:db8::2", "192.0.2.2"}, "10.244.0.1"))
+	if diff := cmp.Diff(map[string][]string{"thief": {"192.0.2.2"}}, outsideOf(s)); diff != "" {
+		t.Error(diff)
+	}
+	if u := s.Take(); len(u.ServiceCIDRs) != 0 {
+		t.Errorf("the pods' ranges count for cluster IPs: %v", u.ServiceCIDRs)
+	}
+}
+
 // TestNeededAddresses: no service takes the traffic to an API server, to a node, or to another address that the node
 // needs to be part of the cluster: the proxy itself would not hear of the service's end.
 func TestNeededAddresses(t *testing.T) {
 	t.Parallel()
 	s := NewState("here")
-	s.Protect([]netip.Addr{netip.MustParseAddr("192.0.2.1")})
+	s.Protect([]netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil)
 	servers := func(ips ...string) *discoveryv1.EndpointSlice {
 		sl := slice("kubernetes", "kubernetes", ips...)
 		sl.Namespace = "default"

@@ -241,11 +241,12 @@ func (s *State) setServiceCIDRLocked(name string, ranges []netip.Prefix) {
 	s.changedLocked()
 }
 
-// Protect keeps services from taking addresses that the node needs, such as those of its API server, for the life of
-// the State.
-func (s *State) Protect(list []netip.Addr) {
+// Protect keeps services from taking addresses that the node needs, such as those of its API server, and addresses of
+// pods, for the life of the State. It is called once, before anything is fed.
+func (s *State) Protect(list []netip.Addr, pods []netip.Prefix) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.outside.pods = pods
 	s.concernLocked(s.outside.own(list))
 }
 
