@@ -184,7 +184,8 @@ func TestUnreachableShowsNoPassword(t *testing.T) {
 	cancel()
 	_, err := openStores(ctx, &options{etcdServers: []string{"http://u:secret@127.0.0.1:1"}}, nil,
 		etcd.Config{Log: slog.New(slog.DiscardHandler)})
-	if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "http://u:xxxxx@127.0.0.1:1") {
+	if err == nil || strings.Contains(err.Error(), "secret") ||
+		!strings.Contains(err.Error(), "http://u:xxxxx@127.0.0.1:1") {
 		t.Errorf("%v, want an error with the URL and without its password", err)
 	}
 }

@@ -93,7 +93,9 @@ func TestURLAnswers(t *testing.T) {
 func TestFaultsAreBounded(t *testing.T) {
 	t.Parallel()
 	huge := strings.Replace(manifest, "Pod", strings.Repeat("x", maxManifest/2), 1)
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(huge)) }))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(huge))
+	}))
 	defer s.Close()
 	var log safeBuffer
 	u := urlOf(t, s.URL)

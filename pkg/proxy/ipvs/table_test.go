@@ -227,7 +227,8 @@ func TestRefusedByKernel(t *testing.T) {
 			all := service("bad", "10.96.0.1", c.change, "10.244.0.2:80")
 			maps.Copy(all, service("good", "10.96.0.2", nil, "10.244.0.3:80"))
 			r := &proxy.Refused{}
-			if err := n.try(all); !errors.As(err, &r) || len(r.Services) != 1 || r.Services[proxy.Name{Namespace: "default", Name: "bad"}] == nil {
+			bad := proxy.Name{Namespace: "default", Name: "bad"}
+			if err := n.try(all); !errors.As(err, &r) || len(r.Services) != 1 || r.Services[bad] == nil {
 				t.Fatalf("%v, want the bad service refused", err)
 			}
 			n.wantRule("virtual-servers { 10.96.0.1 . tcp . 80 }", "virtual-servers { 10.96.0.2 . tcp . 80 }")
