@@ -92,7 +92,7 @@ func New(kernel Kernel, tool knftables.Interface, six bool, config Config, log *
 }
 
 // Apply brings the kernel to u and to what earlier calls could not write. Services whose virtual servers somebody else
-// has, or of which the kernel refuses something, are named in a *proxy.Refused; all others are written then, and of the
+// has, or whose addresses the kernel refuses, are named in a *proxy.Refused; all others are written then, and of the
 // refused ones what can be.
 func (t *Table) Apply(ctx context.Context, u proxy.Update) error {
 	for name, ports := range u.Services {

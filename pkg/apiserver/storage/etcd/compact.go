@@ -38,8 +38,8 @@ func (s *Store) RunCompactor(ctx context.Context, interval time.Duration) error 
 			}
 			continue
 		}
-		// Every server that compacts goes by the same interval: what was the present a round ago is past now. In an etcd
-		// that was restored since, it is not there.
+		// Every server that compacts goes by the same interval: what was the present a round ago is past now. In an
+		// etcd that was restored since, it is not there.
 		if revision <= r {
 			s.noteCompacted(revision)
 		}
