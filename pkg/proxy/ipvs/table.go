@@ -24,6 +24,7 @@ import (
 
 	"bonsai/pkg/nftables"
 	"bonsai/pkg/proxy"
+	"bonsai/pkg/safetext"
 )
 
 // schedulerMaglev is the scheduler that hashes a client's port only with a flag, which upstream sets.
@@ -105,6 +106,9 @@ func (t *Table) Apply(ctx context.Context, u proxy.Update) error {
 	if err != nil {
 		clear(t.has) // all of it again, whatever is there
 		return err
+	}
+	for name, why := range refused {
+		refused[name] = safetext.Error(why) // one for each endpoint that the kernel refuses
 	}
 	if len(refused) > 0 {
 		return &proxy.Refused{Services: refused}

@@ -15,6 +15,7 @@ import (
 
 	"bonsai/pkg/proxy"
 	"bonsai/pkg/proxy/ipvs"
+	"bonsai/pkg/safetext"
 )
 
 // node is a node's IPv4 Services in a fake kernel.
@@ -244,6 +245,21 @@ func TestRefusedByKernel(t *testing.T) {
 			n.kernel.refuses, n.kernel.refusesServers = nil, nil
 			n.apply(all)
 		})
+	}
+}
+
+// TestRefusalsAreBounded: the error, which is logged again and again, does not grow with what a service has.
+func TestRefusalsAreBounded(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, nil)
+	n.kernel.refuses = map[netip.Addr]bool{netip.MustParseAddr("255.255.255.255"): true}
+	err := n.try(service("bad", "10.96.0.1", func(p *proxy.Port) {
+		for port := range uint16(1000) {
+			p.Cluster = append(p.Cluster, netip.AddrPortFrom(netip.MustParseAddr("255.255.255.255"), port+1))
+		}
+	}))
+	if err == nil || len(err.Error()) > 2*safetext.MaxError {
+		t.Errorf("an error of %d bytes: %.200v", len(err.Error()), err)
 	}
 }
 
