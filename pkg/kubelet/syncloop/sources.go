@@ -27,7 +27,11 @@ func (s apiSource) Update(pod *corev1.Pod) {
 		s.cfg.Pods.UpdateMirror(pod)
 		return
 	}
-	if !s.claimLocked(pod, false) {
+	s.updateLocked(pod)
+}
+
+func (s apiSource) updateLocked(pod *corev1.Pod) {
+	if !s.claimLocked(pod, false, func() { s.updateLocked(pod) }) {
 		return
 	}
 	old := s.cfg.Pods.Update(pod)
@@ -59,9 +63,10 @@ func (s apiSource) Remove(pod *corev1.Pod) {
 		s.cfg.Pods.RemoveMirror(pod)
 		return
 	}
-	if !s.disclaimLocked(pod, false) {
-		return
-	}
+	s.disclaimLocked(pod, false, func() { s.removeLocked(pod) })
+}
+
+func (s apiSource) removeLocked(pod *corev1.Pod) {
 	s.cfg.Pods.Remove(pod)
 	s.cfg.Admission.Withdraw(pod.UID)
 	if s.cfg.Workers.Known(pod.UID) {
@@ -78,7 +83,11 @@ type staticSource struct{ *Loop }
 func (s staticSource) Update(pod *corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.claimLocked(pod, true) {
+	s.updateLocked(pod)
+}
+
+func (s staticSource) updateLocked(pod *corev1.Pod) {
+	if !s.claimLocked(pod, true, func() { s.updateLocked(pod) }) {
 		return
 	}
 	s.cfg.Pods.Update(pod)
@@ -90,12 +99,11 @@ func (s staticSource) Update(pod *corev1.Pod) {
 func (s staticSource) Remove(pod *corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.disclaimLocked(pod, true) {
-		return
-	}
-	s.cfg.Pods.Remove(pod)
-	s.cfg.Admission.Withdraw(pod.UID)
-	s.cfg.Workers.Remove(pod)
+	s.disclaimLocked(pod, true, func() {
+		s.cfg.Pods.Remove(pod)
+		s.cfg.Admission.Withdraw(pod.UID)
+		s.cfg.Workers.Remove(pod)
+	})
 }
 
 // sameWork reports whether two versions of a pod ask the kubelet for the same: only what it reports itself differs. own

@@ -117,33 +117,43 @@ type Loop struct {
 	// static has the uids that a source has, and whether it is the static one. A manifest may choose a uid: one that
 	// the other source has would be taken for the same pod.
 	static map[types.UID]bool
+	// waits pass on the pods that are left out because the other source has their uid, once it has given that up: a
+	// source does not name a pod again that has not changed.
+	waits map[types.UID]func()
 }
 
 // claimLocked reports whether a source may pass a pod on: its uid is not one of the other source's. The first one keeps
-// it.
-func (l *Loop) claimLocked(pod *corev1.Pod, static bool) bool {
+// it; pass is called, with the lock, when that has given it up.
+func (l *Loop) claimLocked(pod *corev1.Pod, static bool, pass func()) bool {
 	if has, taken := l.static[pod.UID]; taken && has != static {
 		l.cfg.Log.Error("a pod is left out: a static pod and one of the API server have the same uid, change metadata.uid of the manifest",
 			"pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID, "static", static)
+		l.waits[pod.UID] = pass
 		return false
 	}
 	l.static[pod.UID] = static
 	return true
 }
 
-// disclaimLocked reports whether a source may remove a pod, and gives up its uid.
-func (l *Loop) disclaimLocked(pod *corev1.Pod, static bool) bool {
+// disclaimLocked gives up the uid of a pod that a source has no more. It calls remove if the source has passed that pod
+// on, and lets the other source have the uid, if it waits for it.
+func (l *Loop) disclaimLocked(pod *corev1.Pod, static bool, remove func()) {
 	if has, taken := l.static[pod.UID]; taken && has != static {
-		return false
+		delete(l.waits, pod.UID)
+		return
 	}
+	remove()
 	delete(l.static, pod.UID)
-	return true
+	if pass := l.waits[pod.UID]; pass != nil {
+		delete(l.waits, pod.UID)
+		pass()
+	}
 }
 
 // New returns a Loop that hears of pods with Run.
 func New(cfg Config) *Loop {
 	return &Loop{cfg: cfg, listed: make(chan struct{}), left: map[types.UID]*corev1.Pod{},
-		static: map[types.UID]bool{}}
+		static: map[types.UID]bool{}, waits: map[types.UID]func(){}}
 }
 
 // Run lets the sources speak until ctx ends: only when it is known which pods ran before, for these keep their places.

@@ -305,4 +305,18 @@ func TestTwoSourcesWithOneUID(t *testing.T) {
 	expect(t, "a pod with the uid of a manifest", p, "")
 	static.Remove(pod("a"))
 	expect(t, "the end", p, "pods-a place-a worker-a")
+
+	api.Update(pod("b"))
+	static.Update(pod("b"))
+	p.took()
+	api.Remove(pod("b"))
+	expect(t, "a manifest that waited for its uid", p, "pods-b place-b worker-b pods:b place:b worker:b")
+	api.Update(pod("b"))
+	static.Remove(pod("b"))
+	expect(t, "a pod that waited for its uid", p, "pods-b place-b worker-b pods:b place:b objects:b worker:b")
+	static.Update(pod("b"))
+	static.Remove(pod("b"))
+	p.took()
+	api.Remove(pod("b"))
+	expect(t, "nobody waits any more", p, "pods-b place-b worker-b")
 }
