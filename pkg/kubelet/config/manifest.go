@@ -71,7 +71,7 @@ func (s source) static(pod *corev1.Pod, defaults func(*corev1.Pod) error) (*core
 		return nil, fmt.Errorf("manifest %s: %w", s.name, err)
 	}
 	// The kubelet says these. A manifest that said them would pass for a mirror, or for a pod that is being deleted.
-	pod.Status, pod.DeletionTimestamp = corev1.PodStatus{}, nil
+	pod.Status, pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = corev1.PodStatus{}, nil, nil
 	delete(pod.Annotations, runtime.AnnotationConfigMirror)
 	hash := sha256.Sum256(append([]byte("host:"+s.node+"\n"), s.hashed...))
 	if pod.UID == "" {
