@@ -129,8 +129,8 @@ func TestStaticPodsReferToNoObjects(t *testing.T) {
 // A manifest cannot say what the kubelet says of a pod.
 func TestManifestsPassForNothingElse(t *testing.T) {
 	t.Parallel()
-	p, err := parse([]byte(strings.Replace(manifest, "{name: web}", `{name: web, deletionTimestamp: "2020-01-01T00:00:00Z", deletionGracePeriodSeconds: -9,
-  annotations: {kubernetes.io/config.mirror: x, kubernetes.io/config.source: api}}`, 1)), "f", "n", none)
+	p, err := parse([]byte(strings.Replace(manifest, "{name: web}", `{name: web, deletionTimestamp: "2020-01-01T00:00:00Z",
+  deletionGracePeriodSeconds: -9, annotations: {kubernetes.io/config.mirror: x, kubernetes.io/config.source: api}}`, 1)), "f", "n", none)
 	if err != nil || !runtime.IsStatic(p) || p.DeletionTimestamp != nil || p.DeletionGracePeriodSeconds != nil {
 		t.Errorf("%+v, %v", p, err)
 	}
