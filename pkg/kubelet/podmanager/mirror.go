@@ -173,8 +173,12 @@ func ensureMirror(ctx context.Context, client Client, pod, mirror *corev1.Pod, n
 }
 
 // deleteMirror deletes a mirror pod without a grace period: it only shows containers, and none end with it. The uid is
-// a precondition, so that a successor of the same name survives. A mirror that is gone is no error.
+// a precondition, so that a successor of the same name survives. A mirror that is gone is no error. One that is deleted
+// and that only its finalizers keep is left to these.
 func deleteMirror(ctx context.Context, client Client, mirror *corev1.Pod) error {
+	if g := mirror.DeletionGracePeriodSeconds; mirror.DeletionTimestamp != nil && g != nil && *g == 0 {
+		return nil
+	}
 	zero := int64(0)
 	err := client.DeletePod(ctx, mirror.Namespace, mirror.Name,
 		metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &mirror.UID}})

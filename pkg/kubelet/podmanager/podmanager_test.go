@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"bonsai/pkg/kubelet/kubelettest"
 	"bonsai/pkg/kubelet/runtime"
@@ -68,6 +69,33 @@ func TestMirror(t *testing.T) {
 	}
 	if m = get(); !matches(m, changed) || matches(m, p) {
 		t.Error("the mirror was not replaced")
+	}
+}
+
+// A mirror that only its finalizers keep is not deleted again: whoever makes many of them would have each change of one
+// delete all.
+func TestFinalizersKeepAMirror(t *testing.T) {
+	t.Parallel()
+	m, _, client := setup()
+	now, zero, long := metav1.Now(), int64(0), int64(30)
+	for name, grace := range map[string]*int64{"kept": &zero, "ending": &long, "alive": nil} {
+		mirror := static(types.UID(name), "h")
+		mirror.Name, mirror.Finalizers = name, []string{"example.com/kept"}
+		mirror.Annotations[runtime.AnnotationConfigMirror] = "h"
+		if mirror.DeletionGracePeriodSeconds = grace; grace != nil {
+			mirror.DeletionTimestamp = &now
+		}
+		m.UpdateMirror(mirror)
+	}
+	m.syncMirrors(t.Context(), owner(nil))
+	var deleted []string
+	for _, a := range client.Interface.(*fake.Clientset).Actions() {
+		if d, ok := a.(clienttesting.DeleteAction); ok {
+			deleted = append(deleted, d.GetName())
+		}
+	}
+	if slices.Sort(deleted); !slices.Equal(deleted, []string{"alive", "ending"}) {
+		t.Errorf("deleted are %q", deleted)
 	}
 }
 
