@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -242,6 +243,59 @@ func TestSettleIsBounded(t *testing.T) {
 		}
 		close(stop)
 	})
+}
+
+// stuck is a handler that holds up the source that tells it of a pod, until it is closed.
+type stuck struct {
+	*record
+	begun, end chan struct{}
+	once       sync.Once
+}
+
+func (s *stuck) Update(p *corev1.Pod) {
+	s.record.Update(p)
+	s.once.Do(func() { close(s.begun); <-s.end })
+}
+
+// TestLostEvents: after more changes of the directory than the kernel keeps, those that follow are seen at once.
+func TestLostEvents(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
+	most, parsed := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err := errors.Join(err, parsed); err != nil || most > 1<<16 {
+		t.Skipf("SKIPPED: the kernel keeps %d events, %v", most, err)
+	}
+	dir := t.TempDir()
+	write := func(name string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.Replace(manifest, "web", name, 1)),
+			0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one")
+	h := &stuck{record: &record{pods: map[string]*corev1.Pod{}}, begun: make(chan struct{}), end: make(chan struct{})}
+	f := &Files{Path: dir, Node: "n1", Period: time.Hour, Defaults: none, Log: slog.New(slog.DiscardHandler)}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx, h) }()
+	<-h.begun
+	write(".a")
+	from, to := filepath.Join(dir, ".a"), filepath.Join(dir, ".b")
+	for range most { // two events each: the watcher has some of them at hand
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+		from, to = to, from
+	}
+	close(h.end)
+	write("two")
+	eventually(t, "what came meanwhile", func() bool { return h.has("two-n1") })
+	write("three")
+	eventually(t, "what came then", func() bool { return h.has("three-n1") })
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 }
 
 // record keeps the pods it is told of.

@@ -49,10 +49,11 @@ func (f *Files) Run(ctx context.Context, h Handler) error {
 		f.Period = 20 * time.Second
 	}
 	var events <-chan fsnotify.Event
+	var lost <-chan error
 	w, err := fsnotify.NewWatcher()
 	if err == nil {
 		defer w.Close()
-		events = w.Events
+		events, lost = w.Events, w.Errors
 		err = w.Add(f.Path)
 	}
 	if err != nil {
@@ -73,6 +74,7 @@ func (f *Files) Run(ctx context.Context, h Handler) error {
 			}
 		case <-events:
 			settle(ctx, events)
+		case <-lost: // there were more changes than the watcher could tell, which waits here before it goes on
 		}
 	}
 }
