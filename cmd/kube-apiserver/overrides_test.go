@@ -199,7 +199,8 @@ func TestOverridesReference(t *testing.T) {
 	}
 	a, b, c := etcdtest.Start(t), etcdtest.Start(t), etcdtest.Start(t)
 	flags := []string{"--etcd-servers=" + a.Endpoint, "--etcd-servers-overrides=/*#" + b.Endpoint +
-		",/events#" + c.Endpoint + ",apps/*#" + c.Endpoint}
+		",/events#" + c.Endpoint + ",apps/*#" + c.Endpoint,
+		"--advertise-address=192.0.2.1"} // nobody connects to it
 	type maker func(*testing.T, ...string) *server
 	for n, start := range []maker{startOurs, startReference, startOurs} {
 		s := start(t, flags...)
@@ -216,10 +217,15 @@ func TestOverridesReference(t *testing.T) {
 				t.Errorf("%s: %s has %v, want %d", s.name, path, got, want)
 			}
 		}
+		// The address of a server is there only while it runs.
+		s.until(t, "/readyz", func(int, string) bool { return anything(t, b.Endpoint, "/registry/masterleases/") })
+		if anything(t, a.Endpoint, "/registry/masterleases/") {
+			t.Errorf("%s keeps its address in --etcd-servers", s.name)
+		}
 		s.stop()
 	}
 	where := map[string]string{a.Endpoint: "ipaddresses apiregistration.k8s.io/apiservices",
-		b.Endpoint: "secrets services/specs namespaces masterleases ranges", c.Endpoint: "events controllerrevisions"}
+		b.Endpoint: "secrets services/specs namespaces ranges", c.Endpoint: "events controllerrevisions"}
 	for endpoint, prefixes := range where {
 		for prefix := range strings.FieldsSeq(strings.Join([]string{where[a.Endpoint], where[b.Endpoint],
 			where[c.Endpoint]}, " ")) {
