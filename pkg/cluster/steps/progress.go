@@ -2,7 +2,6 @@ package steps
 
 import (
 	"context"
-	"time"
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/supervise"
@@ -14,9 +13,7 @@ func (s Start) watchProgress(ctx context.Context) {
 	if !host.HasPatience(ctx) {
 		return
 	}
-	tick := time.NewTicker(troubleEvery)
-	defer tick.Stop()
-	for {
+	look(ctx, func() (over bool) {
 		for socket, prefix := range s.controlSockets() {
 			if status, err := supervise.Ask(ctx, socket); err == nil {
 				for _, p := range status.Processes {
@@ -26,10 +23,6 @@ func (s Start) watchProgress(ctx context.Context) {
 				}
 			}
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+		return false
+	})
 }

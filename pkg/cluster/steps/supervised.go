@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"syscall"
-	"time"
 
 	"bonsai/pkg/cluster/supervise"
 )
@@ -19,21 +18,13 @@ var errSupervisorEnded = errors.New(
 // WhileSupervised is called. The caller calls done when the wait is over.
 func (s Start) WhileSupervised(ctx context.Context) (supervised context.Context, done context.CancelFunc) {
 	ctx, fail := context.WithCancelCause(ctx)
-	go func() {
-		tick := time.NewTicker(troubleEvery)
-		defer tick.Stop()
-		for {
-			if _, err := supervise.Ask(ctx, s.layout.Socket("supervisor")); hasEnded(err) {
-				fail(errSupervisorEnded)
-				return
-			}
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return
-			}
+	go look(ctx, func() (over bool) {
+		_, err := supervise.Ask(ctx, s.layout.Socket("supervisor"))
+		if hasEnded(err) {
+			fail(errSupervisorEnded)
 		}
-	}()
+		return hasEnded(err)
+	})
 	return ctx, func() { fail(nil) }
 }
 

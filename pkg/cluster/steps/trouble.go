@@ -13,32 +13,22 @@ import (
 	"bonsai/pkg/cluster/supervise"
 )
 
-const (
-	// troubleEvery is how often a start looks for components that ended for want of space.
-	troubleEvery = 500 * time.Millisecond
-	// recently: a component that was started again longer ago is in no trouble.
-	recently = 30 * time.Second
-)
+// recently: a component that was started again longer ago is in no trouble.
+const recently = 30 * time.Second
 
 // WatchSpace looks, until ctx ends, whether a component ended because the disk is full, and if so calls fail with its
 // last words: the supervisor would start it again and again, and waiting would not help.
 func (s Start) WatchSpace(ctx context.Context, fail func(error)) {
 	full := unix.ENOSPC.Error()
-	tick := time.NewTicker(troubleEvery)
-	defer tick.Stop()
-	for {
+	look(ctx, func() (over bool) {
 		for _, p := range s.troubled(ctx) {
 			if strings.Contains(p.LastExit+p.LastWords, full) {
 				fail(fmt.Errorf("%s: %w", s.layout, fmt.Errorf("%w; %s", unix.ENOSPC, p.Epitaph())))
-				return
+				return true
 			}
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+		return false
+	})
 }
 
 // troubled returns the components, of the host and of the nodes, that ended and are down or were started again within
