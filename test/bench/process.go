@@ -18,6 +18,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // proc is a process under measurement.
@@ -57,16 +59,14 @@ func (p *proc) tail() string {
 	return string(data[max(0, len(data)-1000):])
 }
 
-// cpu returns the seconds of CPU the process has used: utime and stime of /proc/PID/stat, in ticks of 1/100 s.
+// cpu returns the seconds of CPU that the process has used, by its clock: /proc/PID/stat counts in ticks of 1/100 s.
 func (p *proc) cpu() float64 {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-	if err != nil {
+	const scheduled = 2 // the kind of clock that the scheduler keeps (CPUCLOCK_SCHED of Linux)
+	var used unix.Timespec
+	if err := unix.ClockGettime(int32(^p.cmd.Process.Pid)<<3|scheduled, &used); err != nil {
 		return 0
 	}
-	fields := strings.Fields(string(data)[strings.LastIndexByte(string(data), ')')+1:])
-	user, _ := strconv.ParseFloat(fields[11], 64)
-	system, _ := strconv.ParseFloat(fields[12], 64)
-	return (user + system) / 100
+	return float64(used.Nano()) / 1e9
 }
 
 // memory returns a line of /proc/PID/status ("VmRSS", "VmHWM") in MB.

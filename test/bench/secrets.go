@@ -19,7 +19,7 @@ import (
 const (
 	secretsPath = "/api/v1/namespaces/" + namespace + "/secrets"
 	// secretRounds are how often each server gets its turn, and secretsInRound how many Secrets it makes in one.
-	secretRounds, secretsInRound = 15, 200
+	secretRounds, secretsInRound = 45, 200
 )
 
 // measureSecrets makes Secrets on three fresh API servers that differ in how they keep them. The servers take turns, so

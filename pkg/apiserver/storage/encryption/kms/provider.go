@@ -231,6 +231,7 @@ func (p *Provider) Append(dst, path, value []byte) ([]byte, error) {
 	dst = slices.Grow(dst, size+len(s.tail)+16)
 	dst = protowire.AppendVarint(protowire.AppendTag(dst, fieldData, protowire.BytesType), uint64(size))
 	dst = aead.Seal(append(dst, head[:]...), head[infoSize:], value, path)
+	s.source.recent.put([infoSize]byte(head[:]), aead)
 	p.cfg.Metrics.used(p.cfg.Name, toStorage, s.object.keyID)
 	return append(dst, s.tail...), nil
 }

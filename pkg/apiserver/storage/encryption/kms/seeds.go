@@ -54,8 +54,9 @@ func (o *object) id() sourceID {
 
 // source is an opened source: a seed, or a key.
 type source struct {
-	seed []byte      // of sourceSeed
-	aead cipher.AEAD // of sourceKey
+	seed   []byte      // of sourceSeed
+	recent recent      // of sourceSeed
+	aead   cipher.AEAD // of sourceKey
 	// proven reports that it is the right one: this server has made it, or it has opened a value.
 	proven atomic.Bool
 }
@@ -101,9 +102,11 @@ func (s *source) open(path, data []byte) ([]byte, error) {
 		if len(data) < infoSize {
 			return nil, errShort
 		}
-		var err error
-		if aead, err = s.derive(data[:infoSize]); err != nil {
-			return nil, err
+		if aead = s.recent.take([infoSize]byte(data)); aead == nil {
+			var err error
+			if aead, err = s.derive(data[:infoSize]); err != nil {
+				return nil, err
+			}
 		}
 		data = data[infoSize:]
 	}
