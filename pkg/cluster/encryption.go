@@ -307,7 +307,7 @@ func (s apiServer) loaded(ctx context.Context, c plan.Config) (string, error) {
 		return "", err
 	}
 	defer api.HTTP().CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(ctx, 2*client.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, 5*client.Timeout)
 	defer cancel()
 	metrics, err := api.Document(ctx, "/metrics", "text/plain")
 	if err != nil {

@@ -65,8 +65,8 @@ func ThroughRestarts(ctx context.Context, do func() error) error {
 }
 
 // Timeout bounds one request to the API server. A user waits for the answer, and a server that takes longer has a
-// problem: even on an emulated machine with a single busy processor, a handshake and an answer take some two seconds.
-const Timeout = 5 * time.Second
+// problem.
+const Timeout = 2 * time.Second
 
 // waitTimeout bounds one of many requests of a wait. Nobody waits for a single one, and on a slow machine that starts
 // everything at once, a server that is ready may take longer than Timeout.

@@ -11,7 +11,7 @@ import (
 
 // AllReady reports whether the API server answers, and all nodes run and are Ready. It asks the nodes' inits too,
 // because the API server does not know yet that a node died a moment ago. `up` calls it to find out whether there is
-// anything to do. Each question is bounded by client.Timeout, so a hanging part counts as not ready.
+// anything to do. Each question has a bound of two seconds (client.Timeout), so a hanging part counts as not ready.
 func AllReady(ctx context.Context, c plan.Config) bool {
 	if client.AskReady(ctx, c) != nil {
 		return false
