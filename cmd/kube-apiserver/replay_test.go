@@ -18,7 +18,6 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
-	"sigs.k8s.io/yaml"
 
 	"bonsai/api/apiextensions/referencetest"
 )
@@ -70,7 +69,7 @@ type questions struct {
 		Groups []string `json:"groups,omitempty"`
 	} `json:"users"`
 	Verbs []string `json:"verbs"`
-	// What are paths, or "NAMESPACE GROUP/RESOURCE/SUBRESOURCE NAME", each of which may be empty.
+	// What lists paths, or resources as "NAMESPACE GROUP/RESOURCE/SUBRESOURCE NAME". Every part may be empty.
 	What []string `json:"what"`
 }
 
@@ -135,14 +134,14 @@ func compareAnswers(t *testing.T, steps []step, want, got answers) {
 		t.Fatalf("%d steps, %d recorded answers: record again", len(got.Steps), len(want.Steps))
 	}
 	for i := range got.Steps {
-		w, g := asYAML(t, want.Steps[i]), asYAML(t, got.Steps[i])
+		w, g := referencetest.YAML(t, want.Steps[i]), referencetest.YAML(t, got.Steps[i])
 		switch {
 		case steps[i].Differs != "":
 			if w == g {
 				t.Errorf("step %d: %s is answered as recorded: take its \"differs\" out", i, got.Steps[i].Do)
 			}
 		case w != g:
-			t.Errorf("step %d: %s as %q\n%s", i, got.Steps[i].Do, got.Steps[i].As, difference(w, g))
+			t.Errorf("step %d: %s as %q\n%s", i, got.Steps[i].Do, got.Steps[i].As, referencetest.Difference(w, g))
 		}
 	}
 	for name := range merged(want.Questions, got.Questions) {
@@ -150,8 +149,8 @@ func compareAnswers(t *testing.T, steps []step, want, got answers) {
 			t.Errorf("%s:\n got %s\nwant %s", name, g, w)
 		}
 	}
-	if w, g := asYAML(t, want.Posts), asYAML(t, got.Posts); w != g {
-		t.Errorf("requests to the audit webhook:\n%s", difference(w, g))
+	if w, g := referencetest.YAML(t, want.Posts), referencetest.YAML(t, got.Posts); w != g {
+		t.Errorf("requests to the audit webhook:\n%s", referencetest.Difference(w, g))
 	}
 }
 
@@ -162,35 +161,6 @@ func merged(a, b map[string]string) map[string]string {
 	}
 	maps.Copy(out, b)
 	return out
-}
-
-// asYAML is v as it is recorded.
-func asYAML(t *testing.T, v any) string {
-	t.Helper()
-	b, err := yaml.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
-// difference are the lines that only one of two texts has, or all if none is in one alone.
-func difference(want, got string) string {
-	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
-	var b strings.Builder
-	only := func(sign string, lines, others []string) {
-		for _, line := range lines {
-			if !slices.Contains(others, line) {
-				fmt.Fprintf(&b, "%s %s\n", sign, line)
-			}
-		}
-	}
-	only("-", w, g)
-	only("+", g, w)
-	if b.Len() == 0 {
-		return "want\n" + want + "got\n" + got
-	}
-	return b.String()
 }
 
 // play takes a server through the scenario, ends it, and reads what it noted.

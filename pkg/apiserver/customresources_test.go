@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"sigs.k8s.io/yaml"
-
 	"bonsai/api/apiextensions/referencetest"
 	"bonsai/pkg/apiserver/assemble"
 	"bonsai/pkg/apiserver/catalog"
@@ -104,8 +102,8 @@ func TestCustomResources(t *testing.T) {
 					orderCauses(status)
 				}
 				if g, w := plainJSON(t, got[i]), plainJSON(t, want[i]); !reflect.DeepEqual(g, w) {
-					t.Errorf("step %d: %s %s\n%s", i, steps[i].Do, asYAML(t, steps[i].Body),
-						difference(asYAML(t, w), asYAML(t, g)))
+					t.Errorf("step %d: %s %s\n%s", i, steps[i].Do, referencetest.YAML(t, steps[i].Body),
+						referencetest.Difference(referencetest.YAML(t, w), referencetest.YAML(t, g)))
 				}
 			}
 		})
@@ -162,29 +160,6 @@ func (f forgetful) List(ctx context.Context, prefix string, opts storage.ListOpt
 		}
 	}
 	return l, nil
-}
-
-func asYAML(t *testing.T, v any) string {
-	t.Helper()
-	b, err := yaml.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
-// difference are the lines that only one of two texts has.
-func difference(want, got string) string {
-	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
-	var b strings.Builder
-	for sign, lines := range map[string][2][]string{"-": {w, g}, "+": {g, w}} {
-		for _, line := range lines[0] {
-			if !slices.Contains(lines[1], line) {
-				fmt.Fprintf(&b, "%s %s\n", sign, line)
-			}
-		}
-	}
-	return b.String()
 }
 
 // play takes a server through a scenario.

@@ -102,8 +102,8 @@ func TestPluginAnswers(t *testing.T) {
 			}
 			for i := range got {
 				if g, w := plainJSON(t, got[i]), plainJSON(t, want[i]); !reflect.DeepEqual(g, w) {
-					t.Errorf("step %d: %s %s\n%s", i, s.Steps[i].Do, asYAML(t, s.Steps[i].Body),
-						difference(asYAML(t, w), asYAML(t, g)))
+					t.Errorf("step %d: %s %s\n%s", i, s.Steps[i].Do, referencetest.YAML(t, s.Steps[i].Body),
+						referencetest.Difference(referencetest.YAML(t, w), referencetest.YAML(t, g)))
 				}
 			}
 		})

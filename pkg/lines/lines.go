@@ -71,7 +71,7 @@ func (w *Writer) put(p []byte) (int, error) {
 	return n, err
 }
 
-// Turn makes another log that of the lines that follow. It does not end within a line.
+// Turn sends the lines that follow to another log, which must not end within a line.
 func (w *Writer) Turn(to io.Writer) { w.To, w.open = to, false }
 
 // Resume notes that the log may end within a line, as one whose writer was killed does: the first line begins with an

@@ -127,7 +127,7 @@ func TestStaticPodsReferToNoObjects(t *testing.T) {
 	}
 }
 
-// A manifest cannot say what the kubelet says of a pod.
+// TestManifestsPassForNothingElse: a manifest cannot set the fields and annotations that only the kubelet sets.
 func TestManifestsPassForNothingElse(t *testing.T) {
 	t.Parallel()
 	p, err := parse([]byte(strings.Replace(manifest, "{name: web}", `{name: web, deletionTimestamp: "2020-01-01T00:00:00Z",

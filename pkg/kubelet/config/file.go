@@ -74,7 +74,7 @@ func (f *Files) Run(ctx context.Context, h Handler) error {
 			}
 		case <-events:
 			settle(ctx, events)
-		case <-lost: // there were more changes than the watcher could tell, which waits here before it goes on
+		case <-lost: // the kernel has dropped changes; the watcher goes on once this is read
 		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 // maxManifest bounds one manifest file.
 const maxManifest = 1 << 20
 
-// maxReason bounds what a log says of a pod that the API server would refuse, in characters.
+// maxReason bounds, in characters, why a manifest is refused: validation may find a fault in each of its fields.
 const maxReason = 1000
 
 // manifestBounds are those of a manifest with its aliases written out.

@@ -89,7 +89,7 @@ func TestURLAnswers(t *testing.T) {
 	}
 }
 
-// TestFaultsAreBounded: a manifest's text does not fill the log, which repeats what the decoder says of it.
+// TestFaultsAreBounded: the log quotes the error of the decoder, which quotes the manifest. Both quotes are short.
 func TestFaultsAreBounded(t *testing.T) {
 	t.Parallel()
 	huge := strings.Replace(manifest, "Pod", strings.Repeat("x", maxManifest/2), 1)

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -68,16 +65,7 @@ func (s *scripted) Proxy(stream pb.ProxyService_ProxyServer) error {
 // dialScripted dials through a proxy with a script.
 func dialScripted(t *testing.T, s *scripted) (*tunnelled, error) {
 	t.Helper()
-	socket := filepath.Join(t.TempDir(), "s")
-	server := grpc.NewServer()
-	pb.RegisterProxyServiceServer(server, s)
-	l := listen(t, "unix", socket)
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(l) })
-	t.Cleanup(func() {
-		server.Stop()
-		serving.Wait()
-	})
+	socket, _ := konnectivity(t, s)
 	dial := opened(t, nil, map[string]string{
 		Etcd: "{proxyProtocol: GRPC, transport: {uds: {udsName: " + socket + "}}}"}).Dial(Etcd)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -153,7 +153,7 @@ func (s *tunnels) Proxy(stream pb.ProxyService_ProxyServer) error {
 }
 
 // konnectivity serves s at a socket, which it returns, until stop or the end of the test.
-func konnectivity(t *testing.T, s *tunnels) (socket string, stop func()) {
+func konnectivity(t *testing.T, s pb.ProxyServiceServer) (socket string, stop func()) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "s")
 	server := grpc.NewServer()
