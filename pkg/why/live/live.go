@@ -1,0 +1,122 @@
+// Package live reads the objects of a why.World from an API server, of any make, with the caller's rights.
+package live
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"bonsai/pkg/why"
+)
+
+// Bounds of a list: objects in a page, and pages. A question about a larger cluster is answered by what was read, and
+// the answer says so.
+const (
+	pageSize = 500
+	maxPages = 200
+)
+
+// Source reads from an API server.
+type Source struct {
+	Dynamic dynamic.Interface
+	Mapper  meta.RESTMapper
+}
+
+var _ why.Source = (*Source)(nil)
+
+func (s *Source) resource(r schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
+	if namespace == "" {
+		return s.Dynamic.Resource(r)
+	}
+	return s.Dynamic.Resource(r).Namespace(namespace)
+}
+
+// Get implements why.Source.
+func (s *Source) Get(ctx context.Context, r schema.GroupVersionResource, namespace, name string) (
+	*unstructured.Unstructured, error) {
+	return s.resource(r, namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+// List implements why.Source.
+func (s *Source) List(ctx context.Context, r schema.GroupVersionResource, namespace string) (
+	items []unstructured.Unstructured, more bool, err error) {
+	return s.pages(ctx, s.resource(r, namespace), metav1.ListOptions{Limit: pageSize})
+}
+
+func (s *Source) pages(ctx context.Context, r dynamic.ResourceInterface, o metav1.ListOptions) (
+	items []unstructured.Unstructured, more bool, err error) {
+	for range maxPages {
+		list, err := r.List(ctx, o)
+		if err != nil {
+			return nil, false, err
+		}
+		items = append(items, list.Items...)
+		if o.Continue = list.GetContinue(); o.Continue == "" {
+			return items, false, nil
+		}
+	}
+	return items, true, nil
+}
+
+// Events implements why.Source.
+func (s *Source) Events(ctx context.Context, o why.Object) ([]unstructured.Unstructured, error) {
+	selector := fields.Set{"involvedObject.kind": o.Kind, "involvedObject.name": o.Name}
+	if o.Namespace != "" {
+		selector["involvedObject.namespace"] = o.Namespace
+	}
+	items, _, err := s.pages(ctx, s.resource(corev1.SchemeGroupVersion.WithResource("events"),
+		cmp.Or(o.Namespace, metav1.NamespaceDefault)),
+		metav1.ListOptions{Limit: pageSize, FieldSelector: selector.AsSelector().String()})
+	return items, err
+}
+
+// Mapping implements why.Source.
+func (s *Source) Mapping(group, kind string) (schema.GroupVersionResource, error) {
+	m, err := s.Mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+	if err != nil {
+		return schema.GroupVersionResource{}, err
+	}
+	return m.Resource, nil
+}
+
+// Allowed implements why.Source. Questions about others need the right to create SubjectAccessReviews.
+func (s *Source) Allowed(ctx context.Context, a why.Access) (bool, string, error) {
+	attributes := &authorizationv1.ResourceAttributes{Namespace: a.Namespace, Verb: a.Verb, Group: a.Group,
+		Resource: a.Resource, Subresource: a.Subresource, Name: a.Name}
+	var path *authorizationv1.NonResourceAttributes
+	if a.Path != "" {
+		attributes, path = nil, &authorizationv1.NonResourceAttributes{Path: a.Path, Verb: a.Verb}
+	}
+	var review any = &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes, NonResourceAttributes: path}}
+	kind, resource := "SelfSubjectAccessReview", "selfsubjectaccessreviews"
+	if a.User != "" {
+		review = &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			ResourceAttributes: attributes, NonResourceAttributes: path, User: a.User, Groups: a.Groups}}
+		kind, resource = "SubjectAccessReview", "subjectaccessreviews"
+	}
+	body, err := runtime.DefaultUnstructuredConverter.ToUnstructured(review)
+	if err != nil {
+		return false, "", fmt.Errorf("encoding a %s: %w", kind, err)
+	}
+	u := &unstructured.Unstructured{Object: body}
+	u.SetGroupVersionKind(authorizationv1.SchemeGroupVersion.WithKind(kind))
+	out, err := s.Dynamic.Resource(authorizationv1.SchemeGroupVersion.WithResource(resource)).
+		Create(ctx, u, metav1.CreateOptions{})
+	if err != nil {
+		return false, "", err
+	}
+	allowed, _, _ := unstructured.NestedBool(out.Object, "status", "allowed")
+	reason, _, _ := unstructured.NestedString(out.Object, "status", "reason")
+	return allowed, reason, nil
+}
