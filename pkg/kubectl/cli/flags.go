@@ -26,10 +26,15 @@ type globals struct {
 
 // AddFlags adds the global flags to set.
 func (f *Factory) AddFlags(set *pflag.FlagSet) {
+	set.StringVar(&f.flags.kuberc, "kuberc", "",
+		"Path to the kuberc file to use for preferences. This can be disabled by exporting KUBECTL_KUBERC=false feature gate or turning off the feature KUBERC=off.")
+	f.AddClientFlags(set)
+}
+
+// AddClientFlags adds the global flags that say which server is asked, as whom and how. A plug-in takes them, too.
+func (f *Factory) AddClientFlags(set *pflag.FlagSet) {
 	g := &f.flags
 	set.StringVar(&g.kubeconfig, "kubeconfig", "", "Path to the kubeconfig file to use for CLI requests.")
-	set.StringVar(&g.kuberc, "kuberc", "",
-		"Path to the kuberc file to use for preferences. This can be disabled by exporting KUBECTL_KUBERC=false feature gate or turning off the feature KUBERC=off.")
 	set.StringVar(&g.cacheDir, "cache-dir", defaultCacheDir(), "Default cache directory")
 	set.StringVarP(&g.namespace, "namespace", "n", "", "If present, the namespace scope for this CLI request")
 	set.StringVar(&g.context, "context", "", "The name of the kubeconfig context to use")

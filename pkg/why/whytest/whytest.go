@@ -67,7 +67,8 @@ func (s *Source) matching(r schema.GroupVersionResource) (list []*unstructured.U
 		return nil, apierrors.NewForbidden(r.GroupResource(), "", errors.New("hidden by the test"))
 	}
 	for _, u := range s.Objects {
-		if guess, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind()); guess.GroupResource() == r.GroupResource() {
+		guess, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
+		if guess.GroupResource() == r.GroupResource() {
 			list = append(list, u)
 		}
 	}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"bonsai/api/kubeversion"
+	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/printers"
+	"bonsai/pkg/why"
+	"bonsai/pkg/why/live"
+	"bonsai/pkg/why/render"
+)
+
+// terminal is where the answer goes.
+type terminal struct {
+	cli.IOStreams
+	// columns is the terminal's width; 0: Out is no terminal.
+	columns int
+	// colour is what the user wants; it has an effect on a terminal only.
+	colour bool
+	now    func() time.Time
+}
+
+// maxColumns is the width of the text on a wider terminal: longer lines are hard to read.
+const maxColumns = 110
+
+// run runs the command and returns its exit code: 0 if it answered, whatever the answer is, otherwise kubectl's.
+func run(ctx context.Context, args []string, t terminal) int {
+	errOut := printers.Escaping(t.ErrOut)
+	cmd := newCommand(t)
+	cmd.SetArgs(args)
+	cmd.SetOut(t.Out)
+	cmd.SetErr(errOut)
+	return cli.Report(errOut, cmd.ExecuteContext(ctx))
+}
+
+// question is what the user asks.
+type question struct {
+	f      *cli.Factory
+	out    terminal
+	output string // -o
+}
+
+func newCommand(t terminal) *cobra.Command {
+	q := &question{out: t,
+		f: cli.NewFactory(kubeversion.Git, cli.IOStreams{In: t.In, Out: t.Out, ErrOut: printers.Escaping(t.ErrOut)})}
+	cmd := &cobra.Command{
+		Use:   "kubectl-why (TYPE NAME | TYPE/NAME)",
+		Short: "Explain why something in a cluster is as it is",
+		Long: "Explain why something in a cluster is as it is: causes with their evidence, and the smallest change that\n" +
+			"helps with its command. It reads the API with your rights and changes nothing. What it may not read, it names.",
+		Example: `  # Why does this pod wait?
+  kubectl why pod/web
+
+  # Why is this Deployment not complete? For a program
+  kubectl why deployment web -n shop -o json`,
+		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl why"},
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q.f.Command = "kubectl why"
+			if err := q.answer(cmd, args); err != nil {
+				return err
+			}
+			return q.f.Warned()
+		},
+	}
+	cmd.Flags().StringVarP(&q.output, "output", "o", "", "Output format: json, or text if it is empty.")
+	q.f.AddClientFlags(cmd.Flags())
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w\nSee '%s --help' for usage.", err, cmd.CommandPath())
+	})
+	return cmd
+}
+
+// answer reads the arguments, asks and shows.
+func (q *question) answer(cmd *cobra.Command, args []string) error {
+	if q.output != "" && q.output != "json" {
+		return &printers.NoFormatError{Format: q.output, Allowed: []string{"json"}}
+	}
+	kind, name, err := target(cmd, args)
+	if err != nil {
+		return err
+	}
+	o, err := q.object(kind, name)
+	if err != nil {
+		return err
+	}
+	w, err := q.world()
+	if err != nil {
+		return err
+	}
+	now := q.out.now()
+	a, err := why.NewCase(w, now, explainers()).Explain(cmd.Context(), o)
+	if err == nil {
+		err = cmd.Context().Err() // what was not read is not absent, and half an answer is none
+	}
+	if err != nil {
+		return err
+	}
+	return q.show(a, now)
+}
+
+// target returns the type and the name that the arguments say.
+func target(cmd *cobra.Command, args []string) (kind, name string, err error) {
+	switch len(args) {
+	case 0:
+		return "", "", cli.UsageErrorf(cmd, "You must name what is to be explained: TYPE NAME or TYPE/NAME")
+	case 1:
+		kind, name, _ = strings.Cut(args[0], "/")
+	case 2:
+		kind, name = args[0], args[1]
+	default:
+		return "", "", cli.UsageErrorf(cmd, "One object is explained at a time, not %q", args)
+	}
+	if kind == "" || name == "" || strings.Contains(name, "/") {
+		return "", "", cli.UsageErrorf(cmd, "%q does not name an object: use TYPE NAME or TYPE/NAME",
+			strings.Join(args, " "))
+	}
+	return kind, name, nil
+}
+
+// object returns the object of that type and name, in the namespace of the request if its kind has namespaces.
+func (q *question) object(kind, name string) (why.Object, error) {
+	c, err := q.f.Resources()
+	if err != nil {
+		return why.Object{}, err
+	}
+	m, err := c.Mapping(kind)
+	if err != nil {
+		return why.Object{}, err
+	}
+	o := why.Object{Group: m.GroupVersionKind.Group, Kind: m.GroupVersionKind.Kind, Name: name}
+	if m.Scope.Name() == meta.RESTScopeNameNamespace {
+		if o.Namespace, _, err = q.f.Namespace(); err != nil {
+			return why.Object{}, err
+		}
+	}
+	return o, nil
+}
+
+// world returns the cluster of the kubeconfig.
+func (q *question) world() (*why.World, error) {
+	d, err := q.f.Dynamic()
+	if err != nil {
+		return nil, err
+	}
+	m, err := q.f.Mapper()
+	if err != nil {
+		return nil, err
+	}
+	return why.NewWorld(&live.Source{Dynamic: d, Mapper: m}), nil
+}
+
+func (q *question) show(a why.Answer, now time.Time) error {
+	if q.output == "json" {
+		e := json.NewEncoder(q.out.Out)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		return e.Encode(a)
+	}
+	_, err := io.WriteString(q.out.Out, render.Text(a, render.Style{Width: min(q.out.columns, maxColumns),
+		Colour: q.out.columns > 0 && q.out.colour, Now: now, Escape: printers.Escape}))
+	return err
+}

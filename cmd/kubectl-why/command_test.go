@@ -1,0 +1,113 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"bonsai/cmd/internal/flagtest"
+	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/referencetest"
+	"bonsai/pkg/why"
+)
+
+// server is an API server with ConfigMaps. It refuses everything but reading.
+func server(t *testing.T) string {
+	t.Helper()
+	answers := map[string]string{
+		"/api":  `{"kind":"APIVersions","versions":["v1"]}`,
+		"/apis": `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`,
+		"/api/v1": `{"kind":"APIResourceList","groupVersion":"v1","resources":[
+			{"name":"configmaps","singularName":"configmap","namespaced":true,"kind":"ConfigMap","shortNames":["cm"],"verbs":["get"]},
+			{"name":"nodes","singularName":"node","kind":"Node","verbs":["get"]}]}`,
+		"/api/v1/namespaces/default/configmaps/x": `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x","namespace":"default","uid":"1"}}`,
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			t.Errorf("%s %s: it writes", r.Method, r.URL)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if answer, ok := answers[r.URL.Path]; ok {
+			io.WriteString(w, answer)
+			return
+		}
+		w.WriteHeader(http.StatusNotFound)
+		io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","message":"not found","code":404}`)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// ask runs the command on a terminal of so many columns, 0 for a pipe.
+func ask(t *testing.T, columns int, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	var o, e strings.Builder
+	code = run(t.Context(), append(args, "--server", server(t), "--cache-dir", t.TempDir()),
+		terminal{cli.IOStreams{In: strings.NewReader(""), Out: &o, ErrOut: &e}, columns, true, time.Now})
+	return code, o.String(), e.String()
+}
+
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args        []string
+		code        int
+		out, errOut string
+	}{
+		"type/name":      {[]string{"cm/x"}, 0, "ConfigMap default/x exists", ""},
+		"type name":      {[]string{"configmap", "x"}, 0, "ConfigMap default/x exists", ""},
+		"absent":         {[]string{"configmap", "y", "-n", "other"}, 0, "ConfigMap other/y does not exist.", ""},
+		"no namespace":   {[]string{"node", "n1"}, 0, "Node n1 does not exist.", ""},
+		"nothing":        {nil, 1, "", "You must name what is to be explained"},
+		"no name":        {[]string{"cm/"}, 1, "", "does not name an object"},
+		"three":          {[]string{"cm", "x", "y"}, 1, "", "One object is explained at a time"},
+		"unknown type":   {[]string{"tea/x"}, 1, "", `the server doesn't have a resource type "tea"`},
+		"unknown format": {[]string{"cm/x", "-o", "xml"}, 1, "", `output format "xml", allowed formats are: json`},
+		"unknown flag":   {[]string{"cm/x", "--nonsense"}, 1, "", "unknown flag: --nonsense\nSee 'kubectl why --help' for usage."},
+		"help":           {[]string{"--help"}, 0, "kubectl why pod/web", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, out, errOut := ask(t, 0, c.args...)
+			if code != c.code || !strings.Contains(out, c.out) || !strings.Contains(errOut, c.errOut) ||
+				c.errOut == "" && errOut != "" {
+				t.Errorf("exit code %d, out %q, err %q, want %+v", code, out, errOut, c)
+			}
+		})
+	}
+}
+
+// TestJSON: -o json is the answer alone, also on a terminal.
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	_, out, _ := ask(t, 80, "cm/x", "-o", "json")
+	var a why.Answer
+	if err := json.Unmarshal([]byte(out), &a); err != nil || a.Subject != (why.Object{Kind: "ConfigMap",
+		Namespace: "default", Name: "x", UID: "1"}) {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestColours are for terminals.
+func TestColours(t *testing.T) {
+	t.Parallel()
+	for columns, want := range map[int]bool{0: false, 80: true} {
+		if _, out, _ := ask(t, columns, "cm/x"); strings.Contains(out, "\x1b[") != want {
+			t.Errorf("%d columns: %q", columns, out)
+		}
+	}
+}
+
+// TestReferenceCommand: docs/reference has the command as it is.
+func TestReferenceCommand(t *testing.T) {
+	t.Parallel()
+	cmd := newCommand(terminal{now: time.Now})
+	cmd.Flags().Lookup("cache-dir").DefValue = "" // the home directory of whoever runs the test
+	referencetest.Check(t, "commands/kubectl-why.md", "# Command kubectl why\n\n"+
+		"Made from the program by `go test ./cmd/kubectl-why -run TestReference -args -update`.\n\n```text\n"+cmd.Long+
+		"\n```\n\n```text\n"+cmd.Example+"\n```\n\n"+flagtest.FlagTable(cmd.Flags()))
+}
