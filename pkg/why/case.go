@@ -66,9 +66,18 @@ func (c *Case) Explain(ctx context.Context, o Object) (Answer, error) {
 		return Answer{}, err
 	}
 	if len(c.asked) == 1 {
-		a.Unseen = c.unseen.sentences()
+		a = c.Finish(a)
 	}
 	return a, nil
+}
+
+// Finish completes the answer to a question: it says what could not be read.
+func (c *Case) Finish(a Answer) Answer {
+	a.Unseen = c.unseen.sentences()
+	if a.Causes == nil {
+		a.Causes = []Cause{} // a list in JSON, too
+	}
+	return a
 }
 
 // Causes returns why o is as it is, for the Because of a cause; nil if it is well, or if nothing is known.

@@ -29,6 +29,12 @@ type Source interface {
 	Events(ctx context.Context, o Object) ([]unstructured.Unstructured, error)
 	// Mapping returns where a kind is served; an error that meta.IsNoMatchError knows if it is not.
 	Mapping(group, kind string) (schema.GroupVersionResource, error)
+	// Resource returns the version in which a resource is served; an error that meta.IsNoMatchError knows if it is not.
+	Resource(group, resource string) (schema.GroupVersionResource, error)
+	// Self returns the name and the groups of the caller itself.
+	Self(ctx context.Context) (user string, groups []string, err error)
+	// Apply applies an object as a field manager, without force and as a dry run.
+	Apply(ctx context.Context, r schema.GroupVersionResource, u *unstructured.Unstructured, manager string) error
 	// Allowed reports whether a caller may do something, as `kubectl auth can-i` does; user is "" for the own identity.
 	Allowed(ctx context.Context, a Access) (bool, string, error)
 }
@@ -164,6 +170,12 @@ func (w *World) Served(group, kind string) (schema.GroupVersionResource, bool) {
 	return r, err == nil
 }
 
+// Resource reports whether the server serves a resource, and in which version.
+func (w *World) Resource(group, resource string) (schema.GroupVersionResource, bool) {
+	r, err := w.source.Resource(group, resource)
+	return r, err == nil
+}
+
 // Events returns the events about an object, the newest first. Those of another object of the same name are left out if
 // o has a UID.
 func (w *World) Events(ctx context.Context, o Object) []*corev1.Event {
@@ -196,6 +208,26 @@ func (w *World) Allowed(ctx context.Context, a Access) (allowed bool, reason str
 		return false, "", false
 	}
 	return allowed, reason, true
+}
+
+// Self returns the name and the groups of the caller; known is false if the server does not say.
+func (w *World) Self(ctx context.Context) (user string, groups []string, known bool) {
+	user, groups, err := w.source.Self(ctx)
+	if err != nil {
+		w.unseen["Your own name could not be asked for: "+safetext.Text(err.Error())+"."] = true
+		return "", nil, false
+	}
+	return user, groups, true
+}
+
+// Apply tries to apply an object as a field manager. Nothing is written.
+func (w *World) Apply(ctx context.Context, u *unstructured.Unstructured, manager string) error {
+	gvk := u.GroupVersionKind()
+	r, err := w.source.Mapping(gvk.Group, gvk.Kind)
+	if err != nil {
+		return err
+	}
+	return w.source.Apply(ctx, r.GroupResource().WithVersion(gvk.Version), u, manager)
 }
 
 // unseen has a sentence for each thing that could not be read.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -87,6 +88,33 @@ func (s *Source) Mapping(group, kind string) (schema.GroupVersionResource, error
 		return schema.GroupVersionResource{}, err
 	}
 	return m.Resource, nil
+}
+
+// Resource implements why.Source.
+func (s *Source) Resource(group, resource string) (schema.GroupVersionResource, error) {
+	return s.Mapper.ResourceFor(schema.GroupVersionResource{Group: group, Resource: resource})
+}
+
+// Self implements why.Source.
+func (s *Source) Self(ctx context.Context) (user string, groups []string, err error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"))
+	out, err := s.Dynamic.Resource(authenticationv1.SchemeGroupVersion.WithResource("selfsubjectreviews")).
+		Create(ctx, u, metav1.CreateOptions{})
+	if err != nil {
+		return "", nil, err
+	}
+	user, _, _ = unstructured.NestedString(out.Object, "status", "userInfo", "username")
+	groups, _, _ = unstructured.NestedStringSlice(out.Object, "status", "userInfo", "groups")
+	return user, groups, nil
+}
+
+// Apply implements why.Source.
+func (s *Source) Apply(ctx context.Context, r schema.GroupVersionResource, u *unstructured.Unstructured, manager string,
+) error {
+	_, err := s.resource(r, u.GetNamespace()).Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: manager,
+		DryRun: []string{metav1.DryRunAll}})
+	return err
 }
 
 // Allowed implements why.Source. Questions about others need the right to create SubjectAccessReviews.

@@ -30,6 +30,8 @@ type Source struct {
 	Hidden []string
 	// Can answers questions about rights; nil allows all.
 	Can func(why.Access) (bool, string)
+	// Refuse answers applies; nil takes them all.
+	Refuse func(*unstructured.Unstructured) error
 }
 
 var _ why.Source = (*Source)(nil)
@@ -129,6 +131,30 @@ func (s *Source) Mapping(group, kind string) (schema.GroupVersionResource, error
 		return r, nil
 	}
 	return schema.GroupVersionResource{}, &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: group, Kind: kind}}
+}
+
+// Resource implements why.Source.
+func (s *Source) Resource(group, resource string) (schema.GroupVersionResource, error) {
+	for _, u := range s.Objects {
+		if r, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind()); r.Group == group && r.Resource == resource {
+			return r, nil
+		}
+	}
+	return schema.GroupVersionResource{}, &meta.NoResourceMatchError{
+		PartialResource: schema.GroupVersionResource{Group: group, Resource: resource}}
+}
+
+// Self implements why.Source.
+func (s *Source) Self(context.Context) (string, []string, error) {
+	return "tester", []string{"system:authenticated"}, nil
+}
+
+// Apply implements why.Source.
+func (s *Source) Apply(_ context.Context, _ schema.GroupVersionResource, u *unstructured.Unstructured, _ string) error {
+	if s.Refuse == nil {
+		return nil
+	}
+	return s.Refuse(u)
 }
 
 // Allowed implements why.Source.

@@ -1,0 +1,152 @@
+// Package eviction explains an eviction that is refused: which disruption budget forbids it, and why that has no room.
+package eviction
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"bonsai/pkg/why"
+)
+
+// Explain answers whether a pod may be evicted now, and which budgets forbid it.
+func Explain(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
+	p, known := why.Get[corev1.Pod](ctx, c.World, o.Namespace, o.Name)
+	if p == nil {
+		a := why.Answer{Subject: o, State: fmt.Sprintf("%s could not be read.", o)}
+		if known {
+			a.State = fmt.Sprintf("%s does not exist.", o)
+			a.Causes = []why.Cause{{Code: "NotFound", Text: "There is no such pod to evict.",
+				Evidence: []why.Evidence{why.Absent("Pod", o.Namespace, o.Name)}}}
+		}
+		return c.Finish(a), nil
+	}
+	self := why.ObjectOf("", "Pod", p)
+	a := why.Answer{Subject: self}
+	budgets, _ := why.List[policyv1.PodDisruptionBudget](ctx, c.World, p.Namespace, nil)
+	var over []*policyv1.PodDisruptionBudget
+	for _, b := range budgets {
+		s, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+		if err == nil && s.Matches(labels.Set(p.Labels)) {
+			over = append(over, b)
+		}
+	}
+	free := p.Status.Phase == corev1.PodPending || p.Status.Phase == corev1.PodSucceeded ||
+		p.Status.Phase == corev1.PodFailed || p.DeletionTimestamp != nil
+	switch {
+	case free:
+		a.State, a.Well = fmt.Sprintf("%s may be evicted: budgets protect only running pods.", self), true
+		return c.Finish(a), nil
+	case len(over) == 0:
+		a.State, a.Well = fmt.Sprintf("%s may be evicted: no PodDisruptionBudget selects it.", self), true
+		return c.Finish(a), nil
+	case len(over) > 1:
+		a.State = fmt.Sprintf("%s cannot be evicted.", self)
+		cause := why.Cause{Code: "SeveralBudgets", Text: "More than one PodDisruptionBudget selects the pod, " +
+			"which evictions do not support."}
+		for _, b := range over {
+			cause.Evidence = append(cause.Evidence, why.See(budget(b), ".spec.selector",
+				metav1.FormatLabelSelector(b.Spec.Selector)))
+		}
+		cause.Fixes = []why.Fix{{Text: "Change the budgets so that one selects the pod.",
+			Command: "kubectl edit " + budget(over[1]).Arg() + self.Flag()}}
+		a.Causes = []why.Cause{cause}
+		return c.Finish(a), nil
+	}
+	b := over[0]
+	allowed := b.Status.DisruptionsAllowed > 0
+	if !allowed && !ready(p) && (always(b) || b.Status.CurrentHealthy >= b.Status.DesiredHealthy &&
+		b.Status.DesiredHealthy > 0) {
+		a.State, a.Well = fmt.Sprintf("%s may be evicted: it is not ready, and its budget allows that.", self), true
+		return c.Finish(a), nil
+	}
+	if allowed {
+		a.State, a.Well = fmt.Sprintf("%s may be evicted: %s allows %s now.", self, budget(b),
+			why.Count(int(b.Status.DisruptionsAllowed), "disruption")), true
+		return c.Finish(a), nil
+	}
+	a.State = fmt.Sprintf("%s may not be evicted now: %s forbids it.", self, budget(b))
+	cause, err := full(ctx, c, b)
+	a.Causes = []why.Cause{cause}
+	return c.Finish(a), err
+}
+
+// full explains a budget without room: by its own numbers, or by pods that are not ready.
+func full(ctx context.Context, c *why.Case, b *policyv1.PodDisruptionBudget) (why.Cause, error) {
+	o := budget(b)
+	s := &b.Status
+	cause := why.Cause{Code: "BudgetFull", Evidence: []why.Evidence{
+		why.See(o, ".status.disruptionsAllowed", "0"),
+		why.See(o, ".status.currentHealthy", fmt.Sprint(s.CurrentHealthy)),
+		why.See(o, ".status.desiredHealthy", fmt.Sprint(s.DesiredHealthy)),
+		why.See(o, ".status.expectedPods", fmt.Sprint(s.ExpectedPods))}}
+	rule, field := "", ""
+	switch {
+	case b.Spec.MinAvailable != nil:
+		rule, field = "minAvailable is "+b.Spec.MinAvailable.String(), ".spec.minAvailable"
+		cause.Evidence = append(cause.Evidence, why.See(o, field, b.Spec.MinAvailable.String()))
+	case b.Spec.MaxUnavailable != nil:
+		rule, field = "maxUnavailable is "+b.Spec.MaxUnavailable.String(), ".spec.maxUnavailable"
+		cause.Evidence = append(cause.Evidence, why.See(o, field, b.Spec.MaxUnavailable.String()))
+	}
+	if s.ObservedGeneration < b.Generation {
+		cause.Code = "BudgetNotObserved"
+		cause.Text = fmt.Sprintf("The controller has not looked at %s since it was changed, and no eviction is "+
+			"allowed until then.", o)
+		return cause, nil
+	}
+	if s.DesiredHealthy >= s.ExpectedPods && s.CurrentHealthy >= s.ExpectedPods {
+		cause.Code = "BudgetNeverAllows"
+		cause.Text = fmt.Sprintf("%s wants all %s healthy (%s): it never allows an eviction, even when all are "+
+			"well.", o,
+			why.Count(int(s.ExpectedPods), "pod"), rule)
+		cause.Fixes = []why.Fix{{Text: "Allow one pod to be unavailable, or run one more.", Command: fmt.Sprintf(
+			`kubectl patch pdb %s%s --type=merge -p '{"spec":{"minAvailable":null,"maxUnavailable":1}}'`, b.Name,
+			o.Flag())}}
+		return cause, nil
+	}
+	cause.Text = fmt.Sprintf("%s wants %d of %s healthy (%s), and %d are.", o, s.DesiredHealthy,
+		why.Count(int(s.ExpectedPods), "pod"), rule, s.CurrentHealthy)
+	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+	if err != nil {
+		return cause, nil
+	}
+	pods, _ := why.List[corev1.Pod](ctx, c.World, b.Namespace, selector)
+	for _, p := range pods {
+		if ready(p) || p.Status.Phase == corev1.PodSucceeded || len(cause.Because) == 5 {
+			continue
+		}
+		pod := why.ObjectOf("", "Pod", p)
+		because, err := c.Causes(ctx, pod)
+		if err != nil {
+			return cause, err
+		}
+		cause.Because = append(cause.Because, why.Cause{Code: "PodNotReady",
+			Text:    fmt.Sprintf("Pod %s is not ready.", p.Name),
+			Because: because, Evidence: []why.Evidence{why.See(pod, `.status.conditions[?(@.type=="Ready")].status`,
+				"False")}})
+	}
+	return cause, nil
+}
+
+func budget(b *policyv1.PodDisruptionBudget) why.Object {
+	return why.ObjectOf(policyv1.GroupName, "PodDisruptionBudget", b)
+}
+
+// always reports whether a budget lets pods that are not ready go whatever its numbers are.
+func always(b *policyv1.PodDisruptionBudget) bool {
+	return b.Spec.UnhealthyPodEvictionPolicy != nil && *b.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow
+}
+
+func ready(p *corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

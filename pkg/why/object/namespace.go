@@ -1,0 +1,130 @@
+package object
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"bonsai/pkg/why"
+)
+
+// remaining finds what a namespace's condition says is left: "widgets.example.com has 1 resource instances" and
+// "example.com/finalizer in 1 resource instances".
+var remaining = regexp.MustCompile(`([a-z0-9.-]+) has (\d+) resource instances`)
+
+// Namespace explains a namespace that does not go.
+func Namespace(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
+	n, known := why.Get[corev1.Namespace](ctx, c.World, "", o.Name)
+	if n == nil {
+		return absent(o, known), nil
+	}
+	self := why.ObjectOf("", "Namespace", n)
+	if n.DeletionTimestamp == nil {
+		return why.Answer{Subject: self, State: fmt.Sprintf("%s is active.", self), Well: true}, nil
+	}
+	a := why.Answer{Subject: self, State: fmt.Sprintf("%s has been terminating for %s.", self,
+		why.Span(c.Now.Sub(n.DeletionTimestamp.Time)))}
+	for _, cond := range n.Status.Conditions {
+		if cond.Status != corev1.ConditionTrue {
+			continue
+		}
+		evidence := why.Condition(self, string(cond.Type), string(cond.Status), cond.Reason, cond.Message,
+			cond.LastTransitionTime)
+		switch cond.Type {
+		case corev1.NamespaceDeletionDiscoveryFailure, corev1.NamespaceDeletionGVParsingFailure:
+			cause := why.Cause{Code: "DiscoveryFailed",
+				Text: fmt.Sprintf("The API server cannot list every kind, so that nobody knows whether the "+
+					"namespace is empty: %s.",
+					why.Quote(cond.Message)),
+				Evidence: []why.Evidence{evidence}, Because: downServices(ctx, c)}
+			for _, b := range cause.Because {
+				cause.Fixes = append(cause.Fixes, b.Fixes...)
+			}
+			a.Causes = append(a.Causes, cause)
+		case corev1.NamespaceContentRemaining:
+			causes, err := content(ctx, c, n, cond.Message, evidence)
+			if err != nil {
+				return a, err
+			}
+			a.Causes = append(a.Causes, causes...)
+		case corev1.NamespaceDeletionContentFailure:
+			a.Causes = append(a.Causes, why.Cause{Code: "DeletionFailed", Text: "Its content cannot be deleted: " +
+				why.Quote(cond.Message) + ".", Evidence: []why.Evidence{evidence}})
+		}
+	}
+	for _, f := range n.Spec.Finalizers {
+		if f == corev1.FinalizerKubernetes {
+			continue
+		}
+		a.Causes = append(a.Causes, why.Cause{Code: "NamespaceFinalizer",
+			Text: fmt.Sprintf("The finalizer %s in its spec keeps it, which a controller outside Kubernetes "+
+				"must remove.", f),
+			Evidence: []why.Evidence{why.See(self, ".spec.finalizers", string(f))}})
+	}
+	causes, err := why.Finalizers(ctx, c, self, n)
+	return why.Answer{Subject: self, State: a.State, Causes: append(a.Causes, causes...)}, err
+}
+
+// downServices explains the APIServices that do not answer.
+func downServices(ctx context.Context, c *why.Case) (causes []why.Cause) {
+	list, _ := why.List[apiregistrationv1.APIService](ctx, c.World, "", nil)
+	for _, s := range list {
+		for _, cond := range s.Status.Conditions {
+			if cond.Type == apiregistrationv1.Available && cond.Status == apiregistrationv1.ConditionFalse {
+				o := why.ObjectOf(apiregistrationv1.GroupName, "APIService", s)
+				because, err := c.Causes(ctx, o)
+				if err != nil || len(because) == 0 {
+					continue
+				}
+				causes = append(causes, why.Cause{Code: "APIServiceDown", Text: fmt.Sprintf("%s is not available.", o),
+					Evidence: because[0].Evidence, Fixes: because[0].Fixes, Because: because})
+			}
+		}
+	}
+	return causes
+}
+
+// content explains what is left in a namespace: the objects with finalizers, which alone can stay.
+func content(ctx context.Context, c *why.Case, n *corev1.Namespace, message string,
+	evidence why.Evidence) ([]why.Cause, error) {
+	var causes []why.Cause
+	for _, m := range remaining.FindAllStringSubmatch(message, 10) {
+		resource, group, _ := strings.Cut(m[1], ".")
+		r, ok := c.Resource(group, resource)
+		if !ok {
+			continue
+		}
+		items, _ := c.All(ctx, r, n.Name)
+		for i := range items {
+			u := &items[i]
+			if len(causes) == 5 {
+				return causes, nil
+			}
+			if len(u.GetFinalizers()) == 0 && u.GetDeletionTimestamp() != nil && u.GetKind() != "Pod" {
+				continue
+			}
+			o := why.ObjectOf(group, u.GetKind(), u)
+			because, err := c.Causes(ctx, o)
+			if err != nil {
+				return nil, err
+			}
+			cause := why.Cause{Code: "ContentRemains", Text: fmt.Sprintf("%s has not gone.", o), Because: because,
+				Evidence: []why.Evidence{evidence}}
+			for _, b := range because {
+				cause.Fixes = append(cause.Fixes, b.Fixes...)
+			}
+			causes = append(causes, cause)
+		}
+	}
+	if len(causes) == 0 {
+		causes = append(causes, why.Cause{Code: "ContentRemains", Text: "Some of its content is left: " +
+			"" + why.Quote(message) + ".",
+			Evidence: []why.Evidence{evidence}})
+	}
+	return slices.Clip(causes), nil
+}

@@ -1,0 +1,161 @@
+package pod
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"bonsai/pkg/why"
+)
+
+// unready explains a container that runs and is not ready: a probe that fails, or that has not been asked yet.
+func (q *inquiry) unready(c *corev1.Container, s *corev1.ContainerStatus, what string) []why.Cause {
+	if c.StartupProbe != nil && (s.Started == nil || !*s.Started) {
+		if causes := q.probeFailures(c, "Startup"); len(causes) > 0 {
+			return causes
+		}
+	}
+	if causes := q.probeFailures(c, "Readiness"); len(causes) > 0 {
+		return causes
+	}
+	if s.RestartCount > 0 && s.LastTerminationState.Terminated != nil {
+		last := q.ended(c, s.LastTerminationState.Terminated, what, s)
+		last.Text += fmt.Sprintf(" It has been restarted %s, and runs for %s now.", times(s.RestartCount),
+			q.since(s.State.Running.StartedAt.Time))
+		return []why.Cause{last}
+	}
+	if p := c.ReadinessProbe; p != nil {
+		return []why.Cause{{Code: "ReadinessNotYet",
+			Text: fmt.Sprintf("Container %s has been running for %s, and its readiness probe has not succeeded yet.",
+				c.Name, q.since(s.State.Running.StartedAt.Time)),
+			Evidence: []why.Evidence{why.See(q.self, specField(what, c.Name, "readinessProbe"), probeText(p)),
+				why.See(q.self, statusField(what, c.Name, "ready"), "false")}}}
+	}
+	return nil
+}
+
+// probeFailures explain the newest failures of a container's probes of these kinds.
+func (q *inquiry) probeFailures(c *corev1.Container, kinds ...string) (causes []why.Cause) {
+	for _, kind := range kinds {
+		p := probe(c, kind)
+		if p == nil {
+			continue
+		}
+		for _, e := range q.events {
+			if e.Reason != "Unhealthy" || !strings.HasPrefix(e.Message, kind+" probe") {
+				continue
+			}
+			if path := e.InvolvedObject.FieldPath; path != "" && !strings.Contains(path, "{"+c.Name+"}") {
+				continue // another container's
+			}
+			causes = append(causes, q.probeFailure(c, kind, p, e))
+			break
+		}
+	}
+	return causes
+}
+
+func (q *inquiry) probeFailure(c *corev1.Container, kind string, p *corev1.Probe, e *corev1.Event) why.Cause {
+	cause := why.Cause{Code: kind + "ProbeFailed",
+		Text: fmt.Sprintf("The %s probe of container %s (%s) fails: %s.", strings.ToLower(kind), c.Name, probeText(p),
+			why.Quote(e.Message)),
+		Evidence: []why.Evidence{why.SeeEvent(e),
+			why.See(q.self, specField("container", c.Name, strings.ToLower(kind)+"Probe"), probeText(p))}}
+	port, given := probePort(p)
+	switch {
+	case given && port.Type == intstr.String && !named(c, port.StrVal):
+		cause.Because = append(cause.Because, why.Cause{Code: "ProbePortUnknown",
+			Text: fmt.Sprintf("Container %s has no port named %q. It has: %s.", c.Name, port.StrVal,
+				why.And(portTexts(c))),
+			Evidence: []why.Evidence{why.See(q.self, specField("container", c.Name, "ports"), why.And(portTexts(c)))}})
+	case given && strings.Contains(e.Message, "connection refused"):
+		text := fmt.Sprintf("Nothing in the container listens at port %s.", port.String())
+		if port.Type == intstr.Int && len(c.Ports) > 0 && !numbered(c, port.IntVal) {
+			text += fmt.Sprintf(" The container declares other ports: %s.", why.And(portTexts(c)))
+			cause.Fixes = []why.Fix{{Text: fmt.Sprintf("Let the probe ask port %d.", c.Ports[0].ContainerPort)}}
+		}
+		cause.Because = append(cause.Because, why.Cause{Code: "NobodyListens", Text: text,
+			Evidence: []why.Evidence{why.See(q.self, specField("container", c.Name, "ports"), why.And(portTexts(c)))}})
+	case containsOne(e.Message, "deadline exceeded", "timed out", "Client.Timeout"):
+		cause.Because = append(cause.Because, why.Cause{Code: "ProbeTimeout",
+			Text: fmt.Sprintf("There was no answer within timeoutSeconds (%d s).", max(p.TimeoutSeconds, 1)),
+			Evidence: []why.Evidence{why.See(q.self, specField("container", c.Name,
+				strings.ToLower(kind)+"Probe.timeoutSeconds"), fmt.Sprint(max(p.TimeoutSeconds, 1)))}})
+	case strings.Contains(e.Message, "statuscode: 404"):
+		if p.HTTPGet != nil {
+			cause.Because = append(cause.Because, why.Cause{Code: "ProbePathMissing",
+				Text: fmt.Sprintf("The server in the container does not know the path %s.", p.HTTPGet.Path),
+				Evidence: []why.Evidence{why.See(q.self, specField("container", c.Name,
+					strings.ToLower(kind)+"Probe.httpGet.path"), p.HTTPGet.Path)}})
+		}
+	}
+	return cause
+}
+
+func probe(c *corev1.Container, kind string) *corev1.Probe {
+	switch kind {
+	case "Startup":
+		return c.StartupProbe
+	case "Liveness":
+		return c.LivenessProbe
+	}
+	return c.ReadinessProbe
+}
+
+// probeText says in short what a probe does.
+func probeText(p *corev1.Probe) string {
+	switch {
+	case p.HTTPGet != nil:
+		return fmt.Sprintf("GET %s at port %s", p.HTTPGet.Path, p.HTTPGet.Port.String())
+	case p.TCPSocket != nil:
+		return "TCP at port " + p.TCPSocket.Port.String()
+	case p.GRPC != nil:
+		return fmt.Sprintf("gRPC at port %d", p.GRPC.Port)
+	case p.Exec != nil:
+		return "exec " + why.Quote(strings.Join(p.Exec.Command, " "))
+	}
+	return "no action"
+}
+
+func probePort(p *corev1.Probe) (intstr.IntOrString, bool) {
+	switch {
+	case p.HTTPGet != nil:
+		return p.HTTPGet.Port, true
+	case p.TCPSocket != nil:
+		return p.TCPSocket.Port, true
+	case p.GRPC != nil:
+		return intstr.FromInt32(p.GRPC.Port), true
+	}
+	return intstr.IntOrString{}, false
+}
+
+func named(c *corev1.Container, name string) bool {
+	for _, p := range c.Ports {
+		if p.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func numbered(c *corev1.Container, number int32) bool {
+	for _, p := range c.Ports {
+		if p.ContainerPort == number {
+			return true
+		}
+	}
+	return false
+}
+
+func portTexts(c *corev1.Container) (list []string) {
+	for _, p := range c.Ports {
+		text := fmt.Sprint(p.ContainerPort)
+		if p.Name != "" {
+			text += " (" + p.Name + ")"
+		}
+		list = append(list, text)
+	}
+	return list
+}

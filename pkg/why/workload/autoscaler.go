@@ -1,0 +1,181 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"bonsai/pkg/why"
+)
+
+// HorizontalPodAutoscaler explains an autoscaler that does not move.
+func HorizontalPodAutoscaler(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
+	h, known := why.Get[autoscalingv2.HorizontalPodAutoscaler](ctx, c.World, o.Namespace, o.Name)
+	if h == nil {
+		return missing(o, known), nil
+	}
+	self := why.ObjectOf("autoscaling", "HorizontalPodAutoscaler", h)
+	if h.DeletionTimestamp != nil {
+		return going(ctx, c, self, h)
+	}
+	least := int32(1)
+	if h.Spec.MinReplicas != nil {
+		least = *h.Spec.MinReplicas
+	}
+	target := h.Spec.ScaleTargetRef
+	a := why.Answer{Subject: self, State: fmt.Sprintf("%s keeps %s %s at %d replicas (%d to %d are allowed).", self,
+		target.Kind, target.Name, h.Status.CurrentReplicas, least, h.Spec.MaxReplicas)}
+	group, _, found := strings.Cut(target.APIVersion, "/")
+	if !found {
+		group = ""
+	}
+	scaled, seen := c.ByKind(ctx, group, target.Kind, h.Namespace, target.Name)
+	if scaled == nil && seen {
+		a.Causes = []why.Cause{{Code: "ScaleTargetMissing",
+			Text: fmt.Sprintf("The %s %s, which it scales, does not exist in namespace %s.", target.Kind,
+				target.Name, h.Namespace),
+			Evidence: []why.Evidence{why.Absent(target.Kind, h.Namespace, target.Name), why.See(self,
+				".spec.scaleTargetRef", target.Kind+"/"+target.Name)}}}
+		return a, nil
+	}
+	for i := range h.Status.Conditions {
+		cond := &h.Status.Conditions[i]
+		evidence := why.Condition(self, string(cond.Type), string(cond.Status), cond.Reason, cond.Message,
+			cond.LastTransitionTime)
+		switch {
+		case cond.Type == autoscalingv2.AbleToScale && cond.Status == corev1.ConditionFalse:
+			a.Causes = append(a.Causes, why.Cause{Code: "UnableToScale", Evidence: []why.Evidence{evidence},
+				Text: "It cannot scale its target: " + why.Quote(cond.Message) + "."})
+		case cond.Type == autoscalingv2.ScalingActive && cond.Status == corev1.ConditionFalse:
+			a.Causes = append(a.Causes, inactive(ctx, c, h, self, scaled, cond, evidence))
+		case cond.Type == autoscalingv2.ScalingLimited && cond.Status == corev1.ConditionTrue:
+			a.Causes = append(a.Causes, limited(h, self, least, cond, evidence))
+		}
+	}
+	if len(h.Status.Conditions) == 0 {
+		a.Causes = append(a.Causes, why.Cause{Code: "NotObserved", Text: "The controller has not looked at it " +
+			"yet. Does " +
+			"kube-controller-manager run?", Evidence: []why.Evidence{why.See(self, ".status.conditions", "empty")}})
+	}
+	a.Well = len(a.Causes) == 0
+	return a, nil
+}
+
+// limited explains an autoscaler that wants another number than its bounds allow.
+func limited(h *autoscalingv2.HorizontalPodAutoscaler, self why.Object, least int32,
+	cond *autoscalingv2.HorizontalPodAutoscalerCondition, evidence why.Evidence) why.Cause {
+	cause := why.Cause{Code: cond.Reason, Text: "It is held back: " + why.Quote(cond.Message) + ".",
+		Evidence: []why.Evidence{evidence}}
+	switch cond.Reason {
+	case "TooManyReplicas":
+		cause.Text = fmt.Sprintf("It would use more replicas than maxReplicas (%d) allows.", h.Spec.MaxReplicas)
+		cause.Evidence = append(cause.Evidence, why.See(self, ".spec.maxReplicas", fmt.Sprint(h.Spec.MaxReplicas)))
+		cause.Fixes = []why.Fix{{Text: "Raise maxReplicas.", Command: fmt.Sprintf(
+			`kubectl patch hpa %s%s --type=merge -p '{"spec":{"maxReplicas":%d}}'`, h.Name, self.Flag(),
+			2*h.Spec.MaxReplicas)}}
+	case "TooFewReplicas":
+		cause.Text = fmt.Sprintf("It would use fewer replicas than minReplicas (%d) allows.", least)
+		cause.Evidence = append(cause.Evidence, why.See(self, ".spec.minReplicas", fmt.Sprint(least)))
+	}
+	return cause
+}
+
+// inactive explains an autoscaler that does not know its metrics.
+func inactive(ctx context.Context, c *why.Case, h *autoscalingv2.HorizontalPodAutoscaler, self why.Object,
+	scaled *unstructured.Unstructured, cond *autoscalingv2.HorizontalPodAutoscalerCondition,
+	evidence why.Evidence) why.Cause {
+	cause := why.Cause{Code: cond.Reason, Text: "It does not know its metrics: " + why.Quote(cond.Message) + ".",
+		Evidence: []why.Evidence{evidence}}
+	if cond.Reason == "ScalingDisabled" {
+		cause.Text = "Its target is scaled to 0, which switches the autoscaler off."
+		return cause
+	}
+	if name := missingRequest(h, scaled, cond.Message); name != "" {
+		cause.Code = "RequestMissing"
+		cause.Text = fmt.Sprintf("It scales by a percentage of the requested %s, and a container of its pods "+
+			"requests none: %s.",
+			name, why.Quote(cond.Message))
+		cause.Fixes = []why.Fix{{Text: fmt.Sprintf("Give every container a request of %s.", name),
+			Command: fmt.Sprintf("kubectl set resources %s/%s%s --requests=%s=100m",
+				strings.ToLower(h.Spec.ScaleTargetRef.Kind),
+				h.Spec.ScaleTargetRef.Name, self.Flag(), name)}}
+		return cause
+	}
+	for _, group := range metricGroups(h) {
+		s, known := why.Get[apiregistrationv1.APIService](ctx, c.World, "", group)
+		if s == nil {
+			if known {
+				cause.Code = "MetricsAPIMissing"
+				cause.Because = append(cause.Because, why.Cause{Code: "MetricsAPIMissing",
+					Text: fmt.Sprintf("Nothing serves the API %s: the cluster has no metrics-server, or no "+
+						"adapter of these "+
+						"metrics.", group), Evidence: []why.Evidence{why.Absent("APIService", "", group)}})
+			}
+			continue
+		}
+		for _, ac := range s.Status.Conditions {
+			if ac.Type == apiregistrationv1.Available && ac.Status != apiregistrationv1.ConditionTrue {
+				o := why.ObjectOf("apiregistration.k8s.io", "APIService", s)
+				cause.Because = append(cause.Because, why.Cause{Code: "MetricsAPIDown",
+					Text: fmt.Sprintf("The API %s is not available: %s.", group, why.Quote(ac.Message)),
+					Evidence: []why.Evidence{why.Condition(o, string(ac.Type), string(ac.Status), ac.Reason, ac.Message,
+						ac.LastTransitionTime)}})
+			}
+		}
+	}
+	return cause
+}
+
+// metricGroups are the APIServices that an autoscaler's metrics come from.
+func metricGroups(h *autoscalingv2.HorizontalPodAutoscaler) (groups []string) {
+	for _, m := range h.Spec.Metrics {
+		group := "v1beta1.metrics.k8s.io"
+		switch m.Type {
+		case autoscalingv2.PodsMetricSourceType, autoscalingv2.ObjectMetricSourceType:
+			group = "v1beta2.custom.metrics.k8s.io"
+		case autoscalingv2.ExternalMetricSourceType:
+			group = "v1beta1.external.metrics.k8s.io"
+		}
+		if !slices.Contains(groups, group) {
+			groups = append(groups, group)
+		}
+	}
+	return groups
+}
+
+// missingRequest returns the resource of which a container of the target requests nothing, although the autoscaler
+// scales by a percentage of the requests.
+func missingRequest(h *autoscalingv2.HorizontalPodAutoscaler, scaled *unstructured.Unstructured,
+	message string) string {
+	if scaled == nil && !strings.Contains(message, "missing request for") {
+		return ""
+	}
+	var containers []any
+	if scaled != nil {
+		containers, _, _ = unstructured.NestedSlice(scaled.Object, "spec", "template", "spec", "containers")
+	}
+	for _, m := range h.Spec.Metrics {
+		if m.Resource == nil || m.Resource.Target.AverageUtilization == nil {
+			continue
+		}
+		name := string(m.Resource.Name)
+		if strings.Contains(message, "missing request for "+name) {
+			return name
+		}
+		for _, one := range containers {
+			container, _ := one.(map[string]any)
+			_, request, _ := unstructured.NestedFieldNoCopy(container, "resources", "requests", name)
+			_, limit, _ := unstructured.NestedFieldNoCopy(container, "resources", "limits", name)
+			if container != nil && !request && !limit {
+				return name
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,176 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/robfig/cron/v3"
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/pkg/why"
+)
+
+// CronJob explains a CronJob that did not make a Job, and the newest Job that it made.
+func CronJob(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
+	cj, known := why.Get[batchv1.CronJob](ctx, c.World, o.Namespace, o.Name)
+	if cj == nil {
+		return missing(o, known), nil
+	}
+	self := why.ObjectOf("batch", "CronJob", cj)
+	if cj.DeletionTimestamp != nil {
+		return going(ctx, c, self, cj)
+	}
+	a := why.Answer{Subject: self}
+	last := "It has never made a Job"
+	if cj.Status.LastScheduleTime != nil {
+		last = fmt.Sprintf("It made its last Job %s ago", why.Span(c.Now.Sub(cj.Status.LastScheduleTime.Time)))
+	}
+	next, due, err := dueTimes(cj, c.Now)
+	if err != nil {
+		a.State = fmt.Sprintf("%s has a schedule that cannot be read: %s.", self, why.Quote(err.Error()))
+		return a, nil
+	}
+	a.State = fmt.Sprintf("%s (%s) is next due in %s. %s.", self, zoned(cj), why.Span(next.Sub(c.Now)), last)
+	if cj.Spec.Suspend != nil && *cj.Spec.Suspend {
+		a.State = fmt.Sprintf("%s is suspended. %s.", self, last)
+		a.Causes = []why.Cause{{Code: "Suspended", Text: "Its spec.suspend is true: it makes no Jobs until that " +
+			"is changed.",
+			Evidence: []why.Evidence{why.See(self, ".spec.suspend", "true")},
+			Fixes: []why.Fix{{Text: "Let it run.", Command: fmt.Sprintf(
+				`kubectl patch cronjob %s%s --type=merge -p '{"spec":{"suspend":false}}'`, cj.Name, self.Flag())}}}}
+		return a, nil
+	}
+	jobs := jobsOf(ctx, c, cj)
+	if due.IsZero() {
+		a.Causes = append(a.Causes, why.Cause{Code: "NotDueYet",
+			Text: fmt.Sprintf("No time of its schedule %q has come since it was made, %s ago. The next is %s.",
+				zoned(cj),
+				why.Span(c.Now.Sub(cj.CreationTimestamp.Time)), next.UTC().Format(time.RFC3339)),
+			Evidence: []why.Evidence{why.See(self, ".spec.schedule", cj.Spec.Schedule)}})
+	} else if lastMade(cj).Before(due) {
+		a.Causes = append(a.Causes, missed(ctx, c, cj, self, due, jobs)...)
+	}
+	if len(jobs) > 0 {
+		j := why.ObjectOf("batch", "Job", jobs[0])
+		because, err := c.Causes(ctx, j)
+		if err != nil {
+			return a, err
+		}
+		if len(because) > 0 {
+			a.Causes = append(a.Causes, why.Cause{Code: "JobFailed",
+				Text: fmt.Sprintf("Its newest Job, %s, is not well.", j.Name), Because: because,
+				Evidence: []why.Evidence{why.See(j, ".status.conditions", "see below")}})
+		}
+	}
+	a.Well = len(a.Causes) == 0
+	return a, nil
+}
+
+// missed explains a time that has come without a Job.
+func missed(ctx context.Context, c *why.Case, cj *batchv1.CronJob, self why.Object, due time.Time,
+	jobs []*batchv1.Job) []why.Cause {
+	active := 0
+	var name string
+	for _, j := range jobs {
+		if jobCondition(j, batchv1.JobComplete) == nil && jobCondition(j, batchv1.JobFailed) == nil {
+			active++
+			name = j.Name
+		}
+	}
+	ago := why.Span(c.Now.Sub(due))
+	if cj.Spec.ConcurrencyPolicy == batchv1.ForbidConcurrent && active > 0 {
+		return []why.Cause{{Code: "ConcurrencyForbidden",
+			Text: fmt.Sprintf("It was due %s ago, but Job %s still runs, and its concurrencyPolicy is Forbid.", ago,
+				name),
+			Evidence: []why.Evidence{why.See(self, ".spec.concurrencyPolicy", string(cj.Spec.ConcurrencyPolicy)),
+				why.See(why.Object{Group: "batch", Kind: "Job", Namespace: cj.Namespace, Name: name},
+					".status.active", "1")},
+			Fixes: []why.Fix{{Text: "End that Job, or allow concurrent ones."}}}}
+	}
+	if d := cj.Spec.StartingDeadlineSeconds; d != nil && c.Now.Sub(due) > time.Duration(*d)*time.Second {
+		return []why.Cause{{Code: "StartingDeadlineMissed",
+			Text: fmt.Sprintf("It was due %s ago, and may only be started within startingDeadlineSeconds (%d s): "+
+				"the time "+
+				"was missed.", ago, *d),
+			Evidence: []why.Evidence{why.See(self, ".spec.startingDeadlineSeconds", fmt.Sprint(*d))}}}
+	}
+	const patience = 30 * time.Second
+	if c.Now.Sub(due) < patience {
+		return nil
+	}
+	for _, e := range c.Events(ctx, self) {
+		if e.Reason == "FailedCreate" || e.Reason == "TooManyMissedTimes" || e.Reason == "UnknownTimeZone" ||
+			e.Reason == "UnparseableSchedule" {
+			return []why.Cause{{Code: e.Reason, Text: "The controller says: " + why.Quote(e.Message) + ".",
+				Evidence: []why.Evidence{why.SeeEvent(e)}}}
+		}
+	}
+	return []why.Cause{{Code: "ScheduleMissed",
+		Text: fmt.Sprintf("It was due %s ago, and there is no Job of that time. Does kube-controller-manager "+
+			"run?", ago),
+		Evidence: []why.Evidence{why.See(self, ".status.lastScheduleTime", fmt.Sprint(cj.Status.LastScheduleTime))}}}
+}
+
+// dueTimes returns the next time of a schedule, and the newest that has come since the CronJob was made; zero for none.
+func dueTimes(cj *batchv1.CronJob, now time.Time) (next, due time.Time, err error) {
+	s, err := cron.ParseStandard(cj.Spec.Schedule)
+	if err != nil {
+		return next, due, err
+	}
+	zone := time.UTC // that of kube-controller-manager is not known; most run in UTC
+	if z := cj.Spec.TimeZone; z != nil {
+		if zone, err = time.LoadLocation(*z); err != nil {
+			return next, due, err
+		}
+	}
+	now = now.In(zone)
+	next = s.Next(now)
+	made := cj.CreationTimestamp.In(zone)
+	if made.IsZero() {
+		made = now
+	}
+	// Back from now in growing steps, so that a schedule of every minute and one of every year both take few.
+	for back := 2 * time.Minute; ; back *= 4 {
+		from := now.Add(-back)
+		if from.Before(made) {
+			from = made
+		}
+		for t := s.Next(from); !t.IsZero() && !t.After(now); t = s.Next(t) {
+			due = t
+		}
+		if !due.IsZero() || !from.After(made) {
+			return next, due, nil
+		}
+	}
+}
+
+func lastMade(cj *batchv1.CronJob) time.Time {
+	if cj.Status.LastScheduleTime == nil {
+		return time.Time{}
+	}
+	return cj.Status.LastScheduleTime.Time
+}
+
+func zoned(cj *batchv1.CronJob) string {
+	if z := cj.Spec.TimeZone; z != nil {
+		return cj.Spec.Schedule + " " + *z
+	}
+	return cj.Spec.Schedule
+}
+
+// jobsOf returns the Jobs that a CronJob has made, the newest first.
+func jobsOf(ctx context.Context, c *why.Case, cj *batchv1.CronJob) (jobs []*batchv1.Job) {
+	all, _ := why.List[batchv1.Job](ctx, c.World, cj.Namespace, nil)
+	for _, j := range all {
+		if o := metav1.GetControllerOf(j); o != nil && o.UID == cj.UID {
+			jobs = append(jobs, j)
+		}
+	}
+	slices.SortFunc(jobs, func(a, b *batchv1.Job) int {
+		return b.CreationTimestamp.Compare(a.CreationTimestamp.Time)
+	})
+	return jobs
+}

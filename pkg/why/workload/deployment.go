@@ -1,0 +1,151 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/pkg/why"
+)
+
+// revision is the annotation by which a Deployment counts its ReplicaSets.
+const revision = "deployment.kubernetes.io/revision"
+
+// Deployment explains a Deployment: a rollout that does not finish, or replicas that are missing.
+func Deployment(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
+	d, known := why.Get[appsv1.Deployment](ctx, c.World, o.Namespace, o.Name)
+	if d == nil {
+		return missing(o, known), nil
+	}
+	self := why.ObjectOf("apps", "Deployment", d)
+	if d.DeletionTimestamp != nil {
+		return going(ctx, c, self, d)
+	}
+	want := int32(1)
+	if d.Spec.Replicas != nil {
+		want = *d.Spec.Replicas
+	}
+	s := &d.Status
+	a := why.Answer{Subject: self}
+	done := s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == want && s.AvailableReplicas == want &&
+		s.Replicas == want
+	switch {
+	case done && want == 0:
+		a.State, a.Well = fmt.Sprintf("%s is scaled to 0: it wants no pods.", self), true
+		a.Causes = []why.Cause{{Code: "ScaledToZero", Text: "Its replicas are 0.",
+			Evidence: []why.Evidence{why.See(self, ".spec.replicas", "0")},
+			Fixes: []why.Fix{{Text: "Scale it up.",
+				Command: fmt.Sprintf("kubectl scale deployment/%s%s --replicas=1", d.Name, self.Flag())}}}}
+		return a, nil
+	case done:
+		a.State, a.Well = fmt.Sprintf("%s is complete: %s of the newest revision are available.", self,
+			why.Count(int(want), "replica")), true
+		return a, nil
+	}
+	a.State = fmt.Sprintf("%s is not complete: of %s, %d are of the newest revision and %d are available.", self,
+		why.Count(int(want), "replica"), s.UpdatedReplicas, s.AvailableReplicas)
+	if a.Causes = unobserved(c, self, d, s.ObservedGeneration); len(a.Causes) > 0 {
+		return a, nil
+	}
+	if d.Spec.Paused && s.UpdatedReplicas < want {
+		a.Causes = append(a.Causes, why.Cause{Code: "Paused",
+			Text:     "The rollout is paused: changes of the template wait until it is resumed.",
+			Evidence: []why.Evidence{why.See(self, ".spec.paused", "true")},
+			Fixes: []why.Fix{{Text: "Resume it.",
+				Command: fmt.Sprintf("kubectl rollout resume deployment/%s%s", d.Name, self.Flag())}}})
+	}
+	sets, newest := setsOf(ctx, c, d)
+	if newest != nil {
+		rs := why.ObjectOf("apps", "ReplicaSet", newest)
+		a.Causes = append(a.Causes, refusedPods(ctx, c, rs)...)
+	}
+	for _, set := range ordered(sets, newest) {
+		causes, err := notReady(ctx, c, podsOf(ctx, c, d.Namespace, set.UID))
+		if err != nil {
+			return a, err
+		}
+		a.Causes = append(a.Causes, causes...)
+	}
+	if len(a.Causes) == 0 {
+		a.Causes = conditions(self, s.Conditions)
+	}
+	if len(a.Causes) == 0 && newest != nil && s.UpdatedReplicas == want && s.AvailableReplicas < want &&
+		d.Spec.MinReadySeconds > 0 {
+		a.Causes = append(a.Causes, why.Cause{Code: "MinReadySeconds",
+			Text: fmt.Sprintf("Its pods are ready, and count as available after minReadySeconds (%d s).",
+				d.Spec.MinReadySeconds),
+			Evidence: []why.Evidence{why.See(self, ".spec.minReadySeconds", fmt.Sprint(d.Spec.MinReadySeconds))}})
+	}
+	if len(a.Causes) == 0 && s.Replicas > want {
+		a.Causes = append(a.Causes, oldPods(ctx, c, d, sets, newest)...)
+	}
+	return a, nil
+}
+
+// conditions explain by what the controller itself says.
+func conditions(self why.Object, list []appsv1.DeploymentCondition) (causes []why.Cause) {
+	for _, cond := range list {
+		if cond.Type == appsv1.DeploymentReplicaFailure && cond.Status == corev1.ConditionTrue ||
+			cond.Type == appsv1.DeploymentProgressing && cond.Status == corev1.ConditionFalse {
+			causes = append(causes, why.Cause{Code: cond.Reason, Text: "The controller says: " +
+				"" + why.Quote(cond.Message) + ".",
+				Evidence: []why.Evidence{why.Condition(self, string(cond.Type), string(cond.Status), cond.Reason,
+					cond.Message, cond.LastTransitionTime)}})
+		}
+	}
+	return causes
+}
+
+// setsOf returns the Deployment's ReplicaSets and the one of the newest revision.
+func setsOf(ctx context.Context, c *why.Case, d *appsv1.Deployment) (sets []*appsv1.ReplicaSet,
+	newest *appsv1.ReplicaSet) {
+	all, _ := why.List[appsv1.ReplicaSet](ctx, c.World, d.Namespace, nil)
+	for _, rs := range all {
+		if o := metav1.GetControllerOf(rs); o == nil || o.UID != d.UID {
+			continue
+		}
+		sets = append(sets, rs)
+		if rs.Annotations[revision] == d.Annotations[revision] {
+			newest = rs
+		}
+	}
+	return sets, newest
+}
+
+// ordered puts the newest ReplicaSet first: its pods are the ones that a rollout waits for.
+func ordered(sets []*appsv1.ReplicaSet, newest *appsv1.ReplicaSet) (list []*appsv1.ReplicaSet) {
+	if newest != nil {
+		list = append(list, newest)
+	}
+	for _, s := range sets {
+		if s != newest {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// oldPods explains a rollout that waits for pods of older revisions to go.
+func oldPods(ctx context.Context, c *why.Case, d *appsv1.Deployment, sets []*appsv1.ReplicaSet,
+	newest *appsv1.ReplicaSet) (causes []why.Cause) {
+	for _, set := range sets {
+		if set == newest {
+			continue
+		}
+		for _, p := range podsOf(ctx, c, d.Namespace, set.UID) {
+			o := why.ObjectOf("", "Pod", p)
+			cause := why.Cause{Code: "OldPodsRemain", Text: fmt.Sprintf("Pod %s of an older revision is still "+
+				"there.", p.Name),
+				Evidence: []why.Evidence{why.See(o, ".metadata.ownerReferences", set.Name)}}
+			cause.Because, _ = c.Causes(ctx, o)
+			causes = append(causes, cause)
+			if len(causes) == maxPods {
+				return causes
+			}
+		}
+	}
+	return causes
+}

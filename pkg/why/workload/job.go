@@ -1,0 +1,121 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/why"
+)
+
+// Job explains a Job: why it has failed, or has not finished.
+func Job(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
+	j, known := why.Get[batchv1.Job](ctx, c.World, o.Namespace, o.Name)
+	if j == nil {
+		return missing(o, known), nil
+	}
+	self := why.ObjectOf("batch", "Job", j)
+	if j.DeletionTimestamp != nil {
+		return going(ctx, c, self, j)
+	}
+	a := why.Answer{Subject: self}
+	if cond := jobCondition(j, batchv1.JobComplete); cond != nil {
+		a.State, a.Well = fmt.Sprintf("%s is complete.", self), true
+		return a, nil
+	}
+	pods := podsOf(ctx, c, j.Namespace, j.UID)
+	if cond := jobCondition(j, batchv1.JobFailed); cond != nil {
+		a.State = fmt.Sprintf("%s has failed %s ago (%s).", self, why.Span(c.Now.Sub(cond.LastTransitionTime.Time)),
+			cond.Reason)
+		a.Causes = []why.Cause{jobFailure(ctx, c, j, self, cond, pods)}
+		return a, nil
+	}
+	if j.Spec.Suspend != nil && *j.Spec.Suspend {
+		a.State = fmt.Sprintf("%s is suspended: it makes no pods.", self)
+		a.Causes = []why.Cause{{Code: "Suspended", Text: "Its spec.suspend is true.",
+			Evidence: []why.Evidence{why.See(self, ".spec.suspend", "true")},
+			Fixes: []why.Fix{{Text: "Let it run.",
+				Command: fmt.Sprintf(`kubectl patch job %s%s --type=merge -p '{"spec":{"suspend":false}}'`, j.Name,
+					self.Flag())}}}}
+		return a, nil
+	}
+	a.State = fmt.Sprintf("%s has not finished: %d pods are active, %d have succeeded and %d have failed.", self,
+		j.Status.Active, j.Status.Succeeded, j.Status.Failed)
+	if by := j.Spec.ManagedBy; by != nil && *by != batchv1.JobControllerName && j.Status.StartTime == nil {
+		a.Causes = append(a.Causes, why.Cause{Code: "ManagedBy",
+			Text:     fmt.Sprintf("Kubernetes' own controller leaves the Job to %s, which has not started it.", *by),
+			Evidence: []why.Evidence{why.See(self, ".spec.managedBy", *by)}})
+		return a, nil
+	}
+	a.Causes = refusedPods(ctx, c, self)
+	causes, err := notReady(ctx, c, failedFirst(pods))
+	a.Causes = append(a.Causes, causes...)
+	if len(a.Causes) == 0 && j.Status.Active > 0 {
+		a.Well = true
+		a.State = fmt.Sprintf("%s is running: %d pods are active and ready.", self, j.Status.Active)
+	}
+	return a, err
+}
+
+// jobFailure explains a Job that has failed for good: which rule ended it, and what its pods died of.
+func jobFailure(ctx context.Context, c *why.Case, j *batchv1.Job, self why.Object, cond *batchv1.JobCondition,
+	pods []*corev1.Pod) why.Cause {
+	cause := why.Cause{Code: cond.Reason, Evidence: []why.Evidence{why.Condition(self, string(cond.Type),
+		string(cond.Status), cond.Reason, cond.Message, cond.LastTransitionTime)}}
+	switch cond.Reason {
+	case batchv1.JobReasonBackoffLimitExceeded:
+		limit := int32(6)
+		if j.Spec.BackoffLimit != nil {
+			limit = *j.Spec.BackoffLimit
+		}
+		cause.Text = fmt.Sprintf("Its pods failed more often than its backoffLimit (%d) allows.", limit)
+		cause.Evidence = append(cause.Evidence, why.See(self, ".spec.backoffLimit", fmt.Sprint(limit)))
+	case batchv1.JobReasonDeadlineExceeded:
+		cause.Text = "It ran longer than its activeDeadlineSeconds"
+		if s := j.Spec.ActiveDeadlineSeconds; s != nil {
+			cause.Text += fmt.Sprintf(" (%d s)", *s)
+			cause.Evidence = append(cause.Evidence, why.See(self, ".spec.activeDeadlineSeconds", fmt.Sprint(*s)))
+		}
+		cause.Text += " and was ended."
+	default:
+		cause.Text = "The controller says: " + why.Quote(cond.Message) + "."
+	}
+	for _, p := range failedFirst(pods) {
+		if p.Status.Phase == corev1.PodSucceeded {
+			continue
+		}
+		because, err := c.Causes(ctx, why.ObjectOf("", "Pod", p))
+		if err == nil && len(because) > 0 {
+			because[0].Text = fmt.Sprintf("Pod %s: %s", p.Name, because[0].Text)
+			cause.Because = because[:1]
+			break
+		}
+	}
+	if len(pods) == 0 {
+		cause.Text += " Its pods are gone, so that nothing says what they died of."
+	}
+	return cause
+}
+
+// failedFirst puts the pods that have failed before those that still try.
+func failedFirst(pods []*corev1.Pod) (list []*corev1.Pod) {
+	for _, failed := range []bool{true, false} {
+		for _, p := range pods {
+			if (p.Status.Phase == corev1.PodFailed) == failed {
+				list = append(list, p)
+			}
+		}
+	}
+	return list
+}
+
+func jobCondition(j *batchv1.Job, t batchv1.JobConditionType) *batchv1.JobCondition {
+	for i := range j.Status.Conditions {
+		if cond := &j.Status.Conditions[i]; cond.Type == t && cond.Status == corev1.ConditionTrue {
+			return cond
+		}
+	}
+	return nil
+}
