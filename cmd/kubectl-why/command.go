@@ -47,6 +47,9 @@ type question struct {
 	f      *cli.Factory
 	out    terminal
 	output string // -o
+	questions
+	// at is when the question was asked.
+	at time.Time
 }
 
 func newCommand(t terminal) *cobra.Command {
@@ -61,7 +64,16 @@ func newCommand(t terminal) *cobra.Command {
   kubectl why pod/web
 
   # Why is this Deployment not complete? For a program
-  kubectl why deployment web -n shop -o json`,
+  kubectl why deployment web -n shop -o json
+
+  # Which right does this ServiceAccount lack?
+  kubectl why --can 'list pods' --as system:serviceaccount:shop:web -n shop
+
+  # Which budget forbids it to evict this pod?
+  kubectl why --evict pod/web
+
+  # Who owns the fields that this file would change?
+  kubectl why --apply web.yaml --field-manager ci`,
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl why"},
 		SilenceUsage:      true,
 		SilenceErrors:     true,
@@ -75,6 +87,7 @@ func newCommand(t terminal) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&q.output, "output", "o", "", "Output format: json, or text if it is empty.")
+	q.questions.addFlags(cmd.Flags())
 	q.f.AddClientFlags(cmd.Flags())
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w\nSee '%s --help' for usage.", err, cmd.CommandPath())
@@ -87,27 +100,56 @@ func (q *question) answer(cmd *cobra.Command, args []string) error {
 	if q.output != "" && q.output != "json" {
 		return &printers.NoFormatError{Format: q.output, Allowed: []string{"json"}}
 	}
-	kind, name, err := target(cmd, args)
+	flag, err := q.asked()
 	if err != nil {
 		return err
 	}
-	o, err := q.object(kind, name)
-	if err != nil {
-		return err
+	var answers []why.Answer
+	if flag == "" {
+		answers, err = q.explain(cmd, args)
+	} else {
+		answers, err = q.ask(cmd, args, flag)
 	}
-	w, err := q.world()
-	if err != nil {
-		return err
-	}
-	now := q.out.now()
-	a, err := why.NewCase(w, now, explainers()).Explain(cmd.Context(), o)
 	if err == nil {
 		err = cmd.Context().Err() // what was not read is not absent, and half an answer is none
 	}
 	if err != nil {
 		return err
 	}
-	return q.show(a, now)
+	for _, a := range answers {
+		if err := q.show(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// explain answers about the object that the arguments name.
+func (q *question) explain(cmd *cobra.Command, args []string) ([]why.Answer, error) {
+	kind, name, err := target(cmd, args)
+	if err != nil {
+		return nil, err
+	}
+	o, err := q.object(kind, name)
+	if err != nil {
+		return nil, err
+	}
+	c, err := q.newCase()
+	if err != nil {
+		return nil, err
+	}
+	a, err := c.Explain(cmd.Context(), o)
+	return []why.Answer{a}, err
+}
+
+// newCase returns a case for the question.
+func (q *question) newCase() (*why.Case, error) {
+	w, err := q.world()
+	if err != nil {
+		return nil, err
+	}
+	q.at = q.out.now()
+	return why.NewCase(w, q.at, explainers()), nil
 }
 
 // target returns the type and the name that the arguments say.
@@ -161,7 +203,7 @@ func (q *question) world() (*why.World, error) {
 	return why.NewWorld(&live.Source{Dynamic: d, Mapper: m}), nil
 }
 
-func (q *question) show(a why.Answer, now time.Time) error {
+func (q *question) show(a why.Answer) error {
 	if q.output == "json" {
 		e := json.NewEncoder(q.out.Out)
 		e.SetEscapeHTML(false)
@@ -169,6 +211,6 @@ func (q *question) show(a why.Answer, now time.Time) error {
 		return e.Encode(a)
 	}
 	_, err := io.WriteString(q.out.Out, render.Text(a, render.Style{Width: min(q.out.columns, maxColumns),
-		Colour: q.out.columns > 0 && q.out.colour, Now: now, Escape: printers.Escape}))
+		Colour: q.out.columns > 0 && q.out.colour, Now: q.at, Escape: printers.Escape}))
 	return err
 }

@@ -2,13 +2,36 @@ package main
 
 import (
 	"bonsai/pkg/why"
-	"bonsai/pkg/why/presence"
+	"bonsai/pkg/why/network"
+	"bonsai/pkg/why/node"
+	"bonsai/pkg/why/object"
+	"bonsai/pkg/why/pod"
+	"bonsai/pkg/why/storage"
+	"bonsai/pkg/why/workload"
 )
 
 // explainers lists who explains which kind.
 func explainers() why.Explainers {
 	return why.Explainers{
-		Kinds: map[why.GroupKind]why.Explainer{},
-		Other: why.ExplainerFunc(presence.Explain),
+		Kinds: map[why.GroupKind]why.Explainer{
+			{Kind: "Pod"}:                                 pod.Explainer{Placement: why.ExplainerFunc(object.Explain)},
+			{Kind: "Node"}:                                why.ExplainerFunc(node.Explain),
+			{Kind: "Namespace"}:                           why.ExplainerFunc(object.Namespace),
+			{Kind: "Service"}:                             why.ExplainerFunc(network.Service),
+			{Kind: "PersistentVolumeClaim"}:               why.ExplainerFunc(storage.Claim),
+			{Kind: "PersistentVolume"}:                    why.ExplainerFunc(storage.Volume),
+			{Group: "apps", Kind: "Deployment"}:           why.ExplainerFunc(workload.Deployment),
+			{Group: "apps", Kind: "ReplicaSet"}:           why.ExplainerFunc(workload.ReplicaSet),
+			{Group: "apps", Kind: "StatefulSet"}:          why.ExplainerFunc(workload.StatefulSet),
+			{Group: "apps", Kind: "DaemonSet"}:            why.ExplainerFunc(workload.DaemonSet),
+			{Group: "batch", Kind: "Job"}:                 why.ExplainerFunc(workload.Job),
+			{Group: "batch", Kind: "CronJob"}:             why.ExplainerFunc(workload.CronJob),
+			{Group: "networking.k8s.io", Kind: "Ingress"}: why.ExplainerFunc(network.Ingress),
+			{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: why.ExplainerFunc(
+				workload.HorizontalPodAutoscaler),
+			{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: why.ExplainerFunc(object.Definition),
+			{Group: "apiregistration.k8s.io", Kind: "APIService"}:             why.ExplainerFunc(object.APIService),
+		},
+		Other: why.ExplainerFunc(object.Explain),
 	}
 }

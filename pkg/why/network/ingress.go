@@ -17,7 +17,7 @@ const defaultClass = "ingressclass.kubernetes.io/is-default-class"
 func Ingress(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	in, known := why.Get[networkingv1.Ingress](ctx, c.World, o.Namespace, o.Name)
 	if in == nil {
-		return missing(o, known), nil
+		return why.Missing(ctx, c, o, known), nil
 	}
 	self := why.ObjectOf("networking.k8s.io", "Ingress", in)
 	a := why.Answer{Subject: self}

@@ -24,7 +24,7 @@ const maxPods = 5
 func Service(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	s, known := why.Get[corev1.Service](ctx, c.World, o.Namespace, o.Name)
 	if s == nil {
-		return missing(o, known), nil
+		return why.Missing(ctx, c, o, known), nil
 	}
 	self := why.ObjectOf("", "Service", s)
 	a := why.Answer{Subject: self}
@@ -63,16 +63,6 @@ type inquiry struct {
 	self    why.Object
 	// ready is the number of ready endpoints in the Service's slices.
 	ready int
-}
-
-func missing(o why.Object, known bool) why.Answer {
-	if !known {
-		return why.Answer{Subject: o, State: fmt.Sprintf("%s could not be read.", o)}
-	}
-	return why.Answer{Subject: o, State: fmt.Sprintf("%s does not exist.", o), Causes: []why.Cause{{Code: "NotFound",
-		Text: fmt.Sprintf("There is no %s %s in namespace %s: its name is not in DNS.", o.Kind, o.Name,
-			o.Namespace),
-		Evidence: []why.Evidence{why.Absent(o.Kind, o.Namespace, o.Name)}}}}
 }
 
 func externalName(s *corev1.Service, self why.Object) why.Answer {

@@ -18,14 +18,8 @@ const leases = "kube-node-lease"
 // Explain explains a node.
 func Explain(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	n, known := why.Get[corev1.Node](ctx, c.World, "", o.Name)
-	switch {
-	case n == nil && !known:
-		return why.Answer{Subject: o, State: fmt.Sprintf("%s could not be read.", o)}, nil
-	case n == nil:
-		return why.Answer{Subject: o, State: fmt.Sprintf("%s does not exist.", o),
-			Causes: []why.Cause{{Code: "NotFound",
-				Text:     fmt.Sprintf("No kubelet has registered a node named %s, or somebody has deleted it.", o.Name),
-				Evidence: []why.Evidence{why.Absent("Node", "", o.Name)}}}}, nil
+	if n == nil {
+		return why.Missing(ctx, c, o, known), nil
 	}
 	self := why.ObjectOf("", "Node", n)
 	a := why.Answer{Subject: self}

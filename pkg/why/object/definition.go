@@ -29,7 +29,7 @@ func definitions(ctx context.Context, c *why.Case, o why.Object) (causes []why.C
 func Definition(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	d, known := why.Get[apiextensionsv1.CustomResourceDefinition](ctx, c.World, "", o.Name)
 	if d == nil {
-		return absent(o, known), nil
+		return why.Missing(ctx, c, o, known), nil
 	}
 	self := why.ObjectOf(apiextensionsv1.GroupName, "CustomResourceDefinition", d)
 	a := why.Answer{Subject: self}
@@ -99,7 +99,7 @@ func instances(ctx context.Context, c *why.Case, d *apiextensionsv1.CustomResour
 func APIService(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	s, known := why.Get[apiregistrationv1.APIService](ctx, c.World, "", o.Name)
 	if s == nil {
-		return absent(o, known), nil
+		return why.Missing(ctx, c, o, known), nil
 	}
 	self := why.ObjectOf(apiregistrationv1.GroupName, "APIService", s)
 	a := why.Answer{Subject: self, State: fmt.Sprintf("%s is available.", self), Well: true}
@@ -123,12 +123,4 @@ func APIService(ctx context.Context, c *why.Case, o why.Object) (why.Answer, err
 		a.Causes = []why.Cause{cause}
 	}
 	return a, nil
-}
-
-func absent(o why.Object, known bool) why.Answer {
-	if !known {
-		return why.Answer{Subject: o, State: fmt.Sprintf("%s could not be read.", o)}
-	}
-	return why.Answer{Subject: o, State: fmt.Sprintf("%s does not exist.", o), Causes: []why.Cause{{Code: "NotFound",
-		Text: "There is no such object.", Evidence: []why.Evidence{why.Absent(o.Kind, o.Namespace, o.Name)}}}}
 }

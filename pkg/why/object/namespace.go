@@ -21,7 +21,7 @@ var remaining = regexp.MustCompile(`([a-z0-9.-]+) has (\d+) resource instances`)
 func Namespace(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	n, known := why.Get[corev1.Namespace](ctx, c.World, "", o.Name)
 	if n == nil {
-		return absent(o, known), nil
+		return why.Missing(ctx, c, o, known), nil
 	}
 	self := why.ObjectOf("", "Namespace", n)
 	if n.DeletionTimestamp == nil {

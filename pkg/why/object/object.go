@@ -16,15 +16,11 @@ import (
 func Explain(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	u, known := c.ByKind(ctx, o.Group, o.Kind, o.Namespace, o.Name)
 	if u == nil {
-		if !known {
-			return why.Answer{Subject: o, State: fmt.Sprintf("%s could not be read.", o)}, nil
+		a := why.Missing(ctx, c, o, known)
+		if _, served := c.Served(o.Group, o.Kind); known && !served {
+			a.Causes[0].Because = definitions(ctx, c, o)
 		}
-		if _, served := c.Served(o.Group, o.Kind); !served {
-			return notServed(ctx, c, o), nil
-		}
-		return why.Answer{Subject: o, State: fmt.Sprintf("%s does not exist.", o),
-			Causes: []why.Cause{{Code: "NotFound",
-				Text: "There is no such object.", Evidence: []why.Evidence{why.Absent(o.Kind, o.Namespace, o.Name)}}}}, nil
+		return a, nil
 	}
 	self := why.ObjectOf(o.Group, o.Kind, u)
 	if u.GetDeletionTimestamp() != nil {
@@ -53,18 +49,6 @@ func Explain(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error)
 var positive = map[string]bool{"Ready": true, "Available": true, "Established": true, "NamesAccepted": true,
 	"Synced": true, "Healthy": true, "Accepted": true, "Programmed": true, "ResolvedRefs": true, "Succeeded": true,
 	"Initialized": true, "Approved": true}
-
-// notServed answers about a kind that the server does not know.
-func notServed(ctx context.Context, c *why.Case, o why.Object) why.Answer {
-	kind := o.Kind
-	if o.Group != "" {
-		kind += "." + o.Group
-	}
-	return why.Answer{Subject: o, State: fmt.Sprintf("The server does not serve the kind %s.", kind),
-		Causes: []why.Cause{{
-			Code: "KindNotServed", Text: "No CustomResourceDefinition or APIService provides it.",
-			Because: definitions(ctx, c, o)}}}
-}
 
 // going answers about an object that was deleted and is still there.
 func going(ctx context.Context, c *why.Case, self why.Object, u *unstructured.Unstructured) (why.Answer, error) {

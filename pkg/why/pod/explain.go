@@ -5,6 +5,7 @@ package pod
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,11 +34,12 @@ type inquiry struct {
 // Explain implements why.Explainer.
 func (e Explainer) Explain(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	p, known := why.Get[corev1.Pod](ctx, c.World, o.Namespace, o.Name)
-	switch {
-	case p == nil && !known:
-		return why.Answer{Subject: o, State: fmt.Sprintf("%s could not be read.", o)}, nil
-	case p == nil:
-		return absent(ctx, c, o), nil
+	if p == nil {
+		a := why.Missing(ctx, c, o, known)
+		if known {
+			a.Causes = append(a.Causes, lastSeen(ctx, c, o)...)
+		}
+		return a, nil
 	}
 	q := &inquiry{Case: c, pod: p, self: why.ObjectOf("", "Pod", p)}
 	q.events = c.Events(ctx, q.self)
@@ -143,36 +145,27 @@ func (q *inquiry) gates() (causes []why.Cause) {
 	return causes
 }
 
-// absent answers about a pod that is not there.
-func absent(ctx context.Context, c *why.Case, o why.Object) why.Answer {
-	a := why.Answer{Subject: o, State: fmt.Sprintf("%s does not exist.", o)}
-	cause := why.Cause{Code: "NotFound", Text: fmt.Sprintf("There is no pod %s in namespace %s.", o.Name, o.Namespace),
-		Evidence: []why.Evidence{why.Absent("Pod", o.Namespace, o.Name)}}
+// lastSeen explains a pod that is not there by the events that are left of it, or by pods whose names begin alike.
+func lastSeen(ctx context.Context, c *why.Case, o why.Object) []why.Cause {
 	for _, e := range c.Events(ctx, o) {
 		switch e.Reason {
 		case "Killing", "Evicted", "Preempted", "TaintManagerEviction", "NodeShutdown", "DeletingNode":
-			cause.Text += fmt.Sprintf(" The last that was seen of it, %s ago: %s.",
-				why.Span(c.Now.Sub(why.LastSeen(e))),
-				why.Quote(e.Message))
-			cause.Evidence = append(cause.Evidence, why.SeeEvent(e))
-			a.Causes = []why.Cause{cause}
-			return a
+			return []why.Cause{{Code: "PodGone", Text: fmt.Sprintf("The last that was seen of it, %s ago: %s.",
+				why.Span(c.Now.Sub(why.LastSeen(e))), why.Quote(e.Message)), Evidence: []why.Evidence{why.SeeEvent(e)}}}
 		}
 	}
-	if pods, _ := why.List[corev1.Pod](ctx, c.World, o.Namespace, nil); len(pods) > 0 {
-		var alike []string
-		for _, p := range pods {
-			if owner := metav1.GetControllerOf(p); owner != nil && len(p.Name) > len(o.Name) &&
-				p.Name[:len(o.Name)+1] == o.Name+"-" {
-				alike = append(alike, p.Name)
-			}
-		}
-		if len(alike) > 0 {
-			cause.Text += fmt.Sprintf(" Similar names: %s.", why.And(alike))
+	pods, _ := why.List[corev1.Pod](ctx, c.World, o.Namespace, nil)
+	var alike []string
+	for _, p := range pods {
+		if metav1.GetControllerOf(p) != nil && strings.HasPrefix(p.Name, o.Name+"-") {
+			alike = append(alike, p.Name)
 		}
 	}
-	a.Causes = []why.Cause{cause}
-	return a
+	if len(alike) == 0 {
+		return nil
+	}
+	return []why.Cause{{Code: "NameIncomplete", Text: fmt.Sprintf("Pods that controllers made have longer names: %s.",
+		why.And(alike))}}
 }
 
 // since is how long ago a time is.

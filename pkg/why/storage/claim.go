@@ -25,7 +25,7 @@ const defaultClass = "storageclass.kubernetes.io/is-default-class"
 func Claim(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	claim, known := why.Get[corev1.PersistentVolumeClaim](ctx, c.World, o.Namespace, o.Name)
 	if claim == nil {
-		return missing(o, known), nil
+		return why.Missing(ctx, c, o, known), nil
 	}
 	self := why.ObjectOf("", "PersistentVolumeClaim", claim)
 	a := why.Answer{Subject: self}
@@ -65,15 +65,6 @@ type inquiry struct {
 	*why.Case
 	claim *corev1.PersistentVolumeClaim
 	self  why.Object
-}
-
-func missing(o why.Object, known bool) why.Answer {
-	if !known {
-		return why.Answer{Subject: o, State: fmt.Sprintf("%s could not be read.", o)}
-	}
-	return why.Answer{Subject: o, State: fmt.Sprintf("%s does not exist.", o), Causes: []why.Cause{{Code: "NotFound",
-		Text: fmt.Sprintf("There is no %s of that name.", o.Kind), Evidence: []why.Evidence{why.Absent(o.Kind,
-			o.Namespace, o.Name)}}}}
 }
 
 // pending explains a claim that names no volume: by its class, or by the volumes that exist.

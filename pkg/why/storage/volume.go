@@ -13,7 +13,7 @@ import (
 func Volume(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	v, known := why.Get[corev1.PersistentVolume](ctx, c.World, "", o.Name)
 	if v == nil {
-		return missing(o, known), nil
+		return why.Missing(ctx, c, o, known), nil
 	}
 	self := why.ObjectOf("", "PersistentVolume", v)
 	a := why.Answer{Subject: self, State: fmt.Sprintf("%s is %s.", self, v.Status.Phase)}

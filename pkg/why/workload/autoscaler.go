@@ -18,7 +18,7 @@ import (
 func HorizontalPodAutoscaler(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	h, known := why.Get[autoscalingv2.HorizontalPodAutoscaler](ctx, c.World, o.Namespace, o.Name)
 	if h == nil {
-		return missing(o, known), nil
+		return why.Missing(ctx, c, o, known), nil
 	}
 	self := why.ObjectOf("autoscaling", "HorizontalPodAutoscaler", h)
 	if h.DeletionTimestamp != nil {

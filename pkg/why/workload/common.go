@@ -18,16 +18,6 @@ import (
 // maxPods is how many pods of a workload are asked for their causes; the others are alike in practice.
 const maxPods = 10
 
-// missing answers about a workload that does not exist or could not be read.
-func missing(o why.Object, known bool) why.Answer {
-	if !known {
-		return why.Answer{Subject: o, State: fmt.Sprintf("%s could not be read.", o)}
-	}
-	return why.Answer{Subject: o, State: fmt.Sprintf("%s does not exist.", o), Causes: []why.Cause{{Code: "NotFound",
-		Text:     fmt.Sprintf("There is no %s of that name in namespace %s.", o.Kind, o.Namespace),
-		Evidence: []why.Evidence{why.Absent(o.Kind, o.Namespace, o.Name)}}}}
-}
-
 // going answers about a workload that is being deleted.
 func going(ctx context.Context, c *why.Case, self why.Object, m metav1.Object) (why.Answer, error) {
 	causes, err := why.Finalizers(ctx, c, self, m)

@@ -17,7 +17,7 @@ import (
 func CronJob(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	cj, known := why.Get[batchv1.CronJob](ctx, c.World, o.Namespace, o.Name)
 	if cj == nil {
-		return missing(o, known), nil
+		return why.Missing(ctx, c, o, known), nil
 	}
 	self := why.ObjectOf("batch", "CronJob", cj)
 	if cj.DeletionTimestamp != nil {

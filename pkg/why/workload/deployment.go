@@ -18,7 +18,7 @@ const revision = "deployment.kubernetes.io/revision"
 func Deployment(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	d, known := why.Get[appsv1.Deployment](ctx, c.World, o.Namespace, o.Name)
 	if d == nil {
-		return missing(o, known), nil
+		return why.Missing(ctx, c, o, known), nil
 	}
 	self := why.ObjectOf("apps", "Deployment", d)
 	if d.DeletionTimestamp != nil {

@@ -14,7 +14,7 @@ import (
 func Job(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	j, known := why.Get[batchv1.Job](ctx, c.World, o.Namespace, o.Name)
 	if j == nil {
-		return missing(o, known), nil
+		return why.Missing(ctx, c, o, known), nil
 	}
 	self := why.ObjectOf("batch", "Job", j)
 	if j.DeletionTimestamp != nil {

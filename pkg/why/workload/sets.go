@@ -18,7 +18,7 @@ import (
 func ReplicaSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	rs, known := why.Get[appsv1.ReplicaSet](ctx, c.World, o.Namespace, o.Name)
 	if rs == nil {
-		return missing(o, known), nil
+		return why.Missing(ctx, c, o, known), nil
 	}
 	self := why.ObjectOf("apps", "ReplicaSet", rs)
 	if rs.DeletionTimestamp != nil {
@@ -52,7 +52,7 @@ func ReplicaSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, err
 func StatefulSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	set, known := why.Get[appsv1.StatefulSet](ctx, c.World, o.Namespace, o.Name)
 	if set == nil {
-		return missing(o, known), nil
+		return why.Missing(ctx, c, o, known), nil
 	}
 	self := why.ObjectOf("apps", "StatefulSet", set)
 	if set.DeletionTimestamp != nil {
@@ -126,7 +126,7 @@ func ordinal(name string) int {
 func DaemonSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	set, known := why.Get[appsv1.DaemonSet](ctx, c.World, o.Namespace, o.Name)
 	if set == nil {
-		return missing(o, known), nil
+		return why.Missing(ctx, c, o, known), nil
 	}
 	self := why.ObjectOf("apps", "DaemonSet", set)
 	if set.DeletionTimestamp != nil {

@@ -1,4 +1,4 @@
-package presence
+package object
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ const world = `
 {apiVersion: v1, kind: ConfigMap, metadata: {namespace: b, name: x}}
 `
 
+// TestExplain: an object of any kind exists, is elsewhere, is absent, or could not be read; these differ.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -21,12 +22,11 @@ func TestExplain(t *testing.T) {
 		hidden []string
 		want   string
 	}{
-		"there": {why.Object{Kind: "ConfigMap", Namespace: "a", Name: "x"}, nil,
-			"ConfigMap a/x exists, and nothing more is known of its kind. true []"},
+		"there": {why.Object{Kind: "ConfigMap", Namespace: "a", Name: "x"}, nil, "ConfigMap a/x exists. true []"},
 		"elsewhere": {why.Object{Kind: "ConfigMap", Namespace: "c", Name: "x"}, nil,
 			"ConfigMap c/x does not exist. false [ConfigMap x is in namespace a. ConfigMap x is in namespace b.]"},
 		"nowhere": {why.Object{Kind: "ConfigMap", Namespace: "c", Name: "y"}, nil,
-			"ConfigMap c/y does not exist. false []"},
+			"ConfigMap c/y does not exist. false [There is no ConfigMap y in namespace c.]"},
 		"hidden": {why.Object{Kind: "ConfigMap", Namespace: "a", Name: "x"}, []string{"configmaps"},
 			"ConfigMap a/x could not be read. false []"},
 		"no such kind": {why.Object{Group: "a.b", Kind: "Tea", Name: "x"}, nil,
