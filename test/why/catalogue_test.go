@@ -20,7 +20,7 @@ import (
 // catalogue has the situations, and fewest is how many there must be.
 const (
 	catalogue = "testdata/situations"
-	fewest    = 50
+	fewest    = 80
 )
 
 // image matches the images of manifests: the one that clusters have, and names that lead nowhere.
