@@ -7,8 +7,10 @@ import (
 
 // TestJudge: a true answer has no fault, and every other one has the fault that is named.
 func TestJudge(t *testing.T) {
-	broken := &Situation{First: []string{"cpu", `\b4\b`}, Never: []string{"memory"}, Fix: "300m", Says: []string{"waits"}}
-	cpu := Cause{Text: "no node has room", Because: []Cause{{Text: "n1 lacks cpu: 4", Fixes: []Fix{{Command: "set 300m"}}}}}
+	broken := &Situation{First: []string{"cpu", `\b4\b`}, Never: []string{"memory"}, Fix: "300m",
+		Says: []string{"waits"}}
+	cpu := Cause{Text: "no node has room",
+		Because: []Cause{{Text: "n1 lacks cpu: 4", Fixes: []Fix{{Command: "set 300m"}}}}}
 	memory := Cause{Text: "n1 lacks memory", Fixes: []Fix{{Text: "300m"}}}
 	for what, c := range map[string]struct {
 		s    *Situation

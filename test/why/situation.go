@@ -21,8 +21,8 @@ import (
 
 // Situation is one state of a cluster, one question about it, and the answer that is true.
 //
-// In setup, pretend, files, ask and cleanup, $NS stands for the situation's own namespace, and $NODE1, $NODE2, … for the
-// nodes that pods may be scheduled to, by name.
+// In setup, pretend, files, ask and cleanup, $NS stands for the situation's own namespace, and $NODE1, $NODE2, … for
+// the nodes that pods may be scheduled to, by name.
 type Situation struct {
 	// Name is the file's name without its ending, and Story the comment at its top.
 	Name  string `json:"-"`
@@ -32,15 +32,16 @@ type Situation struct {
 	Question string `json:"question"`
 	Seen     string `json:"seen,omitempty"`
 
-	// Nodes is the number of nodes that the cluster must have, On the kinds of clusters that the situation is for (all if
-	// empty), and Needs what else the cluster must have, or not have (the keys of needs).
+	// Nodes is the number of nodes that the cluster must have, On the kinds of clusters that the situation is for (all
+	// if empty), and Needs what else the cluster must have, or not have (the keys of needs).
 	Nodes int      `json:"nodes,omitempty"`
 	On    []string `json:"on,omitempty"`
 	Needs []string `json:"needs,omitempty"`
 	// Alone keeps other situations away while this one lasts: it changes something that all of them see.
 	Alone bool `json:"alone,omitempty"`
 
-	// Pretend are Nodes without a machine, which make it certain where pods fit. A situation with such nodes runs alone.
+	// Pretend are Nodes without a machine, which make it certain where pods fit. A situation with such nodes runs
+	// alone.
 	Pretend []Pretend `json:"pretend,omitempty"`
 	// Files are in the directory in which the question is asked, by name.
 	Files map[string]string `json:"files,omitempty"`
@@ -52,8 +53,8 @@ type Situation struct {
 	Ask string `json:"ask"`
 	// Well is set if nothing is wrong: the answer must say so.
 	Well bool `json:"well,omitempty"`
-	// First are regular expressions that all must match the text of the first cause or of the chain below it, Never those
-	// that may not, and Fix one that must match a change that is offered for it.
+	// First are regular expressions that all must match the text of the first cause or of the chain below it, Never
+	// those that may not, and Fix one that must match a change that is offered for it.
 	First []string `json:"first,omitempty"`
 	Never []string `json:"never,omitempty"`
 	Fix   string   `json:"fix,omitempty"`
@@ -61,7 +62,8 @@ type Situation struct {
 	Says []string `json:"says,omitempty"`
 }
 
-// Pretend is a Node object whose kubelet is played by the runner: it is Ready, and pods that are bound to it never start.
+// Pretend is a Node object whose kubelet is played by the runner: it is Ready, and pods that are bound to it never
+// start.
 type Pretend struct {
 	Name          string            `json:"name"`
 	Labels        map[string]string `json:"labels,omitempty"`
