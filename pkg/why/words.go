@@ -2,7 +2,6 @@ package why
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -55,8 +54,9 @@ func (o Object) Flag() string {
 	return " -n " + o.Namespace
 }
 
-// Quote shows a text of others, such as a runtime's message: cut, on one line and in quotes.
-func Quote(text string) string { return strconv.Quote(safetext.Text(strings.TrimSpace(text))) }
+// Quote shows a text of others, such as a runtime's message: cut, on one line and in quotation marks. Marks of its own
+// stay as they are, which reads better than escaped ones.
+func Quote(text string) string { return "“" + safetext.Text(strings.TrimSpace(text)) + "”" }
 
 // Span is a duration as people say it, in its largest unit: "3 minutes".
 func Span(d time.Duration) string {

@@ -97,8 +97,7 @@ func notReady(ctx context.Context, c *why.Case, pods []*corev1.Pod) ([]why.Cause
 				why.And(g.names))
 		}
 		out = append(out, why.Cause{Code: "PodsNotReady", Text: text, Because: []why.Cause{g.cause},
-			Evidence: []why.Evidence{why.See(g.first, `.status.conditions[?(@.type=="Ready")].status`, "False")},
-			Fixes:    g.cause.Fixes})
+			Evidence: []why.Evidence{why.See(g.first, `.status.conditions[?(@.type=="Ready")].status`, "False")}})
 	}
 	return out, nil
 }
@@ -113,7 +112,7 @@ func refusedPods(ctx context.Context, c *why.Case, self why.Object) []why.Cause 
 			cause := why.Refused(ctx, c, self.Namespace, e.Message, why.SeeEvent(e))
 			return []why.Cause{{Code: "PodsNotCreated", Text: "Its pods cannot be created.",
 				Because:  []why.Cause{cause},
-				Evidence: []why.Evidence{why.SeeEvent(e)}, Fixes: cause.Fixes}}
+				Evidence: []why.Evidence{why.SeeEvent(e)}}}
 		}
 	}
 	return nil
