@@ -119,6 +119,11 @@ func (c *cluster) enter(t *testing.T, s *Situation) *place {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.leave(s) })
+	// Pods are refused before their namespace has its service account.
+	if err := p.until(t.Context(), Step{Until: "kubectl get serviceaccounts", Matches: "(?m)^default "},
+		untilDefault); err != nil {
+		t.Fatal(err)
+	}
 	return p
 }
 
