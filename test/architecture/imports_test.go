@@ -6,7 +6,7 @@ import (
 )
 
 var components = []string{"bonsai/pkg/apiserver", "bonsai/pkg/scheduler", "bonsai/pkg/controller", "bonsai/pkg/kubelet",
-	"bonsai/pkg/proxy", "bonsai/pkg/network", "bonsai/pkg/kubectl", "bonsai/pkg/why"}
+	"bonsai/pkg/proxy", "bonsai/pkg/network", "bonsai/pkg/kubectl", "bonsai/pkg/why", "bonsai/pkg/traces"}
 
 // layers: cmd → pkg → api, and nothing but a main knows a component.
 func layers(t *tree) (found []finding) {

@@ -150,6 +150,8 @@ var pure = []struct {
 	{path: "bonsai/pkg/network", because: "the ways between nodes' pods"},
 	{path: "bonsai/pkg/network/policy", because: "who may reach a node's pods"},
 	{path: "bonsai/pkg/network/nft", because: "the rules for NetworkPolicies"},
+	{path: "bonsai/pkg/traces", because: "what a trace is"},
+	{path: "bonsai/pkg/traces/store", because: "which traces are kept"},
 	{path: "bonsai/pkg/proxy/nft", because: "the rules for Services"},
 }
 

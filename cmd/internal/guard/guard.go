@@ -1,5 +1,6 @@
-// Package guard is who may use the HTTPS server of kube-controller-manager and kube-scheduler: the flags about it, and
-// the handler that stands before the server's paths. Other components do without the package and what it brings along.
+// Package guard is who may use the HTTPS server of kube-controller-manager, kube-scheduler and bonsai-traces: the flags
+// about it, and the handler that stands before the server's paths. Other components do without the package and what it
+// brings along.
 package guard
 
 import (
@@ -24,6 +25,8 @@ import (
 type Guard struct {
 	Authenticator delegated.Authenticator
 	Authorizer    delegated.Authorizer
+	// Attributes says what a request wants to do, on a server that has resources; nil: something with its path.
+	Attributes func(*http.Request) delegated.Attributes
 	// Clients are the authorities whose certificates clients are to be asked for.
 	Clients *authorities.Set
 	Log     *slog.Logger
@@ -49,28 +52,52 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 			return
 		}
 		r.Header.Del("Authorization")
-		what := &authzv1.NonResourceAttributes{Path: r.URL.Path, Verb: strings.ToLower(r.Method)}
-		allowed, reason, err := g.Authorizer.Authorize(r.Context(), user, delegated.Attributes{Path: what})
+		what := g.attributes(r)
+		allowed, reason, err := g.Authorizer.Authorize(r.Context(), user, what)
 		switch {
 		case allowed:
 			next.ServeHTTP(w, r)
 		case err != nil:
-			g.Log.Error("request not authorized", "user", user.Username, "verb", what.Verb, "path", what.Path, "err",
+			g.Log.Error("request not authorized", "user", user.Username, "method", r.Method, "path", r.URL.Path, "err",
 				err)
-			http.Error(w, fmt.Sprintf("Internal Server Error: %q", what.Path), http.StatusInternalServerError)
+			http.Error(w, fmt.Sprintf("Internal Server Error: %q", r.URL.Path), http.StatusInternalServerError)
 		default:
-			g.Log.Info("request forbidden", "user", user.Username, "verb", what.Verb, "path", what.Path)
-			refuse(w, apierrors.NewForbidden(schema.GroupResource{}, "", forbidden(user.Username, what, reason)))
+			g.Log.Info("request forbidden", "user", user.Username, "method", r.Method, "path", r.URL.Path)
+			refuse(w, forbidden(user.Username, what, reason))
 		}
 	})
 }
 
-func forbidden(user string, what *authzv1.NonResourceAttributes, reason string) error {
-	err := fmt.Errorf("User %q cannot %s path %q", user, what.Verb, what.Path)
+func (g *Guard) attributes(r *http.Request) delegated.Attributes {
+	if g.Attributes != nil {
+		return g.Attributes(r)
+	}
+	return delegated.Attributes{Path: &authzv1.NonResourceAttributes{Path: r.URL.Path,
+		Verb: strings.ToLower(r.Method)}}
+}
+
+// forbidden is a refusal in the API server's words.
+func forbidden(user string, what delegated.Attributes, reason string) *apierrors.StatusError {
+	object, name := schema.GroupResource{}, ""
+	var err error
+	if res := what.Resource; res != nil {
+		object, name = schema.GroupResource{Group: res.Group, Resource: res.Resource}, res.Name
+		resource := res.Resource
+		if res.Subresource != "" {
+			resource += "/" + res.Subresource
+		}
+		where := "at the cluster scope"
+		if res.Namespace != "" {
+			where = fmt.Sprintf("in the namespace %q", res.Namespace)
+		}
+		err = fmt.Errorf("User %q cannot %s resource %q in API group %q %s", user, res.Verb, resource, res.Group, where)
+	} else {
+		err = fmt.Errorf("User %q cannot %s path %q", user, what.Path.Verb, what.Path.Path)
+	}
 	if reason != "" {
 		err = fmt.Errorf("%w: %s", err, reason)
 	}
-	return err
+	return apierrors.NewForbidden(object, name, err)
 }
 
 func refuse(w http.ResponseWriter, err *apierrors.StatusError) {

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/traces"
+	"bonsai/pkg/traces/persist"
+	"bonsai/pkg/traces/receiver"
+	"bonsai/pkg/traces/serve"
+	"bonsai/pkg/traces/store"
+	"bonsai/pkg/zpages"
+)
+
+// gcPercent trades a little CPU at changes for a small process: most of its memory is the store, which does not change.
+const gcPercent = 40
+
+// parts are what the process consists of.
+type parts struct {
+	store    *store.Store
+	disk     *persist.Log
+	receiver *receiver.Receiver
+}
+
+// newParts returns the store with what is left from the last process, and a receiver that fills it.
+func newParts(o *options, log *slog.Logger) (*parts, error) {
+	disk, err := persist.Open(o.dataDir, o.maxBytes, log)
+	if err != nil {
+		return nil, err
+	}
+	p := &parts{store: store.New(store.Config{MaxBytes: o.maxBytes, MaxSpans: o.maxSpansPerObject}), disk: disk}
+	disk.Replay(func(record []byte) error {
+		r, err := traces.Decode(record)
+		if err == nil {
+			p.store.Add(r)
+		}
+		return err
+	})
+	p.receiver = &receiver.Receiver{Socket: o.socket, Log: log, Keep: func(r *traces.Record) traces.Reason {
+		save, why := p.store.Add(r)
+		disk.Append(save)
+		return why
+	}}
+	return p, nil
+}
+
+// run takes spans and answers for them until ctx ends.
+func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger) error {
+	debug.SetGCPercent(gcPercent)
+	guard, err := o.guard.New(component, log)
+	if err != nil {
+		return err
+	}
+	guard.Attributes = serve.Attributes
+	registry := daemon.NewMetrics()
+	metrics, err := o.metrics.Show(registry)
+	if err != nil {
+		return err
+	}
+	p, err := newParts(o, log)
+	if err != nil {
+		return err
+	}
+	registry.MustRegister(newCollector(p))
+	socket, err := p.receiver.Listen()
+	if err != nil {
+		return err
+	}
+	stats := p.store.Stats()
+	log.Info("taking spans", "socket", o.socket, "objects", stats.Objects, "spans", stats.Spans, "bytes", stats.Bytes)
+	server := &daemon.Server{Listener: o.listener, Serving: o.serving, Clients: guard.Clients, Guard: guard.Wrap,
+		Registry: metrics, Pages: pages, Extra: serve.New(p.store, time.Now).Paths(), Log: log}
+	// What came until the end is written after the last message was taken.
+	disk, stop := context.WithCancel(context.WithoutCancel(ctx))
+	written := make(chan struct{})
+	go func() { defer close(written); p.disk.Run(disk) }()
+	defer func() { stop(); <-written }()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { guard.Run(ctx); return nil })
+	g.Go(func() error { return p.receiver.Serve(ctx, socket) })
+	g.Go(func() error { return server.Run(ctx) })
+	return g.Wait()
+}

@@ -1,0 +1,265 @@
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	otlp "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
+	trace "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	authzv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/traces"
+)
+
+const podUID = "0a1b2c3d-0000-4000-8000-0123456789ab"
+
+// apiServer lets the user "viewer" get and list traces in the namespace "a", and nobody else anything.
+func apiServer(t *testing.T) (kubeconfig string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if !strings.HasSuffix(r.URL.Path, "/subjectaccessreviews") {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		body, err := io.ReadAll(r.Body)
+		envelope, review := runtime.Unknown{}, authzv1.SubjectAccessReview{}
+		if err != nil || len(body) < 4 || envelope.Unmarshal(body[4:]) != nil || review.Unmarshal(envelope.Raw) != nil {
+			t.Error("no review", err)
+		}
+		a := review.Spec.ResourceAttributes
+		review.Status.Allowed = review.Spec.User == "viewer" && a != nil && a.Namespace == "a" &&
+			a.Group == "traces.bonsai.io" && a.Resource == "traces" && (a.Verb == "get" || a.Verb == "list")
+		review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SubjectAccessReview"
+		_ = json.NewEncoder(w).Encode(review)
+	}))
+	t.Cleanup(server.Close)
+	return write(t, "kubeconfig", `{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":"`+
+		server.URL+`"}}],"contexts":[{"name":"x","context":{"cluster":"c"}}],"current-context":"x"}`)
+}
+
+func write(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// proxy is the certificate of a front proxy, which is its own authority.
+func proxy(t *testing.T) (tls.Certificate, string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "front-proxy-client"},
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	der, err := x509.CreateCertificate(rand.Reader, of, of, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key},
+		write(t, "proxy.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
+}
+
+// freePort returns a port of loopback that nobody has.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// process is a bonsai-traces in this process.
+type process struct {
+	t      *testing.T
+	base   string
+	client *http.Client
+	socket string
+	stop   func()
+}
+
+// startTraces runs the command as a supervisor would, and waits until it is ready.
+func startTraces(t *testing.T, dir, kubeconfig string, cert tls.Certificate, proxyCA string) *process {
+	t.Helper()
+	port := freePort(t)
+	p := &process{t: t, base: "https://127.0.0.1:" + strconv.Itoa(port), socket: filepath.Join(dir, "socket", "otlp.sock")}
+	p.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
+		InsecureSkipVerify: true, Certificates: []tls.Certificate{cert}}}}
+	cmd := newCommand()
+	cmd.SetArgs([]string{"--otlp-socket=" + p.socket, "--data-dir=" + filepath.Join(dir, "data"), "--max-bytes=1048576",
+		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port), "--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig, "--authentication-skip-lookup",
+		"--requestheader-client-ca-file=" + proxyCA, "--requestheader-allowed-names=front-proxy-client"})
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- cmd.ExecuteContext(ctx) }()
+	p.stop = func() {
+		cancel()
+		if err := <-done; err != nil && ctx.Err() == nil {
+			t.Error(err)
+		}
+		done <- nil
+	}
+	t.Cleanup(p.stop)
+	p.until("ready", func() bool {
+		r, err := p.client.Get(p.base + "/readyz")
+		if err != nil {
+			return false
+		}
+		r.Body.Close()
+		return r.StatusCode == 200
+	})
+	return p
+}
+
+func (p *process) until(what string, ok func() bool) {
+	p.t.Helper()
+	late, again := time.After(30*time.Second), time.NewTicker(20*time.Millisecond)
+	defer again.Stop()
+	for !ok() {
+		select {
+		case <-late:
+			p.t.Fatal("never: " + what)
+		case <-again.C:
+		}
+	}
+}
+
+// get asks as a user whom the front proxy names.
+func (p *process) get(user, path string) (int, string) {
+	p.t.Helper()
+	r, err := http.NewRequest(http.MethodGet, p.base+path, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if user != "" {
+		r.Header.Set("X-Remote-User", user)
+	}
+	resp, err := p.client.Do(r)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// send sends one span of a pod of the namespace "a".
+func (p *process) send() {
+	p.t.Helper()
+	conn, err := grpc.NewClient("unix://"+p.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer conn.Close()
+	id, _ := traces.TraceOf(podUID)
+	span := &trace.Span{TraceId: id[:], SpanId: []byte("spanspan"), Name: "kubelet.sandbox", StartTimeUnixNano: 1,
+		EndTimeUnixNano: 2}
+	for k, v := range map[string]string{"kind": "Pod", "resource": "pods", "namespace": "a", "name": "web", "uid": podUID} {
+		span.Attributes = append(span.Attributes, &common.KeyValue{Key: "bonsai.object." + k,
+			Value: &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: v}}})
+	}
+	if _, err := otlp.NewTraceServiceClient(conn).Export(p.t.Context(), &otlp.ExportTraceServiceRequest{
+		ResourceSpans: []*trace.ResourceSpans{{ScopeSpans: []*trace.ScopeSpans{{Spans: []*trace.Span{span}}}}}}); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// TestRun: what comes in by the socket is answered to those whom the API server lets read it, also after a restart, and
+// is shown to nobody else.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	dir, kubeconfig := t.TempDir(), apiServer(t)
+	cert, ca := proxy(t)
+	const group = "/apis/traces.bonsai.io/v1alpha1"
+	p := startTraces(t, dir, kubeconfig, cert, ca)
+	p.send()
+	for range 2 {
+		for _, c := range []struct {
+			user, path string
+			code       int
+			body       string
+		}{
+			{"viewer", group + "/namespaces/a/traces/" + podUID, 200, `"name":"kubelet.sandbox"`},
+			{"viewer", group + "/namespaces/a/traces", 200, `"spanCount":1`},
+			{"viewer", group + "/namespaces/b/traces", 403, `traces.traces.bonsai.io is forbidden: User \"viewer\" cannot ` +
+				`list resource \"traces\" in API group \"traces.bonsai.io\" in the namespace \"b\"`},
+			{"viewer", group + "/traces", 403, `at the cluster scope`},
+			{"viewer", group + "/clustertraces/x", 403, `clustertraces.traces.bonsai.io \"x\" is forbidden`},
+			{"viewer", "/metrics", 403, "forbidden"},
+			{"other", group + "/namespaces/a/traces/" + podUID, 403, "forbidden"},
+			{"", group + "/namespaces/a/traces", 403, `User \"system:anonymous\"`},
+			{"", "/livez", 200, "ok"},
+		} {
+			if code, body := p.get(c.user, c.path); code != c.code || !strings.Contains(body, c.body) {
+				t.Errorf("%q gets %s: %d %s", c.user, c.path, code, body)
+			}
+		}
+		p.stop()
+		p = startTraces(t, dir, kubeconfig, cert, ca)
+	}
+	other, _ := proxy(t)
+	p.client.Transport.(*http.Transport).TLSClientConfig.Certificates = []tls.Certificate{other}
+	if code, body := p.get("viewer", group+"/namespaces/a/traces"); code != 401 {
+		t.Errorf("by a proxy of another authority: %d %s", code, body)
+	}
+}
+
+// TestOptions: what is wrong with flags is said at once, by their names.
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	cmd := newCommand()
+	cmd.SetArgs([]string{"--max-bytes=1", "--max-spans-per-object=1", "--secure-port=-1"})
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err := cmd.ExecuteContext(t.Context())
+	for _, flag := range []string{"--otlp-socket", "--data-dir", "--max-bytes 1 ", "--max-spans-per-object", "--secure-port"} {
+		if err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("%s is not in %v", flag, err)
+		}
+	}
+	if err := run(t.Context(), &options{socket: "/proc/none/s", dataDir: t.TempDir(), maxBytes: leastBytes,
+		maxSpansPerObject: 10}, daemon.NewPages(component, cmd.Flags()), slog.New(slog.DiscardHandler)); err == nil ||
+		!strings.Contains(err.Error(), "socket") {
+		t.Error(err)
+	}
+	if err := run(t.Context(), &options{socket: "/proc/none/s", dataDir: "/proc/none", maxBytes: leastBytes},
+		daemon.NewPages(component, cmd.Flags()), slog.New(slog.DiscardHandler)); err == nil ||
+		!strings.Contains(err.Error(), "directory of the traces") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,182 @@
+package persist
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// open opens a log of dir, and returns it with the records in it and what it logged meanwhile.
+func open(t *testing.T, dir string, maxBytes int64) (l *Log, records []string, logged *bytes.Buffer) {
+	t.Helper()
+	logged = &bytes.Buffer{}
+	l, err := Open(dir, maxBytes, slog.New(slog.NewTextHandler(logged, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Replay(func(r []byte) error { records = append(records, string(r)); return nil })
+	return l, records, logged
+}
+
+// end stops a log as its process does.
+func end(l *Log) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	l.Run(ctx)
+}
+
+// TestReplay: what was written comes back, over several processes, and the files stay within their bytes.
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "other"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const most = 16 << 10
+	var wrote []string
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for process := range 30 {
+		l, got, logged := open(t, dir, most)
+		if !slices.Equal(got, wrote[len(wrote)-len(got):]) || len(wrote) > 0 && len(got) == 0 || logged.Len() > 0 {
+			t.Fatalf("process %d: of %d records there are %d, which are not the last: %s", process, len(wrote), len(got),
+				logged)
+		}
+		for range rnd.IntN(60) {
+			r := fmt.Sprint(len(wrote), strings.Repeat("x", rnd.IntN(200)))
+			l.Append([][]byte{[]byte(r)})
+			wrote = append(wrote, r)
+			if rnd.IntN(10) == 0 {
+				l.Sync()
+			}
+			if s := l.Stats(); s.Bytes > most || s.Errors > 0 {
+				t.Fatalf("process %d: %+v", process, s)
+			}
+		}
+		end(l)
+		on := int64(0)
+		names, err := filepath.Glob(filepath.Join(dir, "segment-*"))
+		for _, name := range names {
+			if info, err := os.Stat(name); err == nil {
+				on += info.Size()
+			}
+		}
+		if s := l.Stats(); err != nil || s.Bytes != on || s.Files != len(names) {
+			t.Fatalf("process %d: %+v, but %d bytes in %v, %v", process, s, on, names, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "other")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCutFiles: whatever a loss of power leaves of a file, at every byte, what is whole comes back, a new process writes
+// on, and the next finds all.
+func TestCutFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l, _, _ := open(t, dir, 1<<20)
+	l.Append([][]byte{[]byte("first"), []byte("second"), []byte("third")})
+	end(l)
+	whole, err := os.ReadFile(l.path(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := []int{13, 27, 40} // of the frames
+	for n := range len(whole) + 1 {
+		for name, content := range map[string][]byte{"cut": whole[:n],
+			"zeroes": append(slices.Clone(whole[:n]), make([]byte, len(whole)-n+100)...),
+			"turned": turned(whole, n)} {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, filepath.Base(l.path(0))), content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			want := 0
+			for _, end := range ends {
+				if n >= end {
+					want++
+				}
+			}
+			l, got, logged := open(t, dir, 1<<20)
+			broken := name != "cut" && n < len(whole) || name == "zeroes" || !slices.Contains(append(ends, 0), n)
+			if len(got) != want || broken != (logged.Len() > 0) {
+				t.Errorf("%s at %d: %q, logged %q", name, n, got, logged)
+			}
+			l.Append([][]byte{[]byte("later")})
+			end(l)
+			if _, again, _ := open(t, dir, 1<<20); !slices.Equal(again, append(got, "later")) {
+				t.Errorf("%s at %d, then: %q", name, n, again)
+			}
+		}
+	}
+}
+
+// turned is whole with one bit turned, or whole after its end.
+func turned(whole []byte, n int) []byte {
+	out := slices.Clone(whole)
+	if n < len(out) {
+		out[n] ^= 1
+	}
+	return out
+}
+
+// TestDiskErrors: a disk that takes nothing makes nobody wait, and is logged once.
+func TestDiskErrors(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "a")
+	l, _, logged := open(t, dir, 1<<20)
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		l.Append([][]byte{[]byte("lost")})
+		l.Sync()
+	}
+	if s := l.Stats(); s.Errors != 3 || strings.Count(logged.String(), "cannot write traces") != 1 {
+		t.Errorf("%+v: %s", s, logged)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l.Append([][]byte{[]byte("kept")})
+	end(l)
+	l, got, _ := open(t, dir, 1<<20)
+	if !slices.Equal(got, []string{"kept"}) {
+		t.Errorf("%q", got)
+	}
+	// A record that is not one of ours is the end of its file.
+	l.Append([][]byte{[]byte("more")})
+	end(l)
+	l, _, logged = open(t, dir, 1<<20)
+	n := 0
+	l.Replay(func([]byte) error { n++; return errors.New("no record") })
+	if n != 2 || strings.Count(logged.String(), "no record") != 2 {
+		t.Errorf("%d records: %s", n, logged)
+	}
+	if _, err := Open("/proc/none", 1<<20, slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("a directory where there can be none")
+	}
+}
+
+// TestNames: files of others are not touched.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{"segment-000000000000000a.traces": true, "segment-00.traces": false,
+		"segment-00000000000000zz.traces": false, "segment-ffffffffffffffff.traces": false,
+		"segment-000000000000000A.traces": false, "x": false, "segment-0000000000000001.tmp": false} {
+		if _, ok := numberOf(name); ok != want {
+			t.Errorf("%s: %t", name, ok)
+		}
+	}
+}

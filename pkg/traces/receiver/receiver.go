@@ -1,0 +1,296 @@
+// Package receiver takes spans by OTLP over gRPC (opentelemetry.proto.collector.trace.v1.TraceService) on a socket.
+//
+// Its senders are components of the cluster, and programs that a user configured. One of them may be broken: it may
+// send much, slowly, or nonsense. Whatever it does, the receiver's memory is bounded, other senders are served, and
+// what it keeps can be shown on a terminal.
+package receiver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	_ "google.golang.org/grpc/encoding/gzip" // OTLP asks servers to take it
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"bonsai/pkg/traces"
+)
+
+const (
+	// MaxMessage bounds a message, in bytes, unpacked. It is gRPC's usual bound, which exporters keep.
+	MaxMessage = 4 << 20
+	// maxConnections is how many senders there may be: up to nine nodes with two or three programs each, three control
+	// planes, and some more. One that comes beyond that is closed, and tries again.
+	maxConnections = 128
+	// maxRequests is how many messages are read at once, so that MaxMessage of each are the most that there is. A
+	// sender that is refused tries again: Unavailable says so in OTLP.
+	maxRequests = 8
+	// perConnection leaves room for other senders. Exporters send one message after the other.
+	perConnection = 2
+	// requestTimeout is how long a sender may take for its message: one that stops in the middle must not hold its
+	// place.
+	requestTimeout = 10 * time.Second
+	// idleTimeout closes a connection without messages.
+	idleTimeout = 10 * time.Minute
+)
+
+// Receiver listens on Socket.
+type Receiver struct {
+	// Socket is the path of the socket. Its directory is made, and may be entered by its owner alone.
+	Socket string
+	// Keep takes a span, which is the callee's, and says why it is not kept.
+	Keep func(*traces.Record) traces.Reason
+	Log  *slog.Logger
+
+	timeout                             time.Duration // of tests; 0 is requestTimeout
+	requests                            atomic.Int64
+	received, messages, refused, broken atomic.Uint64
+
+	mu      sync.Mutex
+	dropped map[traces.Reason]uint64
+}
+
+// Stats are figures for metrics.
+type Stats struct {
+	// Received are all spans of the Messages that were read. Broken are messages that could not be read to their end,
+	// Refused messages and connections for which there was no room.
+	Received, Messages, Broken, Refused uint64
+	// Dropped are the spans that were not kept.
+	Dropped map[traces.Reason]uint64
+}
+
+// Stats returns the figures of this moment.
+func (r *Receiver) Stats() Stats {
+	r.mu.Lock()
+	dropped := maps.Clone(r.dropped)
+	r.mu.Unlock()
+	return Stats{Received: r.received.Load(), Messages: r.messages.Load(), Broken: r.broken.Load(),
+		Refused: r.refused.Load(), Dropped: dropped}
+}
+
+// Listen makes the socket, in place of one that a process left which is gone.
+func (r *Receiver) Listen() (net.Listener, error) {
+	dir := filepath.Dir(r.Socket)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the directory of the socket: %w", err)
+	}
+	// It may have been there. Whoever can enter it can send.
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("close the directory of the socket: %w", err)
+	}
+	if err := os.Remove(r.Socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("remove an old socket: %w", err)
+	}
+	l, err := net.Listen("unix", r.Socket)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(r.Socket, 0o600); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("close the socket to others: %w", err)
+	}
+	return l, nil
+}
+
+// Serve takes spans from a listener, which it closes, until ctx ends.
+func (r *Receiver) Serve(ctx context.Context, l net.Listener) error {
+	server := grpc.NewServer(
+		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxConcurrentStreams(perConnection), grpc.MaxHeaderListSize(16<<10),
+		grpc.ConnectionTimeout(requestTimeout), grpc.InTapHandle(r.enter), grpc.ForceServerCodecV2(raw{}),
+		grpc.ReadBufferSize(8<<10), grpc.WriteBufferSize(4<<10), grpc.SharedWriteBuffer(true),
+		grpc.StaticStreamWindowSize(64<<10), grpc.StaticConnWindowSize(128<<10),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTimeout, Time: time.Minute,
+			Timeout: requestTimeout}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second,
+			PermitWithoutStream: true}),
+	)
+	server.RegisterService(r.service(), nil)
+	in := &limited{Listener: l, refused: &r.refused, conns: map[*counted]struct{}{}}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(in) }()
+	select {
+	case err := <-done:
+		return fmt.Errorf("take spans on %s: %w", l.Addr(), err)
+	case <-ctx.Done():
+	}
+	l.Close()
+	in.closeAll()
+	server.Stop() // senders keep what was not acknowledged, for a while
+	<-done
+	return nil
+}
+
+// enter lets a call begin if there is room, and bounds its time, the reading of its message included.
+func (r *Receiver) enter(ctx context.Context, _ *tap.Info) (context.Context, error) {
+	if r.requests.Add(1) > maxRequests {
+		r.requests.Add(-1)
+		r.refused.Add(1)
+		return nil, status.Error(codes.Unavailable, "too many messages at once, try again")
+	}
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.timeout, requestTimeout))
+	context.AfterFunc(ctx, func() { // ctx ends with the call, if not before
+		cancel()
+		r.requests.Add(-1)
+	})
+	return ctx, nil
+}
+
+// service is the one method of OTLP. It is described here and not by generated stubs, because messages are read by
+// Decode.
+func (r *Receiver) service() *grpc.ServiceDesc {
+	return &grpc.ServiceDesc{ServiceName: "opentelemetry.proto.collector.trace.v1.TraceService", HandlerType: (*any)(nil),
+		Methods: []grpc.MethodDesc{{MethodName: "Export", Handler: func(_ any, _ context.Context, decode func(any) error,
+			_ grpc.UnaryServerInterceptor) (any, error) {
+			var message []byte
+			if err := decode(&message); err != nil {
+				return nil, err
+			}
+			return r.export(message)
+		}}}}
+}
+
+// export keeps the spans of a message. The answer says how many it did not keep, which a sender must not repeat.
+func (r *Receiver) export(message []byte) ([]byte, error) {
+	r.messages.Add(1)
+	rejected, why := uint64(0), traces.Kept
+	drop := func(reason traces.Reason) {
+		if reason == traces.Kept {
+			return
+		}
+		r.count(reason)
+		if reason != traces.Duplicate { // what is kept already is no loss
+			rejected, why = rejected+1, reason
+		}
+	}
+	err := Decode(message, func(span *traces.Record) {
+		r.received.Add(1)
+		drop(r.Keep(span))
+	}, func(reason traces.Reason) {
+		r.received.Add(1)
+		drop(reason)
+	})
+	if err != nil {
+		r.broken.Add(1)
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	if rejected == 0 {
+		return nil, nil
+	}
+	r.Log.Debug("dropped spans of a message", "spans", rejected, "reason", why)
+	// ExportTraceServiceResponse: partial_success with rejected_spans and error_message.
+	partial := protowire.AppendTag(nil, 1, protowire.VarintType)
+	partial = protowire.AppendVarint(partial, rejected)
+	partial = protowire.AppendTag(partial, 2, protowire.BytesType)
+	partial = protowire.AppendString(partial, "spans were dropped: "+string(why))
+	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), partial), nil
+}
+
+// count counts a span that was not kept.
+func (r *Receiver) count(why traces.Reason) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dropped == nil {
+		r.dropped = map[traces.Reason]uint64{}
+	}
+	r.dropped[why]++
+}
+
+// raw hands messages through as bytes.
+type raw struct{}
+
+var _ encoding.CodecV2 = raw{}
+
+// Marshal implements encoding.CodecV2.
+func (raw) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(v.([]byte))}, nil
+}
+
+// Unmarshal implements encoding.CodecV2.
+func (raw) Unmarshal(data mem.BufferSlice, v any) error {
+	*v.(*[]byte) = data.Materialize()
+	return nil
+}
+
+// Name implements encoding.CodecV2.
+func (raw) Name() string { return "proto" }
+
+// limited closes connections beyond maxConnections. It does not make them wait: who waits, waits for broken senders.
+type limited struct {
+	net.Listener
+	refused *atomic.Uint64
+
+	mu    sync.Mutex
+	conns map[*counted]struct{}
+}
+
+// Accept implements net.Listener.
+func (l *limited) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c := &counted{Conn: conn, in: l}
+		if l.enter(c) {
+			return c, nil
+		}
+		l.refused.Add(1)
+		conn.Close()
+	}
+}
+
+// enter reports whether there is room for a connection, which then has it.
+func (l *limited) enter(c *counted) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.conns) >= maxConnections {
+		return false
+	}
+	l.conns[c] = struct{}{}
+	return true
+}
+
+func (l *limited) leave(c *counted) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.conns, c)
+}
+
+// closeAll ends all connections. A gRPC server that stops waits for those that have not said anything yet.
+func (l *limited) closeAll() {
+	l.mu.Lock()
+	all := slices.Collect(maps.Keys(l.conns))
+	l.mu.Unlock()
+	for _, c := range all {
+		c.Close()
+	}
+}
+
+// counted is a connection that makes room when it is closed.
+type counted struct {
+	net.Conn
+	in *limited
+}
+
+// Close implements net.Conn.
+func (c *counted) Close() error {
+	c.in.leave(c)
+	return c.Conn.Close()
+}

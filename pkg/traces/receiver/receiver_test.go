@@ -1,0 +1,213 @@
+package receiver
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	trace "go.opentelemetry.io/proto/otlp/trace/v1"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding/gzip"
+	"google.golang.org/grpc/status"
+
+	"bonsai/pkg/traces"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const export = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+
+// kept is what a receiver handed on.
+type kept struct {
+	mu    sync.Mutex
+	spans []*traces.Record
+	why   traces.Reason
+}
+
+func (k *kept) keep(r *traces.Record) traces.Reason {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.spans = append(k.spans, r)
+	return k.why
+}
+
+// start runs a receiver and returns a way to connect to it.
+func start(t *testing.T, r *Receiver) func() *grpc.ClientConn {
+	t.Helper()
+	r.Socket, r.Log = filepath.Join(t.TempDir(), "traces", "otlp.sock"), slog.New(slog.DiscardHandler)
+	l, err := r.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return func() *grpc.ClientConn {
+		conn, err := grpc.NewClient("unix://"+r.Socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+}
+
+// TestExport: an exporter's messages arrive, packed or not, and the answer says what was dropped.
+func TestExport(t *testing.T) {
+	t.Parallel()
+	k := &kept{}
+	r := &Receiver{Keep: k.keep}
+	client := collector.NewTraceServiceClient(start(t, r)())
+	for _, options := range [][]grpc.CallOption{nil, {grpc.UseCompressor(gzip.Name)}} {
+		got, err := client.Export(t.Context(), of(podSpan(), podSpan()), options...)
+		if err != nil || got.GetPartialSuccess() != nil {
+			t.Error(got, err)
+		}
+	}
+	k.why = traces.Duplicate
+	if got, err := client.Export(t.Context(), of(podSpan())); err != nil || got.GetPartialSuccess() != nil {
+		t.Error(got, err)
+	}
+	k.why = traces.Contradiction
+	got, err := client.Export(t.Context(), of(podSpan(), &trace.Span{}))
+	if p := got.GetPartialSuccess(); err != nil || p.GetRejectedSpans() != 2 || p.GetErrorMessage() != "spans were dropped: invalid" {
+		t.Error(got, err)
+	}
+	if diff := cmp.Diff(Stats{Received: 7, Messages: 4, Dropped: map[traces.Reason]uint64{traces.Duplicate: 1,
+		traces.Contradiction: 1, traces.Invalid: 1}}, r.Stats()); diff != "" || len(k.spans) != 6 {
+		t.Errorf("%d spans, %s", len(k.spans), diff)
+	}
+	huge := podSpan()
+	huge.Name = strings.Repeat("x", MaxMessage)
+	if _, err := client.Export(t.Context(), of(huge)); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("a huge message: %v", err)
+	}
+	if _, err := client.Export(t.Context(), of(huge), grpc.UseCompressor(gzip.Name)); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("a huge message, packed: %v", err)
+	}
+}
+
+// TestSocket: nobody but the owner can reach the socket, and one that a dead process left is replaced.
+func TestSocket(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "traces")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := &Receiver{Socket: filepath.Join(dir, "otlp.sock")}
+	for range 2 {
+		l, err := r.Listen()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.(*net.UnixListener).SetUnlinkOnClose(false)
+		defer l.Close()
+		for path, want := range map[string]os.FileMode{dir: 0o700, r.Socket: 0o600} {
+			if got, err := os.Stat(path); err != nil || got.Mode().Perm() != want {
+				t.Errorf("%s: %v %v", path, got.Mode(), err)
+			}
+		}
+	}
+	if _, err := (&Receiver{Socket: "/proc/none/otlp.sock"}).Listen(); err == nil {
+		t.Error("a socket where there can be none")
+	}
+}
+
+// TestBrokenSenders: senders that stop in the middle of their messages hold places only for so long, others are told to
+// try again meanwhile, and then are served.
+func TestBrokenSenders(t *testing.T) {
+	t.Parallel()
+	k := &kept{}
+	r := &Receiver{Keep: k.keep, timeout: 500 * time.Millisecond}
+	connect := start(t, r)
+	for range maxRequests / perConnection {
+		conn := connect()
+		for range perConnection {
+			// The call begins, and its message never comes.
+			s, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true},
+				export)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = s
+		}
+	}
+	until(t, "all places are taken", func() bool { return r.requests.Load() == maxRequests })
+	client := collector.NewTraceServiceClient(connect())
+	if _, err := client.Export(t.Context(), of(podSpan())); status.Code(err) != codes.Unavailable {
+		t.Errorf("without a place: %v", err)
+	}
+	until(t, "a place is free", func() bool { _, err := client.Export(t.Context(), of(podSpan())); return err == nil })
+	until(t, "all places are free", func() bool { return r.requests.Load() == 0 })
+	if err := connect().Invoke(t.Context(), export, &trace.Span{TraceId: []byte("x")}, of()); status.Code(err) !=
+		codes.InvalidArgument || r.Stats().Broken != 1 {
+		t.Errorf("another message: %v, %+v", err, r.Stats())
+	}
+	if err := connect().Invoke(t.Context(), "/other.Service/Export", of(), of()); status.Code(err) != codes.Unimplemented {
+		t.Errorf("another service: %v", err)
+	}
+	if r.Stats().Refused == 0 {
+		t.Error("no refusal is counted")
+	}
+}
+
+// TestManyConnections: a sender that opens connections without end gets as many as there may be.
+func TestManyConnections(t *testing.T) {
+	t.Parallel()
+	r := &Receiver{Keep: (&kept{}).keep}
+	connect := start(t, r)
+	var all []net.Conn
+	for range maxConnections {
+		conn, err := net.Dial("unix", r.Socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		all = append(all, conn)
+	}
+	more, err := net.Dial("unix", r.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer more.Close()
+	if _, err := more.Read(make([]byte, 1)); err == nil {
+		t.Error("one connection too many is served")
+	}
+	for _, conn := range all {
+		conn.Close()
+	}
+	until(t, "there is room again", func() bool {
+		_, err := collector.NewTraceServiceClient(connect()).Export(t.Context(), of(podSpan()))
+		return err == nil
+	})
+}
+
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	late, again := time.After(30*time.Second), time.NewTicker(10*time.Millisecond)
+	defer again.Stop()
+	for !ok() {
+		select {
+		case <-late:
+			t.Fatal("never: " + what)
+		case <-again.C:
+		}
+	}
+}
