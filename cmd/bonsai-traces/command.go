@@ -28,6 +28,8 @@ type options struct {
 	serving  daemon.Serving
 
 	socket, dataDir   string
+	nodeSockets       map[string]string
+	servingSockets    []string
 	maxBytes          int64
 	maxSpansPerObject int
 }
@@ -69,6 +71,10 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.serving.AddFlags(fs)
 	fs.StringVar(&o.socket, "otlp-socket", "",
 		"Path of the socket on which spans are taken by OTLP over gRPC. Its directory is made, and closed to other users.")
+	fs.StringToStringVar(&o.nodeSockets, "node-socket", nil,
+		"NODE=PATH of further such sockets, each for the programs of one node: what comes in by it is taken for that node's. Given several times, or separated by commas.")
+	fs.StringSliceVar(&o.servingSockets, "serving-socket", nil,
+		"Paths of Unix sockets on which is served, over HTTPS too, what --secure-port serves.")
 	fs.StringVar(&o.dataDir, "data-dir", "",
 		"Directory in which the traces are kept over restarts, in files that together have at most --max-bytes.")
 	fs.Int64Var(&o.maxBytes, "max-bytes", defaultBytes,
@@ -82,8 +88,8 @@ func (o *options) validate() error {
 	return errors.Join(
 		daemon.Require(o.socket != "", "--otlp-socket is required"),
 		daemon.Require(o.dataDir != "", "--data-dir is required"),
-		daemon.Require(o.maxBytes >= leastBytes && o.maxBytes <= mostBytes, "--max-bytes %d must be from %d to %d", o.maxBytes,
-			leastBytes, int64(mostBytes)),
+		daemon.Require(o.maxBytes >= leastBytes && o.maxBytes <= mostBytes, "--max-bytes %d must be from %d to %d",
+			o.maxBytes, leastBytes, int64(mostBytes)),
 		daemon.Require(o.maxSpansPerObject >= 2 && o.maxSpansPerObject <= 100_000,
 			"--max-spans-per-object %d must be from 2 to 100000", o.maxSpansPerObject),
 		o.listener.Validate(), o.serving.Validate(), o.metrics.Validate())

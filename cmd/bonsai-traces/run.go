@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"net"
 	"runtime/debug"
 	"time"
 
@@ -22,9 +23,10 @@ const gcPercent = 40
 
 // parts are what the process consists of.
 type parts struct {
-	store    *store.Store
-	disk     *persist.Log
-	receiver *receiver.Receiver
+	store *store.Store
+	disk  *persist.Log
+	// receivers are that of the control plane and those of nodes.
+	receivers []*receiver.Receiver
 }
 
 // newParts returns the store with what is left from the last process, and a receiver that fills it.
@@ -41,11 +43,15 @@ func newParts(o *options, log *slog.Logger) (*parts, error) {
 		}
 		return err
 	})
-	p.receiver = &receiver.Receiver{Socket: o.socket, Log: log, Keep: func(r *traces.Record) traces.Reason {
+	keep := func(r *traces.Record) traces.Reason {
 		save, why := p.store.Add(r)
 		disk.Append(save)
 		return why
-	}}
+	}
+	p.receivers = append(p.receivers, &receiver.Receiver{Socket: o.socket, Log: log, Keep: keep})
+	for node, socket := range o.nodeSockets {
+		p.receivers = append(p.receivers, &receiver.Receiver{Socket: socket, Node: node, Log: log, Keep: keep})
+	}
 	return p, nil
 }
 
@@ -67,13 +73,16 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 		return err
 	}
 	registry.MustRegister(newCollector(p))
-	socket, err := p.receiver.Listen()
-	if err != nil {
-		return err
+	sockets := make([]net.Listener, len(p.receivers))
+	for i, r := range p.receivers {
+		if sockets[i], err = r.Listen(); err != nil {
+			return err // the process ends, and the sockets with it
+		}
 	}
 	stats := p.store.Stats()
 	log.Info("taking spans", "socket", o.socket, "objects", stats.Objects, "spans", stats.Spans, "bytes", stats.Bytes)
-	server := &daemon.Server{Listener: o.listener, Serving: o.serving, Clients: guard.Clients, Guard: guard.Wrap,
+	server := &daemon.Server{Listener: o.listener, Sockets: o.servingSockets, Serving: o.serving,
+		Clients: guard.Clients, Guard: guard.Wrap,
 		Registry: metrics, Pages: pages, Extra: serve.New(p.store, time.Now).Paths(), Log: log}
 	// What came until the end is written after the last message was taken.
 	disk, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -82,7 +91,9 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	defer func() { stop(); <-written }()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { guard.Run(ctx); return nil })
-	g.Go(func() error { return p.receiver.Serve(ctx, socket) })
+	for i, r := range p.receivers {
+		g.Go(func() error { return r.Serve(ctx, sockets[i]) })
+	}
 	g.Go(func() error { return server.Run(ctx) })
 	return g.Wait()
 }

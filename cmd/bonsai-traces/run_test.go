@@ -113,7 +113,8 @@ type process struct {
 func startTraces(t *testing.T, dir, kubeconfig string, cert tls.Certificate, proxyCA string) *process {
 	t.Helper()
 	port := freePort(t)
-	p := &process{t: t, base: "https://127.0.0.1:" + strconv.Itoa(port), socket: filepath.Join(dir, "socket", "otlp.sock")}
+	p := &process{t: t, base: "https://127.0.0.1:" + strconv.Itoa(port),
+		socket: filepath.Join(dir, "socket", "otlp.sock")}
 	p.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
 		InsecureSkipVerify: true, Certificates: []tls.Certificate{cert}}}}
 	cmd := newCommand()
@@ -190,12 +191,14 @@ func (p *process) send() {
 	id, _ := traces.TraceOf(podUID)
 	span := &trace.Span{TraceId: id[:], SpanId: []byte("spanspan"), Name: "kubelet.sandbox", StartTimeUnixNano: 1,
 		EndTimeUnixNano: 2}
-	for k, v := range map[string]string{"kind": "Pod", "resource": "pods", "namespace": "a", "name": "web", "uid": podUID} {
+	for k, v := range map[string]string{"kind": "Pod", "resource": "pods", "namespace": "a", "name": "web",
+		"uid": podUID} {
 		span.Attributes = append(span.Attributes, &common.KeyValue{Key: "bonsai.object." + k,
 			Value: &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: v}}})
 	}
+	scopes := []*trace.ScopeSpans{{Spans: []*trace.Span{span}}}
 	if _, err := otlp.NewTraceServiceClient(conn).Export(p.t.Context(), &otlp.ExportTraceServiceRequest{
-		ResourceSpans: []*trace.ResourceSpans{{ScopeSpans: []*trace.ScopeSpans{{Spans: []*trace.Span{span}}}}}}); err != nil {
+		ResourceSpans: []*trace.ResourceSpans{{ScopeSpans: scopes}}}); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -247,7 +250,8 @@ func TestOptions(t *testing.T) {
 	cmd.SetArgs([]string{"--max-bytes=1", "--max-spans-per-object=1", "--secure-port=-1"})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	err := cmd.ExecuteContext(t.Context())
-	for _, flag := range []string{"--otlp-socket", "--data-dir", "--max-bytes 1 ", "--max-spans-per-object", "--secure-port"} {
+	for _, flag := range []string{"--otlp-socket", "--data-dir", "--max-bytes 1 ", "--max-spans-per-object",
+		"--secure-port"} {
 		if err == nil || !strings.Contains(err.Error(), flag) {
 			t.Errorf("%s is not in %v", flag, err)
 		}

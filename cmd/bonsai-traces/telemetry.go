@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"bonsai/pkg/traces"
+	"bonsai/pkg/traces/receiver"
 )
 
 // collector shows the figures of the parts when it is asked.
@@ -52,7 +53,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	show(c.requests, prometheus.GaugeValue, float64(s.Requests))
 	show(c.spans, prometheus.GaugeValue, float64(s.Spans))
 	show(c.evicted, prometheus.CounterValue, float64(s.Evicted))
-	r := c.parts.receiver.Stats()
+	r := c.parts.taken()
 	show(c.received, prometheus.CounterValue, float64(r.Received))
 	for _, why := range []traces.Reason{traces.Duplicate, traces.Contradiction, traces.TooLarge, traces.TooMany,
 		traces.Invalid} {
@@ -66,4 +67,18 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	show(c.diskBytes, prometheus.GaugeValue, float64(d.Bytes))
 	show(c.diskFiles, prometheus.GaugeValue, float64(d.Files))
 	show(c.diskErrors, prometheus.CounterValue, float64(d.Errors))
+}
+
+// taken adds up what the receivers took.
+func (p *parts) taken() receiver.Stats {
+	all := receiver.Stats{Dropped: map[traces.Reason]uint64{}}
+	for _, r := range p.receivers {
+		s := r.Stats()
+		all.Received, all.Messages = all.Received+s.Received, all.Messages+s.Messages
+		all.Broken, all.Refused = all.Broken+s.Broken, all.Refused+s.Refused
+		for why, n := range s.Dropped {
+			all.Dropped[why] += n
+		}
+	}
+	return all
 }

@@ -38,6 +38,8 @@ type Check struct {
 // a component, over HTTPS with a self-signed certificate unless one is given, or plainly when Insecure.
 type Server struct {
 	Listener
+	// Sockets are paths of Unix sockets on which the same is served, over TLS too. Only their owner can connect.
+	Sockets     []string
 	Insecure    bool
 	Serving     Serving
 	Live, Ready []Check
@@ -98,35 +100,84 @@ const (
 
 // Run serves until ctx ends; requests under way get five seconds.
 func (s *Server) Run(ctx context.Context) error {
-	if s.Port == 0 {
+	listeners, err := s.listen()
+	if err != nil {
+		return err
+	}
+	if len(listeners) == 0 {
 		<-ctx.Done()
 		return nil
 	}
-	address := net.JoinHostPort(s.Address, strconv.Itoa(s.Port))
-	listener, err := s.Serving.Listen(address)
-	if err != nil {
-		return fmt.Errorf("listen on %s: %w", address, err)
-	}
-	return s.serve(ctx, listener)
+	return s.serve(ctx, listeners...)
 }
 
-// serve is Run on a listener, which it closes.
-func (s *Server) serve(ctx context.Context, listener net.Listener) error {
+// listen listens at the address and on the sockets, on all of them or on none.
+func (s *Server) listen() (all []net.Listener, err error) {
+	defer func() {
+		if err != nil {
+			closeAll(all)
+		}
+	}()
+	if s.Port != 0 {
+		address := net.JoinHostPort(s.Address, strconv.Itoa(s.Port))
+		l, err := s.Serving.Listen(address)
+		if err != nil {
+			return all, fmt.Errorf("listen on %s: %w", address, err)
+		}
+		all = append(all, l)
+	}
+	for _, path := range s.Sockets {
+		l, err := ListenPrivately(path)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+func closeAll(listeners []net.Listener) {
+	for _, l := range listeners {
+		l.Close()
+	}
+}
+
+// ListenPrivately makes a Unix socket that only its owner can connect to, in place of one that a process left which is
+// gone.
+func ListenPrivately(path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("remove an old socket: %w", err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("close the socket to others: %w", err)
+	}
+	return l, nil
+}
+
+// serve is Run on listeners, which it closes.
+func (s *Server) serve(ctx context.Context, listeners ...net.Listener) error {
 	if !s.Insecure {
 		current, err := s.certificate()
 		if err != nil {
-			listener.Close()
+			closeAll(listeners)
 			return err
 		}
 		config, err := s.Serving.TLS(current, s.Log)
 		if err != nil {
-			listener.Close()
+			closeAll(listeners)
 			return err
 		}
 		if s.Clients != nil {
 			s.Clients.Ask(config)
 		}
-		listener = tls.NewListener(listener, config)
+		for i, l := range listeners {
+			listeners[i] = tls.NewListener(l, config)
+		}
 	}
 	// Profiles lengthen the time for their answer themselves.
 	server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: requestTimeout,
@@ -134,11 +185,17 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 		MaxHeaderBytes: maxHeaderBytes,
 		HTTP2:          &http.HTTP2Config{WriteByteTimeout: requestTimeout, MaxConcurrentStreams: s.Serving.MaxStreams},
 		ErrorLog:       slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)}
-	done := make(chan error, 1)
-	go func() { done <- server.Serve(listener) }()
+	done := make(chan error, len(listeners))
+	for _, l := range listeners {
+		go func() {
+			err := server.Serve(l)
+			done <- fmt.Errorf("serve health on %s: %w", l.Addr(), err)
+		}()
+	}
 	select {
 	case err := <-done:
-		return fmt.Errorf("serve health on %s: %w", listener.Addr(), err)
+		server.Close() // the others, too
+		return err
 	case <-ctx.Done():
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -146,7 +203,9 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	if err := server.Shutdown(grace); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	<-done
+	for range listeners {
+		<-done
+	}
 	return nil
 }
 

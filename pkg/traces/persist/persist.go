@@ -1,9 +1,9 @@
 // Package persist keeps records over restarts, in files that only grow: segments.
 //
 // A segment is a sequence of frames: the length of a record (4 bytes), its CRC-32C (4 bytes), the record. Segments are
-// numbered. When one is full the next begins, and the oldest are removed. Nothing is changed in place, so that a loss of
-// power can only cost the end of the last segment: what cannot be read there is left out, and the process begins a new
-// segment.
+// numbered. When one is full the next begins, and the oldest are removed. Nothing is changed in place, so that a loss
+// of power can only cost the end of the last segment: what cannot be read there is left out, and the process begins a
+// new segment.
 package persist
 
 import (

@@ -81,8 +81,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestCutFiles: whatever a loss of power leaves of a file, at every byte, what is whole comes back, a new process writes
-// on, and the next finds all.
+// TestCutFiles: whatever a loss of power leaves of a file, at every byte, what is whole comes back, a new process
+// writes on, and the next finds all.
 func TestCutFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -410,7 +410,7 @@ func exactly(b []byte, n int) []byte {
 // valid returns the part of a text that can end up in a record, as far as it is UTF-8. It does not copy more than that:
 // a message may be one text.
 func valid(b []byte) string {
-	const most = 4 * safetext.MaxError // runes of four bytes, of which some are left out
+	const most = 4 * safetext.MaxError // runes of four bytes, some of them left out
 	if len(b) > most {
 		b = b[:most]
 		for len(b) > 0 && !utf8.Valid(b[max(0, len(b)-utf8.UTFMax):]) && !utf8.RuneStart(b[len(b)-1]) {

@@ -44,7 +44,8 @@ func podSpan() *trace.Span {
 			&common.KeyValue{Key: "n", Value: &common.AnyValue{Value: &common.AnyValue_IntValue{IntValue: -3}}},
 			&common.KeyValue{Key: "d", Value: &common.AnyValue{Value: &common.AnyValue_DoubleValue{DoubleValue: 0.5}}},
 			&common.KeyValue{Key: "b", Value: &common.AnyValue{Value: &common.AnyValue_BoolValue{BoolValue: true}}},
-			&common.KeyValue{Key: "x", Value: &common.AnyValue{Value: &common.AnyValue_BytesValue{BytesValue: []byte{1, 0xff}}}},
+			&common.KeyValue{Key: "x", Value: &common.AnyValue{
+				Value: &common.AnyValue_BytesValue{BytesValue: []byte{1, 0xff}}}},
 			&common.KeyValue{Key: "l", Value: &common.AnyValue{Value: &common.AnyValue_ArrayValue{
 				ArrayValue: &common.ArrayValue{Values: []*common.AnyValue{text("a"), text("b")}}}}},
 			&common.KeyValue{Key: "m", Value: &common.AnyValue{Value: &common.AnyValue_KvlistValue{
@@ -57,7 +58,8 @@ func podSpan() *trace.Span {
 // of is a message of one program with these spans.
 func of(spans ...*trace.Span) *collector.ExportTraceServiceRequest {
 	return &collector.ExportTraceServiceRequest{ResourceSpans: []*trace.ResourceSpans{{
-		Resource:   &resourcepb.Resource{Attributes: attributes("service.name", "kubelet", "host.name", "host", "k8s.node.name", "n1")},
+		Resource: &resourcepb.Resource{Attributes: attributes("service.name", "kubelet", "host.name", "host",
+			"k8s.node.name", "n1")},
 		ScopeSpans: []*trace.ScopeSpans{{Spans: spans}}}}}
 }
 
@@ -80,13 +82,14 @@ func TestDecode(t *testing.T) {
 	t.Parallel()
 	got, dropped := read(t, of(podSpan()))
 	id, _ := traces.TraceOf(podUID)
-	want := []*traces.Record{{Trace: id, ID: traces.SpanID([]byte("spanspan")), Parent: traces.SpanID([]byte("parentid")),
-		Name: "kubelet.sandbox", Component: "kubelet", Instance: "n1", Start: 1000, End: 4000, Error: "no[31m room",
+	want := []*traces.Record{{Trace: id, ID: traces.SpanID([]byte("spanspan")),
+		Parent: traces.SpanID([]byte("parentid")),
+		Name:   "kubelet.sandbox", Component: "kubelet", Instance: "n1", Start: 1000, End: 4000, Error: "no[31m room",
 		Attributes: []traces.Attribute{{Key: "b", Value: "true"}, {Key: "bonsai.other", Value: "x"},
 			{Key: "d", Value: "0.5"}, {Key: "k8s.pod.name", Value: "web"}, {Key: "l", Value: "[a b]"},
 			{Key: "m", Value: "[k=v]"}, {Key: "n", Value: "-3"}, {Key: "x", Value: "01ff"}},
-		Links: []traces.Link{{Trace: traces.TraceID([]byte("0123456789abcdef")), Span: traces.SpanID([]byte("linklink")),
-			Relation: "request"}},
+		Links: []traces.Link{{Trace: traces.TraceID([]byte("0123456789abcdef")),
+			Span: traces.SpanID([]byte("linklink")), Relation: "request"}},
 		Object: &apitraces.Object{Resource: "pods", Kind: "Pod", Namespace: "ns", Name: "web", UID: podUID},
 		Owner:  &apitraces.Object{Kind: "Job", Name: "job"}}}
 	if diff := cmp.Diff(want, got); diff != "" || dropped != nil {
@@ -144,7 +147,9 @@ func TestOddSpans(t *testing.T) {
 			}
 			s.Attributes = []*common.KeyValue{{Key: "l", Value: &common.AnyValue{
 				Value: &common.AnyValue_ArrayValue{ArrayValue: list}}}}
-		}, false, func(r *traces.Record) bool { return r.Attributes[0].Value == "["+strings.Repeat("a ", maxItems)+"…]" }},
+		}, false, func(r *traces.Record) bool {
+			return r.Attributes[0].Value == "["+strings.Repeat("a ", maxItems)+"…]"
+		}},
 		"deep list": {func(s *trace.Span) {
 			v := text("a")
 			for range 1000 {

@@ -39,9 +39,10 @@ const (
 	// maxConnections is how many senders there may be: up to nine nodes with two or three programs each, three control
 	// planes, and some more. One that comes beyond that is closed, and tries again.
 	maxConnections = 128
-	// maxRequests is how many messages are read at once, so that MaxMessage of each are the most that there is. A
-	// sender that is refused tries again: Unavailable says so in OTLP.
-	maxRequests = 8
+	// maxRequests is how many messages are read at once, so that MaxMessage of each are the most that there is;
+	// nodeRequests, of one node. A sender that is refused tries again: Unavailable says so in OTLP.
+	maxRequests  = 8
+	nodeRequests = 2
 	// perConnection leaves room for other senders. Exporters send one message after the other.
 	perConnection = 2
 	// requestTimeout is how long a sender may take for its message: one that stops in the middle must not hold its
@@ -55,6 +56,9 @@ const (
 type Receiver struct {
 	// Socket is the path of the socket. Its directory is made, and may be entered by its owner alone.
 	Socket string
+	// Node, if set, is the node whose programs send to this socket: all spans are taken for that node's, whatever they
+	// say, and fewer senders are served at once.
+	Node string
 	// Keep takes a span, which is the callee's, and says why it is not kept.
 	Keep func(*traces.Record) traces.Reason
 	Log  *slog.Logger
@@ -139,7 +143,11 @@ func (r *Receiver) Serve(ctx context.Context, l net.Listener) error {
 
 // enter lets a call begin if there is room, and bounds its time, the reading of its message included.
 func (r *Receiver) enter(ctx context.Context, _ *tap.Info) (context.Context, error) {
-	if r.requests.Add(1) > maxRequests {
+	most := int64(maxRequests)
+	if r.Node != "" {
+		most = nodeRequests
+	}
+	if r.requests.Add(1) > most {
 		r.requests.Add(-1)
 		r.refused.Add(1)
 		return nil, status.Error(codes.Unavailable, "too many messages at once, try again")
@@ -155,15 +163,15 @@ func (r *Receiver) enter(ctx context.Context, _ *tap.Info) (context.Context, err
 // service is the one method of OTLP. It is described here and not by generated stubs, because messages are read by
 // Decode.
 func (r *Receiver) service() *grpc.ServiceDesc {
-	return &grpc.ServiceDesc{ServiceName: "opentelemetry.proto.collector.trace.v1.TraceService", HandlerType: (*any)(nil),
-		Methods: []grpc.MethodDesc{{MethodName: "Export", Handler: func(_ any, _ context.Context, decode func(any) error,
-			_ grpc.UnaryServerInterceptor) (any, error) {
-			var message []byte
-			if err := decode(&message); err != nil {
-				return nil, err
-			}
-			return r.export(message)
-		}}}}
+	export := func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		var message []byte
+		if err := decode(&message); err != nil {
+			return nil, err
+		}
+		return r.export(message)
+	}
+	return &grpc.ServiceDesc{ServiceName: "opentelemetry.proto.collector.trace.v1.TraceService",
+		HandlerType: (*any)(nil), Methods: []grpc.MethodDesc{{MethodName: "Export", Handler: export}}}
 }
 
 // export keeps the spans of a message. The answer says how many it did not keep, which a sender must not repeat.
@@ -181,6 +189,9 @@ func (r *Receiver) export(message []byte) ([]byte, error) {
 	}
 	err := Decode(message, func(span *traces.Record) {
 		r.received.Add(1)
+		if r.Node != "" {
+			span.Instance = r.Node
+		}
 		drop(r.Keep(span))
 	}, func(reason traces.Reason) {
 		r.received.Add(1)

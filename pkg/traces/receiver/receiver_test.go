@@ -87,7 +87,8 @@ func TestExport(t *testing.T) {
 	}
 	k.why = traces.Contradiction
 	got, err := client.Export(t.Context(), of(podSpan(), &trace.Span{}))
-	if p := got.GetPartialSuccess(); err != nil || p.GetRejectedSpans() != 2 || p.GetErrorMessage() != "spans were dropped: invalid" {
+	if p := got.GetPartialSuccess(); err != nil || p.GetRejectedSpans() != 2 ||
+		p.GetErrorMessage() != "spans were dropped: invalid" {
 		t.Error(got, err)
 	}
 	if diff := cmp.Diff(Stats{Received: 7, Messages: 4, Dropped: map[traces.Reason]uint64{traces.Duplicate: 1,
@@ -99,7 +100,8 @@ func TestExport(t *testing.T) {
 	if _, err := client.Export(t.Context(), of(huge)); status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("a huge message: %v", err)
 	}
-	if _, err := client.Export(t.Context(), of(huge), grpc.UseCompressor(gzip.Name)); status.Code(err) != codes.ResourceExhausted {
+	_, err = client.Export(t.Context(), of(huge), grpc.UseCompressor(gzip.Name))
+	if status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("a huge message, packed: %v", err)
 	}
 }
@@ -130,41 +132,63 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// TestBrokenSenders: senders that stop in the middle of their messages hold places only for so long, others are told to
-// try again meanwhile, and then are served.
+// stall begins calls whose messages never come, and returns a way to end them.
+func stall(t *testing.T, conn *grpc.ClientConn, calls int) (end func()) {
+	t.Helper()
+	ctx, end := context.WithCancel(t.Context())
+	t.Cleanup(end)
+	for range calls {
+		if _, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, export); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return end
+}
+
+// TestBrokenSenders: while senders that stop in the middle of their messages hold all places, others are told to try
+// again.
 func TestBrokenSenders(t *testing.T) {
 	t.Parallel()
-	k := &kept{}
-	r := &Receiver{Keep: k.keep, timeout: 500 * time.Millisecond}
+	r := &Receiver{Keep: (&kept{}).keep, timeout: time.Hour}
 	connect := start(t, r)
+	var ends []func()
 	for range maxRequests / perConnection {
-		conn := connect()
-		for range perConnection {
-			// The call begins, and its message never comes.
-			s, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true},
-				export)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_ = s
-		}
+		ends = append(ends, stall(t, connect(), perConnection))
 	}
 	until(t, "all places are taken", func() bool { return r.requests.Load() == maxRequests })
 	client := collector.NewTraceServiceClient(connect())
 	if _, err := client.Export(t.Context(), of(podSpan())); status.Code(err) != codes.Unavailable {
 		t.Errorf("without a place: %v", err)
 	}
-	until(t, "a place is free", func() bool { _, err := client.Export(t.Context(), of(podSpan())); return err == nil })
+	if r.Stats().Refused == 0 {
+		t.Error("no refusal is counted")
+	}
+	for _, end := range ends {
+		end()
+	}
 	until(t, "all places are free", func() bool { return r.requests.Load() == 0 })
+	if _, err := client.Export(t.Context(), of(podSpan())); err != nil {
+		t.Errorf("with a place: %v", err)
+	}
 	if err := connect().Invoke(t.Context(), export, &trace.Span{TraceId: []byte("x")}, of()); status.Code(err) !=
 		codes.InvalidArgument || r.Stats().Broken != 1 {
 		t.Errorf("another message: %v, %+v", err, r.Stats())
 	}
-	if err := connect().Invoke(t.Context(), "/other.Service/Export", of(), of()); status.Code(err) != codes.Unimplemented {
+	if err := connect().Invoke(t.Context(), "/other.Service/Export", of(), of()); status.Code(err) !=
+		codes.Unimplemented {
 		t.Errorf("another service: %v", err)
 	}
-	if r.Stats().Refused == 0 {
-		t.Error("no refusal is counted")
+}
+
+// TestSlowSenders: a message that does not come holds its place only for so long.
+func TestSlowSenders(t *testing.T) {
+	t.Parallel()
+	r := &Receiver{Keep: (&kept{}).keep, timeout: 200 * time.Millisecond}
+	conn := start(t, r)()
+	stall(t, conn, perConnection)
+	until(t, "the places are free", func() bool { return r.requests.Load() == 0 })
+	if _, err := collector.NewTraceServiceClient(conn).Export(t.Context(), of(podSpan())); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -209,5 +233,15 @@ func until(t *testing.T, what string, ok func() bool) {
 			t.Fatal("never: " + what)
 		case <-again.C:
 		}
+	}
+}
+
+// TestNode: what a node's socket takes is that node's, whatever it says.
+func TestNode(t *testing.T) {
+	t.Parallel()
+	k := &kept{}
+	client := collector.NewTraceServiceClient(start(t, &Receiver{Keep: k.keep, Node: "n7"})())
+	if _, err := client.Export(t.Context(), of(podSpan())); err != nil || k.spans[0].Instance != "n7" {
+		t.Error(k.spans, err)
 	}
 }

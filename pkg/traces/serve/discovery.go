@@ -54,10 +54,11 @@ func resources(w http.ResponseWriter, _ *http.Request) {
 }
 
 func aggregatedGroups() apidiscoveryv2.APIGroupDiscoveryList {
-	resource := func(name, singular, kind string, scope apidiscoveryv2.ResourceScope) apidiscoveryv2.APIResourceDiscovery {
-		return apidiscoveryv2.APIResourceDiscovery{Resource: name, SingularResource: singular, Scope: scope,
-			ResponseKind: &metav1.GroupVersionKind{Group: api.GroupVersion.Group, Version: api.GroupVersion.Version, Kind: kind},
-			Verbs:        []string{"get", "list"}}
+	resource := func(name, singular, kind string, in apidiscoveryv2.ResourceScope) apidiscoveryv2.APIResourceDiscovery {
+		return apidiscoveryv2.APIResourceDiscovery{Resource: name, SingularResource: singular, Scope: in,
+			ResponseKind: &metav1.GroupVersionKind{Group: api.GroupVersion.Group, Version: api.GroupVersion.Version,
+				Kind: kind},
+			Verbs: []string{"get", "list"}}
 	}
 	return apidiscoveryv2.APIGroupDiscoveryList{
 		TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"},

@@ -56,7 +56,8 @@ func (f *fake) List(q traces.Query) (page traces.Page) {
 func trace(namespace, resource, kind, name string) api.Trace {
 	return api.Trace{ObjectMeta: metav1.ObjectMeta{Name: "uid-" + name, Namespace: namespace,
 		CreationTimestamp: metav1.NewTime(now.Add(-3 * time.Minute))},
-		Object:    api.Object{Resource: resource, Kind: kind, Namespace: namespace, Name: name, UID: types.UID("uid-" + name)},
+		Object: api.Object{Resource: resource, Kind: kind, Namespace: namespace, Name: name,
+			UID: types.UID("uid-" + name)},
 		SpanCount: 3, LastSeen: now.Add(-3*time.Minute + 1234*time.Millisecond)}
 }
 
@@ -155,8 +156,8 @@ func TestQuery(t *testing.T) {
 		t.Fatal(err)
 	}
 	do(h, "GET", group1+"/traces?continue="+list.Continue)
-	if want := (traces.Query{Limit: maxPage, After: traces.Position{Namespace: "a", Name: "web", UID: "uid-web"}}); f.asked !=
-		want {
+	want := traces.Query{Limit: maxPage, After: traces.Position{Namespace: "a", Name: "web", UID: "uid-web"}}
+	if f.asked != want {
 		t.Errorf("%+v", f.asked)
 	}
 	do(h, "GET", group1+"/clustertraces")
@@ -223,7 +224,8 @@ func TestAttributes(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/apis", "/apis/traces.bonsai.io", group1, group1 + "/", "/metrics"} {
-		if a := Attributes(httptest.NewRequest("GET", path, nil)); a.Resource != nil || a.Path.Path != path || a.Path.Verb != "get" {
+		a := Attributes(httptest.NewRequest("GET", path, nil))
+		if a.Resource != nil || a.Path.Path != path || a.Path.Verb != "get" {
 			t.Errorf("%s: %+v", path, a)
 		}
 	}

@@ -78,7 +78,8 @@ func (h *Handler) table(list []api.Trace, meta metav1.ListMeta, as form) *metav1
 			row.Object.Object = &traceObject{trace}
 		default:
 			row.Object.Object = &metav1.PartialObjectMetadata{
-				TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadata", APIVersion: "meta.k8s.io/v1"}, ObjectMeta: trace.ObjectMeta}
+				TypeMeta:   metav1.TypeMeta{Kind: "PartialObjectMetadata", APIVersion: "meta.k8s.io/v1"},
+				ObjectMeta: trace.ObjectMeta}
 		}
 		t.Rows = append(t.Rows, row)
 	}

@@ -160,7 +160,8 @@ func (s *Store) learn(t *trace, r *of.Record) {
 	for _, field := range []struct {
 		known *string
 		said  string
-	}{{&o.Group, r.Object.Group}, {&o.Resource, r.Object.Resource}, {&o.Kind, r.Object.Kind}, {&o.Name, r.Object.Name}} {
+	}{{&o.Group, r.Object.Group}, {&o.Resource, r.Object.Resource}, {&o.Kind, r.Object.Kind},
+		{&o.Name, r.Object.Name}} {
 		if *field.known == "" && field.said != "" {
 			*field.known = field.said
 			s.charge(t, size(field.said))

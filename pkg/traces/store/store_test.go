@@ -68,7 +68,7 @@ func starts(t *traces.Trace) (out []int64) {
 // last, and its figures are those that one gets by counting.
 func TestHistories(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(8) {
+	for seed := range uint64(6) {
 		rnd := rand.New(rand.NewPCG(seed, 38))
 		s := New(Config{MaxBytes: 64 << 10, MaxSpans: 8})
 		var order []of.TraceID // of objects, the last active first: the plain model
@@ -88,6 +88,12 @@ func TestHistories(t *testing.T) {
 				order = slices.DeleteFunc(order, func(id of.TraceID) bool { return id == r.Trace })
 				order = slices.Insert(order, 0, r.Trace)
 			}
+			if st := s.Stats(); st.Bytes > s.cfg.MaxBytes || st.Evicted > 0 && st.Bytes < s.cfg.MaxBytes/2 {
+				t.Fatalf("seed %d, step %d: %+v", seed, step, st)
+			}
+			if step%8 > 0 {
+				continue // it costs more than all the rest
+			}
 			if err := consistent(s); err != nil {
 				t.Fatalf("seed %d, step %d: %v", seed, step, err)
 			}
@@ -96,9 +102,6 @@ func TestHistories(t *testing.T) {
 					t.Fatalf("seed %d, step %d: of %d objects, number %d by activity is kept: %t", seed, step,
 						len(s.objects), i, kept)
 				}
-			}
-			if st := s.Stats(); st.Evicted > 0 && st.Bytes < s.cfg.MaxBytes/2 {
-				t.Fatalf("seed %d, step %d: evicted down to %d bytes", seed, step, st.Bytes)
 			}
 		}
 		if st := s.Stats(); st.Evicted == 0 || st.Cut == 0 || st.Requests == 0 {
@@ -133,7 +136,8 @@ func consistent(s *Store) error {
 	}
 	for id, q := range s.requests {
 		if n := count(q); n != q.bytes || q.refs != refs[id] || (q.refs == 0) != (q.position != nil) {
-			return fmt.Errorf("request %s has %d bytes and not %d, %d links and not %d", id, n, q.bytes, refs[id], q.refs)
+			return fmt.Errorf("request %s has %d bytes and not %d, %d links and not %d", id, n, q.bytes, refs[id],
+				q.refs)
 		}
 		bytes += q.bytes
 		if q.refs == 0 {
@@ -324,7 +328,8 @@ func TestList(t *testing.T) {
 		}
 	}
 	got, ok := s.Get(u4)
-	if !ok || got.Name != string(u4) || got.Namespace != "a" || got.CreationTimestamp.UTC() != time.Unix(0, 5000).UTC() ||
+	if !ok || got.Name != string(u4) || got.Namespace != "a" ||
+		got.CreationTimestamp.UTC() != time.Unix(0, 5000).UTC() ||
 		got.Spans[0].TraceID != hex.EncodeToString(got4(u4)) {
 		t.Errorf("%+v", got)
 	}
