@@ -106,8 +106,8 @@ func celLibrary() []string {
 		"k8s.io/apiserver/pkg/authentication/user", "k8s.io/apiserver/pkg/authorization/authorizer"}
 }
 
-// houses are where siblings keep apart: the components, and the local cluster's command.
-var houses = append(components[:len(components):len(components)], "bonsai/pkg/cluster")
+// houses are where siblings keep apart: the components, the local cluster's command, and the stories of objects.
+var houses = append(components[:len(components):len(components)], "bonsai/pkg/cluster", "bonsai/pkg/story")
 
 // siblings: parents define interfaces, children implement them, siblings do not import siblings, at any depth of a
 // house. What tests are made with may put together what they need. A finding is allowed by the vocabulary that is

@@ -143,6 +143,8 @@ var pure = []struct {
 	{path: "bonsai/pkg/cluster/plan", because: "what a cluster is to be"},
 	{path: "bonsai/pkg/kubelet/eviction/pressure", because: "what is short, and which pod goes first"},
 	{path: "bonsai/pkg/kubelet/lifecycle", because: "what is done to a pod next"},
+	{path: "bonsai/pkg/story", because: "what an object's spans tell"},
+	{path: "bonsai/pkg/termtext", because: "texts for terminals"},
 	{path: "bonsai/pkg/scheduler/plugins", because: "filters and scores"},
 	{path: "bonsai/pkg/scheduler/topology", because: "filters and scores"},
 	{path: "bonsai/pkg/scheduler/decide", because: "which node"},
