@@ -3,7 +3,7 @@ SHELL := /bin/bash
 export CGO_ENABLED := 0
 # One set of flags for builds, vet and tests: what one has compiled the others find.
 export GOFLAGS := -trimpath
-COMPONENTS := kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl kubectl-why bonsai bonsai-network bonsai-ipam bonsai-traces
+COMPONENTS := kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl kubectl-why kubectl-trace bonsai bonsai-network bonsai-ipam bonsai-traces
 LDFLAGS := -s -w -X sigs.k8s.io/kustomize/api/provenance.version=v5.8.1
 # What would keep every method of every type in a binary: Go's plug-ins, which kustomize's library links and no static binary can load, and
 # the templates of grpc's trace pages.
@@ -149,7 +149,7 @@ bin/misspell bin/staticcheck: deploy/tools/lint/go.mod
 	cd deploy/tools/lint && go build -o ../../../$@ "$$(go list tool | grep '/$(@F)$$')" && touch ../../../$@
 
 reference: ## write the pages of docs/reference that are out of date
-	go test ./cmd/bonsai ./cmd/bonsai-network ./cmd/bonsai-traces ./cmd/kubectl-why ./cmd/internal/daemon ./cmd/kube-apiserver ./cmd/kube-controller-manager \
+	go test ./cmd/bonsai ./cmd/bonsai-network ./cmd/bonsai-traces ./cmd/kubectl-why ./cmd/kubectl-trace ./cmd/internal/daemon ./cmd/kube-apiserver ./cmd/kube-controller-manager \
 		./cmd/kube-scheduler ./cmd/kubelet ./cmd/kube-proxy ./pkg/apiserver ./pkg/apiserver/fairness \
 		./pkg/apiserver/egress/selector ./pkg/apiserver/storage/encryption ./pkg/cluster/plan/clusterfile \
 		./pkg/kubectl ./pkg/kubelet ./pkg/kubelet/cadvisor -run TestReference -args -update

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs Bonsai from an unpacked release archive, as root: the programs and images into PREFIX/lib/bonsai, links to
-# bonsai, kubectl and kubectl-why into PREFIX/bin, and for systemd a unit for clusters (bonsai@.service). It needs a kernel, sh and
+# bonsai, kubectl and its plug-ins into PREFIX/bin, and for systemd a unit for clusters (bonsai@.service). It needs a kernel, sh and
 # the usual small tools, which busybox has: no network, no package manager, no C library. The same command upgrades:
 # clusters that are stopped continue with the new programs.
 #   ./install.sh
@@ -39,7 +39,7 @@ mv "$lib.new" "$lib"
 rm -rf "$lib.old"
 ln -sfn "$lib/bonsai" "$prefix/bin/bonsai"
 [ -e "$prefix/bin/kubectl" ] || ln -sfn "$lib/kubectl" "$prefix/bin/kubectl"
-ln -sfn "$lib/kubectl-why" "$prefix/bin/kubectl-why"
+for plugin in kubectl-why kubectl-trace; do ln -sfn "$lib/$plugin" "$prefix/bin/$plugin"; done
 if command -v systemctl >/dev/null; then
   mkdir -p /etc/systemd/system
   sed "s|/usr/local/bin/|$prefix/bin/|" systemd/bonsai@.service >/etc/systemd/system/bonsai@.service

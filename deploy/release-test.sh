@@ -22,7 +22,7 @@ for archive in dist/*.tar.gz; do
   out=$dir/$name
   runtime=$out/bin/runtime
   (cd "$out" && sha256sum --check --quiet SHA256SUMS) || fail "$name: SHA256SUMS is wrong"
-  for program in kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl kubectl-why bonsai bonsai-network bonsai-ipam bonsai-traces etcd coredns ${ADDONS:-} \
+  for program in kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl kubectl-why kubectl-trace bonsai bonsai-network bonsai-ipam bonsai-traces etcd coredns ${ADDONS:-} \
     runtime/{containerd,containerd-shim-runc-v2,ctr,runc} runtime/cni/{bridge,loopback,portmap,host-local}; do
     go version -m "$out/bin/$program" | has -x "	build	GOARCH=$arch" || fail "$name: bin/$program is not for $arch"
     ! readelf -l "$out/bin/$program" | has interpreter: || fail "$name: bin/$program is not static"

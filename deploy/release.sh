@@ -14,7 +14,7 @@ epoch=$(git log -1 --format=%ct)
 export CGO_ENABLED=0 GOOS=linux
 tags=kustomize_disable_go_plugin_support,grpcnotrace
 flags=(-trimpath -buildvcs=false -ldflags "-s -w -buildid= -X sigs.k8s.io/kustomize/api/provenance.version=v5.8.1")
-components=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl kubectl-why bonsai bonsai-network bonsai-ipam bonsai-traces)
+components=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl kubectl-why kubectl-trace bonsai bonsai-network bonsai-ipam bonsai-traces)
 declare -A addons=(
   [metrics-server]=sigs.k8s.io/metrics-server/cmd/metrics-server
   [registry]=github.com/distribution/distribution/v3/cmd/registry

@@ -25,7 +25,7 @@ if [ -n "$clusters" ]; then
   fi
 fi
 bin=$(dirname "$(dirname "$lib")")/bin
-for program in bonsai kubectl kubectl-why; do
+for program in bonsai kubectl kubectl-why kubectl-trace; do
   [ "$(readlink "$bin/$program" 2>/dev/null)" != "$lib/$program" ] || rm -f "$bin/$program"
 done
 unit=/etc/systemd/system/bonsai@.service

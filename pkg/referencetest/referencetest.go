@@ -14,6 +14,9 @@ import (
 
 var update = flag.Bool("update", false, "write the pages of docs/reference that are out of date")
 
+// Updating reports whether the test is to write what it compares with: a test binary can define the flag once only.
+func Updating() bool { return *update }
+
 // Check fails the test if docs/reference/name is not text; with -update it writes the page first.
 func Check(t *testing.T, name, text string) {
 	t.Helper()

@@ -37,8 +37,18 @@ func New(t *traces.Trace, origin string, resolution time.Duration) *Story {
 		root = &spans[at]
 	}
 	s.Phases = phases(tree(spans, at), root, resolution)
+	if root == nil && !slices.Contains(becomeReady, t.Object.Kind) {
+		for _, p := range s.Phases {
+			if p.Name == Startup {
+				p.Name, p.Path = Known, nil
+			}
+		}
+	}
 	return s
 }
+
+// becomeReady are the kinds whose first steps are a startup, even if the end of it is not known.
+var becomeReady = []string{"Pod", "Node"}
 
 // rootOf returns the index of the span that covers an object's startup, which is named as the object's kind; -1 if it
 // has not arrived, as it is sent when the object is Ready.
@@ -99,7 +109,7 @@ func step(s *traces.Span) *Step {
 
 // detailed are the attributes that tell steps of one name apart, in the order in which they are shown.
 var detailed = []string{"k8s.container.name", "container.name", "container.image.name", "scheduler.plugin", "plugin",
-	"http.response.status_code"}
+	"http.response.status_code", "owner"}
 
 func detail(s *traces.Span) string {
 	var parts []string

@@ -12,7 +12,7 @@ func Text(d, resolution time.Duration) string {
 		return "-" + Text(-d, resolution)
 	}
 	if d < resolution {
-		return "<" + Text(resolution, 0)
+		return "<" + Text(resolution, resolution)
 	}
 	if d == 0 {
 		return "0"
@@ -52,4 +52,20 @@ func Percent(share float64) string {
 		return "<1%"
 	}
 	return fmt.Sprintf("%.0f%%", share*100)
+}
+
+// plural is a number of things: "1 pod", "2 pods".
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Signed formats a change: "+120ms", "-1.20s".
+func Signed(d, resolution time.Duration) string {
+	if d > 0 {
+		return "+" + Text(d, resolution)
+	}
+	return Text(d, resolution)
 }

@@ -39,6 +39,10 @@ func (l *Line) OnPath() time.Duration {
 // Lines returns what a picture of p shows, and how many steps it leaves out: without all, those off the critical path
 // that take less than a hundredth of the phase, and steps of pods in a rollout. In any case the longest are kept.
 func (p *Phase) Lines(all bool) (lines []Line, hidden int) {
+	own := map[*Step][]Segment{}
+	for _, s := range p.Path {
+		own[s.Step] = append(own[s.Step], s)
+	}
 	var add func(s *Step, depth int, inPod bool)
 	add = func(s *Step, depth int, inPod bool) {
 		shown := all || s.Error != "" || s.OnPath > 0 || depth == 0 || !inPod && p.Share(s.Duration) >= small
@@ -47,7 +51,7 @@ func (p *Phase) Lines(all bool) (lines []Line, hidden int) {
 			return
 		}
 		lines = append(lines, Line{Step: s, Name: s.Label(), Depth: depth, Start: s.Start, Duration: s.Duration,
-			Critical: p.piecesOf(s)})
+			Critical: piecesOf(s, own)})
 		for _, inner := range s.Steps {
 			add(inner, depth+1, inPod || s.Component == pods)
 		}
@@ -119,25 +123,14 @@ func count(s *Step) int {
 	return n
 }
 
-// piecesOf are the segments of a step and of those inside it.
-func (p *Phase) piecesOf(s *Step) []Segment {
+// piecesOf are the segments of a step and of those inside it, by what each has itself.
+func piecesOf(s *Step, own map[*Step][]Segment) []Segment {
 	if s.OnPath == 0 {
 		return nil
 	}
-	inside := map[*Step]bool{}
-	var mark func(*Step)
-	mark = func(s *Step) {
-		inside[s] = true
-		for _, inner := range s.Steps {
-			mark(inner)
-		}
-	}
-	mark(s)
-	var out []Segment
-	for _, seg := range p.Path {
-		if seg.Step != nil && inside[seg.Step] {
-			out = append(out, seg)
-		}
+	out := slices.Clone(own[s])
+	for _, inner := range s.Steps {
+		out = append(out, piecesOf(inner, own)...)
 	}
 	return out
 }
@@ -160,6 +153,8 @@ func (p *Phase) Headline(resolution time.Duration) string {
 		return "Ready after " + took
 	case p.Name == Startup:
 		return "not Ready, last step after " + took
+	case p.Name == Known:
+		return "last step after " + took
 	case p.Name == Shutdown && p.Done:
 		return "gone after " + took
 	case p.Name == Shutdown:

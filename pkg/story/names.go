@@ -2,42 +2,41 @@ package story
 
 import "strings"
 
-// meanings say in words what a step is, for those who do not know the names.
+// meanings say in words what a step is, for readers to whom the names say nothing.
 var meanings = map[string]string{
-	"apiserver.create":        "the API server stores the object",
-	"scheduler.queue":         "waiting in the scheduler's queue",
-	"scheduler.decide":        "the scheduler chooses a node",
-	"scheduler.bind":          "the scheduler binds the pod to the node",
-	"kubelet.seen":            "the kubelet sees the pod",
-	"kubelet.admit":           "the kubelet checks that the pod fits the node",
-	"kubelet.volumes":         "volumes are mounted",
-	"kubelet.pull":            "an image is pulled",
-	"kubelet.sandbox":         "the sandbox is made, with its network",
-	"kubelet.create":          "a container is created",
-	"kubelet.start":           "a container is started",
-	"kubelet.poststart":       "a postStart hook runs",
-	"kubelet.probe":           "a probe has not yet succeeded",
-	"kubelet.status":          "the kubelet writes the pod's status",
-	"kubelet.ready":           "the pod is Ready",
-	"kube-proxy.endpoint":     "the endpoint gets into the kernel of a node",
-	"kubelet.stop":            "containers are stopped, within the grace period",
-	"kubelet.unsandbox":       "the sandbox is removed",
-	"kubelet.cleanup":         "volumes and directories are removed",
-	"kubelet.delete":          "the object is deleted from the API",
-	"inferred.pending":        "no node has been chosen",
-	"inferred.unschedulable":  "the scheduler found no node that fits",
-	"inferred.prepare":        "volumes, sandbox and network are made",
-	"inferred.run":            "the container has started and is not yet Ready",
-	"inferred.init":           "an init container runs",
-	"inferred.terminating":    "the pod is shutting down",
-	"inferred.owner":          "the owner makes the object",
-	"inferred.readiness-gate": "a readiness gate is not yet true",
+	"apiserver.create":    "the API server stores the object",
+	"scheduler.queue":     "waiting in the scheduler's queue",
+	"scheduler.decide":    "the scheduler chooses a node",
+	"scheduler.bind":      "the scheduler binds the pod to the node",
+	"kubelet.seen":        "the kubelet sees the pod",
+	"kubelet.admit":       "the kubelet checks that the pod fits the node",
+	"kubelet.volumes":     "volumes are mounted",
+	"kubelet.pull":        "an image is pulled",
+	"kubelet.sandbox":     "the sandbox is made, with its network",
+	"kubelet.create":      "a container is created",
+	"kubelet.start":       "a container is started",
+	"kubelet.poststart":   "a postStart hook runs",
+	"kubelet.probe":       "a probe has not yet succeeded",
+	"kubelet.status":      "the kubelet writes the pod's status",
+	"kubelet.ready":       "until Ready is written",
+	"kube-proxy.endpoint": "the endpoint gets into the kernel of a node",
+	"kubelet.stop":        "containers are stopped, within the grace period",
+	"kubelet.unsandbox":   "the sandbox is removed",
+	"kubelet.cleanup":     "volumes and directories are removed",
+	"kubelet.delete":      "the object is deleted from the API",
+	// Those of traces that are inferred.
+	"scheduler":               "no node has been chosen",
+	"scheduler.unschedulable": "the scheduler finds no node that fits",
+	"owner":                   "the owner makes the pod",
+	"kubelet.init":            "an init container runs",
+	"kubelet.run":             "a container runs until it ends",
+	"readiness gates":         "a readiness gate is not yet true",
 }
 
 // Meaning says in words what a step of that name is, "" if that is not known.
 func Meaning(name string) string { return meanings[name] }
 
-// gapName says what was waited for between prev and next, either of which may be nil.
+// gapName says what was waited for between prev and next. Each is nil at its end of the path.
 func gapName(prev, next *Step, p *Phase) string {
 	switch {
 	case next == nil && prev == nil:

@@ -1,7 +1,9 @@
 package story
 
 import (
+	"cmp"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -25,13 +27,13 @@ func (s *Segment) End() time.Time { return s.Start.Add(s.Duration) }
 
 // criticalPath returns the steps that determine when p ended, and sets their OnPath.
 //
-// It walks backwards from the end. Whatever ended last before a moment is what the rest had to wait for: if it had ended
-// earlier, so would the rest. It therefore has the time up to its own end, and the walk continues at its start. Inside a
-// step the steps below it are walked in the same way. What ends after the phase cannot have delayed it.
+// It walks backwards from the end. Whatever ended last before a moment is what the rest had to wait for: if it had
+// ended earlier, so would the rest. It therefore has the time up to its own end, and the walk continues at its start.
+// Inside a step the steps below it are walked in the same way. What ends after the phase cannot have delayed it.
 //
-// A time before which nothing ended is a gap, unless steps were running then: nothing waited for their end, but they are
-// the best answer to what happened meanwhile. The segments cover the phase exactly once, so that their shares add up to
-// one.
+// A time before which nothing ended is a gap, unless steps were running then: nothing waited for their end, but they
+// are the best answer to what happened meanwhile. The segments cover the phase exactly once, so that their shares add
+// up to one.
 func criticalPath(p *Phase) []Segment {
 	w := walk{}
 	w.cover(nil, p.Steps, p.Start, p.End)
@@ -53,8 +55,12 @@ func criticalPath(p *Phase) []Segment {
 		}
 		s.Name, s.Component = s.Step.Name, s.Step.Component
 	}
+	own := map[*Step]time.Duration{}
+	for i := range joined {
+		own[joined[i].Step] += joined[i].Duration
+	}
 	for _, s := range p.Steps {
-		sum(s, joined)
+		sum(s, own)
 	}
 	return joined
 }
@@ -67,16 +73,11 @@ func neighbour(path []Segment, i, by int) *Step {
 	return path[i+by].Step
 }
 
-// sum sets OnPath of s and of the steps inside it.
-func sum(s *Step, path []Segment) time.Duration {
-	s.OnPath = 0
-	for i := range path {
-		if path[i].Step == s {
-			s.OnPath += path[i].Duration
-		}
-	}
+// sum sets OnPath of s and of the steps inside it, by what each has of the path itself.
+func sum(s *Step, own map[*Step]time.Duration) time.Duration {
+	s.OnPath = own[s]
 	for _, inner := range s.Steps {
-		s.OnPath += sum(inner, path)
+		s.OnPath += sum(inner, own)
 	}
 	return s.OnPath
 }
@@ -92,24 +93,26 @@ func (w *walk) emit(s *Step, from, to time.Time) {
 
 // cover adds the segments from from to to: those of steps, which are inside owner, and owner's own for the rest.
 func (w *walk) cover(owner *Step, steps []*Step, from, to time.Time) {
+	steps = byEnd(steps)
 	for at := to; at.After(from); {
 		ended := lastEnded(steps, from, at)
 		free := from // since when nothing that ended explains the time
 		if ended != nil {
 			free = ended.End()
 		}
-		switch r := running(steps, at, to); {
-		case !free.Before(at): // the usual case: ended is what the rest waited for
+		if !free.Before(at) { // the usual case: ended is what the rest waited for
 			at = w.step(ended, latest(ended.Start, from), at)
-		case r != nil:
-			at = w.step(r, latest(r.Start, free), at)
-		default:
-			w.emit(owner, free, at)
-			at = free
-			if ended != nil && ended.Duration == 0 { // a moment, which parts two gaps
-				w.out = append(w.out, Segment{Step: ended, Start: at})
-			}
+			continue
 		}
+		if r := running(steps, at, to); r != nil {
+			at = w.step(r, latest(r.Start, free), at)
+			continue
+		}
+		if m := momentAt(steps, at); m != nil && at.Before(to) {
+			w.out = append(w.out, Segment{Step: m, Start: at}) // what the gap was before
+		}
+		w.emit(owner, free, at)
+		at = free
 	}
 }
 
@@ -119,29 +122,48 @@ func (w *walk) step(s *Step, from, to time.Time) time.Time {
 	return from
 }
 
-// lastEnded returns the step that ended last in (from, at], of several the longest; nil for none. It began before at, so
-// that a walk that continues at its start comes to an end.
+// byEnd returns steps by their end, of several the longest last.
+func byEnd(steps []*Step) []*Step {
+	steps = slices.Clone(steps)
+	slices.SortStableFunc(steps, func(a, b *Step) int {
+		return cmp.Or(a.End().Compare(b.End()), b.Start.Compare(a.Start))
+	})
+	return steps
+}
+
+// endedBy returns how many of the steps, which are by their end, have ended at a time.
+func endedBy(steps []*Step, at time.Time) int {
+	return sort.Search(len(steps), func(i int) bool { return steps[i].End().After(at) })
+}
+
+// lastEnded returns the step that ended last in (from, at], of several the longest; nil for none. It began before at,
+// so that a walk that continues at its start comes to an end. The steps are by their end.
 func lastEnded(steps []*Step, from, at time.Time) *Step {
-	var last *Step
-	for _, s := range steps {
-		if s.End().After(at) || !s.End().After(from) || !s.Start.Before(at) {
-			continue
-		}
-		if last == nil || s.End().After(last.End()) || s.End().Equal(last.End()) && s.Start.Before(last.Start) {
-			last = s
+	for i := endedBy(steps, at) - 1; i >= 0 && steps[i].End().After(from); i-- {
+		if steps[i].Start.Before(at) {
+			return steps[i]
 		}
 	}
-	return last
+	return nil
+}
+
+// momentAt returns a step without duration at a time, nil if there is none. The steps are by their end.
+func momentAt(steps []*Step, at time.Time) *Step {
+	for i := endedBy(steps, at) - 1; i >= 0 && steps[i].End().Equal(at); i-- {
+		if steps[i].Duration == 0 {
+			return steps[i]
+		}
+	}
+	return nil
 }
 
 // running returns the step that was running before at and ended the soonest after it, but not after to; nil for none.
+// The steps are by their end.
 func running(steps []*Step, at, to time.Time) *Step {
-	var next *Step
-	for _, s := range steps {
-		if s.Start.Before(at) && s.End().After(at) && !s.End().After(to) &&
-			(next == nil || s.End().Before(next.End())) {
-			next = s
+	for i := endedBy(steps, at); i < len(steps) && !steps[i].End().After(to); i++ {
+		if steps[i].Start.Before(at) {
+			return steps[i]
 		}
 	}
-	return next
+	return nil
 }

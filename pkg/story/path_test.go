@@ -27,13 +27,14 @@ func TestCriticalPath(t *testing.T) {
 		steps []*Step
 		want  string
 	}{
-		"nothing":              {4, nil, "(no step is known) 4"},
-		"one after the other":  {3, []*Step{at("a", 0, 1), at("b", 1, 3)}, "a 1, b 2"},
-		"a gap":                {4, []*Step{at("a", 0, 1), at("b", 2, 4)}, "a 1, (between a and b) 1, b 2"},
-		"a gap at the end":     {4, []*Step{at("a", 0, 1)}, "a 1, (waiting to become Ready) 3"},
-		"a gap at the start":   {4, []*Step{at("a", 1, 4)}, "(before a) 1, a 3"},
-		"the slower of two":    {4, []*Step{at("a", 0, 1), at("b", 0, 3), at("c", 3, 4)}, "b 3, c 1"},
-		"a chain beside":       {4, []*Step{at("a", 0, 1), at("b", 1, 2), at("long", 0, 3), at("c", 3, 4)}, "long 3, c 1"},
+		"nothing":             {4, nil, "(no step is known) 4"},
+		"one after the other": {3, []*Step{at("a", 0, 1), at("b", 1, 3)}, "a 1, b 2"},
+		"a gap":               {4, []*Step{at("a", 0, 1), at("b", 2, 4)}, "a 1, (between a and b) 1, b 2"},
+		"a gap at the end":    {4, []*Step{at("a", 0, 1)}, "a 1, (waiting to become Ready) 3"},
+		"a gap at the start":  {4, []*Step{at("a", 1, 4)}, "(before a) 1, a 3"},
+		"the slower of two":   {4, []*Step{at("a", 0, 1), at("b", 0, 3), at("c", 3, 4)}, "b 3, c 1"},
+		"a chain beside": {4, []*Step{at("a", 0, 1), at("b", 1, 2), at("long", 0, 3), at("c", 3, 4)},
+			"long 3, c 1"},
 		"after the end":        {4, []*Step{at("a", 0, 4), at("late", 1, 6)}, "a 4"},
 		"runs into another":    {4, []*Step{at("a", 0, 2), at("b", 1, 4)}, "a 1, b 3"},
 		"runs behind a chain":  {4, []*Step{at("back", 0, 3.5), at("a", 0, 2), at("b", 2, 4)}, "a 2, b 2"},

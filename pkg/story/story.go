@@ -23,6 +23,7 @@ const (
 	Startup  = "startup"  // from creation to Ready, or to the last step so far
 	Running  = "running"  // what happened after: restarts, probes
 	Shutdown = "shutdown" // from the wish to stop to the object's end
+	Known    = "known"    // what is known of an object that does not become Ready
 )
 
 // Story is the life of one object.

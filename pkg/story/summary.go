@@ -191,3 +191,24 @@ func Parts(p *Phase) []Segment {
 	}
 	return out
 }
+
+// Main returns the parts of a path that are worth a line each: those with at least that share, and no more than a
+// picture has lines. others and rest are how many parts are left out, and how long they are together.
+func Main(parts []Segment, least float64) (kept []Segment, others int, rest time.Duration) {
+	if len(parts) > maxLines {
+		shares := make([]float64, len(parts))
+		for i := range parts {
+			shares[i] = parts[i].Share
+		}
+		slices.Sort(shares)
+		least = max(least, shares[len(shares)-maxLines-1]*1.0001)
+	}
+	for _, s := range parts {
+		if s.Share < least {
+			others, rest = others+1, rest+s.Duration
+			continue
+		}
+		kept = append(kept, s)
+	}
+	return kept, others, rest
+}

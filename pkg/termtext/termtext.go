@@ -1,5 +1,5 @@
-// Package termtext prepares texts for terminals: those of others, which might steer the terminal, and those that have to
-// fit into columns.
+// Package termtext prepares texts for terminals: those of others, which might steer the terminal, and those that have
+// to fit into columns.
 package termtext
 
 import (

@@ -148,6 +148,8 @@ var shared = map[string]string{
 	"wiring bonsai/pkg/cluster/supervisor":    "the process that keeps a cluster's parts running",
 	"wiring bonsai/pkg/cluster/containerized": "a cluster of containers, from the same parts as one of processes",
 
+	"wiring bonsai/pkg/story/source": "reads spans, and infers them where there are none",
+
 	"bonsai/pkg/apiserver/storage":           "what a store is",
 	"bonsai/pkg/apiserver/storage/follow":    "a copy of some objects, kept by a watch on storage",
 	"bonsai/pkg/apiserver/request":           "who asks for what",

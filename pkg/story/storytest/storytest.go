@@ -2,7 +2,6 @@
 package storytest
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,9 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/api/traces"
+	"bonsai/pkg/referencetest"
 )
-
-var update = flag.Bool("update", false, "write the recorded pictures")
 
 // Zero is when the traces begin.
 func Zero() time.Time { return time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC) }
@@ -124,7 +122,8 @@ func Pods(n int, slower float64) []*traces.Trace {
 }
 
 func trace(kind, resource, namespace, name string, uid types.UID) *traces.Trace {
-	t := &traces.Trace{Object: traces.Object{Kind: kind, Resource: resource, Namespace: namespace, Name: name, UID: uid}}
+	t := &traces.Trace{Object: traces.Object{Kind: kind, Resource: resource, Namespace: namespace, Name: name,
+		UID: uid}}
 	t.APIVersion, t.Kind = traces.GroupVersion.String(), "Trace"
 	t.Namespace, t.Name = namespace, string(uid)
 	return t
@@ -148,7 +147,7 @@ func done(t *traces.Trace) *traces.Trace {
 func Golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
-	if *update {
+	if referencetest.Updating() {
 		if err := os.MkdirAll("testdata", 0o755); err != nil {
 			t.Fatal(err)
 		}

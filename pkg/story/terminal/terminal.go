@@ -43,7 +43,7 @@ func newCanvas(w io.Writer, o Options) *canvas {
 }
 
 // colours of components, in the order in which they appear. Red is for errors.
-var colours = []string{"36", "32", "33", "35", "34", "96", "92", "93", "95", "94"}
+var colours = []string{"96", "92", "93", "95", "94", "32", "33", "35", "34"}
 
 const (
 	bold  = "1"

@@ -202,21 +202,22 @@ func (b *bars) cell(left, right int) string {
 	return " "
 }
 
+// small is the share below which parts of a critical path are joined.
+const small = 0.01
+
 // path lists what the critical path consists of.
 func (c *canvas) path(p *story.Phase, resolution time.Duration) {
-	parts := story.Parts(p)
-	if len(parts) == 0 {
+	least := small
+	if c.All {
+		least = 0
+	}
+	parts, others, rest := story.Main(story.Parts(p), least)
+	if len(parts)+others == 0 {
 		return
 	}
 	fmt.Fprintln(c)
 	c.line("Critical path", bold)
-	var short int
-	var rest time.Duration
 	for _, s := range parts {
-		if !c.All && s.Share < small {
-			short, rest = short+1, rest+s.Duration
-			continue
-		}
 		text := s.Name
 		if s.Step != nil && s.Step.Detail != "" {
 			text += " " + s.Step.Detail
@@ -226,13 +227,10 @@ func (c *canvas) path(p *story.Phase, resolution time.Duration) {
 		}
 		c.share(s.Duration, s.Share, text, s.Gap, resolution)
 	}
-	if short > 0 {
-		c.share(rest, p.Share(rest), fmt.Sprintf("%d shorter parts", short), true, resolution)
+	if others > 0 {
+		c.share(rest, p.Share(rest), fmt.Sprintf("%d shorter parts", others), true, resolution)
 	}
 }
-
-// small is the share below which parts of a critical path are joined.
-const small = 0.01
 
 func (c *canvas) share(d time.Duration, share float64, text string, faint bool, resolution time.Duration) {
 	s := c.time(d, resolution, timeColumns+1) + c.right(story.Percent(share), shareColumns+1) + "  "

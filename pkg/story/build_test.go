@@ -1,0 +1,93 @@
+package story
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"bonsai/api/traces"
+)
+
+func spanAt(id, parent, name string, from, took time.Duration) traces.Span {
+	return traces.Span{TraceID: "t", ID: id, Parent: parent, Name: name, Component: "kubelet", Start: zero().Add(from),
+		Duration: took}
+}
+
+// TestPhases: a life has its startup until Ready, what came later, and its end.
+func TestPhases(t *testing.T) {
+	t.Parallel()
+	s := New(&traces.Trace{Object: traces.Object{Kind: "Pod", Name: "x"}, Spans: []traces.Span{
+		spanAt("1", "", "pod", 0, 10*time.Second),
+		spanAt("2", "1", "kubelet.pull", 300*time.Millisecond, 9*time.Second),
+		spanAt("3", "", "kube-proxy.endpoint", 11*time.Second, time.Second),
+		spanAt("4", "", "kubelet.probe", time.Hour, time.Second),
+		spanAt("5", "", "kubelet.stop", 2*time.Hour, time.Second),
+		spanAt("6", "", "kubelet.delete", 2*time.Hour+time.Second, time.Second),
+	}}, "here", 0)
+	want := []string{"startup true 9.7s 2", "running false 1s 1", "shutdown true 2s 2"}
+	for i, p := range s.Phases {
+		if got := fmt.Sprintf("%s %t %s %d", p.Name, p.Done, p.Duration(), len(p.Steps)); got != want[i] {
+			t.Errorf("phase %d: %s, want %s", i, got, want[i])
+		}
+	}
+	// The creation has whole seconds, so that the startup begins with the first step.
+	if !s.Phases[0].Start.Equal(zero().Add(300 * time.Millisecond)) {
+		t.Errorf("begins at %s", s.Phases[0].Start)
+	}
+}
+
+// TestTree: parents that are missing, circles and depth leave no step out.
+func TestTree(t *testing.T) {
+	t.Parallel()
+	for name, spans := range map[string][]traces.Span{
+		"circle":         {spanAt("1", "2", "a", 0, 1), spanAt("2", "1", "b", 0, 1)},
+		"itself":         {spanAt("1", "1", "a", 0, 1)},
+		"missing parent": {spanAt("1", "9", "a", 0, 1)},
+		"same ID":        {spanAt("1", "", "a", 0, 1), spanAt("1", "", "b", 0, 1), spanAt("2", "1", "c", 0, 1)},
+		"no ID":          {spanAt("", "", "a", 0, 1), spanAt("", "", "b", 0, 1)},
+		"root is parent": {spanAt("1", "", "pod", 0, 9), spanAt("2", "1", "a", 0, 1), spanAt("3", "2", "b", 0, 1)},
+		"deep":           deep(200),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := New(&traces.Trace{Object: traces.Object{Kind: "Pod"}, Spans: spans}, "", 0)
+			n := 0
+			for _, p := range s.Phases {
+				for _, step := range p.Steps {
+					n += count(step)
+				}
+			}
+			want := len(spans)
+			if rootOf(spans, s.Object) >= 0 {
+				want--
+			}
+			if n != want {
+				t.Errorf("%d steps of %d", n, want)
+			}
+		})
+	}
+}
+
+func deep(n int) (out []traces.Span) {
+	for i := range n {
+		out = append(out, spanAt(fmt.Sprint(i+1), fmt.Sprint(i), "s", 0, time.Duration(n-i)))
+	}
+	return out
+}
+
+// TestBounds: a story has so many steps and no more, and says what it lacks.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	tr := &traces.Trace{DroppedSpans: 3}
+	for i := range maxSteps + 7 {
+		tr.Spans = append(tr.Spans, spanAt(fmt.Sprint(i), "", "s", time.Duration(i)*time.Microsecond, 1))
+	}
+	s := New(tr, "", 0)
+	if n := len(s.Phases[0].Steps); n != maxSteps || len(s.Notes) != 2 {
+		t.Errorf("%d steps, notes %q", n, s.Notes)
+	}
+	lines, hidden := s.Phases[0].Lines(true)
+	if len(lines) > maxLines || hidden == 0 {
+		t.Errorf("%d lines, %d steps hidden", len(lines), hidden)
+	}
+}

@@ -1,0 +1,271 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"bonsai/api/traces"
+	"bonsai/pkg/story"
+	"bonsai/pkg/story/inferred"
+)
+
+// Pod returns the story of a pod. The store may know one that is gone; then its newest trace of that name counts.
+func (r *Reader) Pod(ctx context.Context, namespace, name string) (*story.Story, error) {
+	why, guess, err := r.Inferred(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &corev1.Pod{}
+	err = r.read(ctx, p, "/api/v1", "namespaces", namespace, "pods", name)
+	if apierrors.IsNotFound(err) && !guess {
+		return r.gone(ctx, namespace, name, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !guess {
+		t, err := r.trace(ctx, namespace, string(p.UID))
+		if err == nil {
+			return recorded(t), nil
+		}
+		if why = notKept(err); why == "" {
+			return nil, err
+		}
+	}
+	events, err := r.events(ctx, p)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, err
+	}
+	t, notes := inferred.Pod(p, events, r.owner(ctx, p))
+	if err != nil {
+		notes = []string{"you may not list events: image pulls and failures are unknown"}
+	}
+	return guessed(t, append([]string{why, missing}, notes...)...), nil
+}
+
+// missing is what no object of Kubernetes keeps.
+const missing = "missing: the request, the scheduler's queue and plug-ins, volumes and CNI one by one, hooks, each probe, endpoints in the kernel"
+
+// notKept says why a trace that could not be read is inferred, "" if the error is another one.
+func notKept(err error) string {
+	switch {
+	case errors.Is(err, errNoTrace):
+		return "traces.bonsai.io has no trace of this object, which may be older than what it keeps: built from " + fromState +
+			", most of which have whole seconds only"
+	case apierrors.IsForbidden(err):
+		return "you may not read traces.bonsai.io: built from " + fromState + ", most of which have whole seconds only"
+	}
+	return ""
+}
+
+// gone returns the story of a pod that is no more; notFound if the store does not know it either.
+func (r *Reader) gone(ctx context.Context, namespace, name string, notFound error) (*story.Story, error) {
+	var all []traces.Trace
+	query := selector("object.kind", "Pod", "object.name", name)
+	if _, err := r.list(ctx, tracePath(namespace), query, items(&all)); err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, notFound
+	}
+	newest := slices.MaxFunc(all, func(a, b traces.Trace) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
+	t, err := r.trace(ctx, namespace, newest.Name)
+	if errors.Is(err, errNoTrace) {
+		return nil, notFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := recorded(t)
+	s.Notes = append(s.Notes, "the pod is gone: this is what traces.bonsai.io kept")
+	return s, nil
+}
+
+func selector(pairs ...string) url.Values {
+	set := fields.Set{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		set[pairs[i]] = pairs[i+1]
+	}
+	return url.Values{"fieldSelector": {set.AsSelector().String()}}
+}
+
+// events reads the events of a pod.
+func (r *Reader) events(ctx context.Context, p *corev1.Pod) ([]corev1.Event, error) {
+	var all []corev1.Event
+	_, err := r.list(ctx, []string{"/api/v1", "namespaces", p.Namespace, "events"},
+		selector("involvedObject.kind", "Pod", "involvedObject.name", p.Name), items(&all))
+	return slices.DeleteFunc(all, func(e corev1.Event) bool {
+		return e.InvolvedObject.UID != "" && e.InvolvedObject.UID != p.UID
+	}), err
+}
+
+// owner reads the controller of a pod. Its time is no more than a help: whatever keeps it from being read, it is then
+// unknown.
+func (r *Reader) owner(ctx context.Context, p *corev1.Pod) *inferred.Owner {
+	c := metav1.GetControllerOfNoCopy(p)
+	if c == nil {
+		return nil
+	}
+	w := workloads[strings.ToLower(c.Kind)]
+	if w.resource == "" {
+		return nil
+	}
+	o := &metav1.PartialObjectMetadata{}
+	if r.read(ctx, o, append(w.path(p.Namespace), c.Name)...) != nil || o.UID != c.UID {
+		return nil
+	}
+	return &inferred.Owner{Kind: c.Kind, Name: c.Name, Created: o.CreationTimestamp.Time}
+}
+
+// Window is a time in which objects were created.
+type Window struct{ From, To time.Time }
+
+func (w Window) has(t time.Time) bool { return !t.Before(w.From) && !t.After(w.To) }
+
+// Namespace returns the stories of the pods that were created within w in a namespace, or with "" in all, and notes
+// about what they lack. kept says which pods count, nil for all.
+func (r *Reader) Namespace(ctx context.Context, namespace string, w Window,
+	kept func(pod string, owner *traces.Object) bool) ([]*story.Story, []string, error) {
+	why, guess, err := r.Inferred(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if kept == nil {
+		kept = func(string, *traces.Object) bool { return true }
+	}
+	if !guess {
+		all, notes, err := r.traced(ctx, namespace, w, kept)
+		if !apierrors.IsForbidden(err) {
+			return all, notes, err
+		}
+		why = notKept(err)
+	}
+	var pods []corev1.Pod
+	path := []string{"/api/v1", "namespaces", namespace, "pods"}
+	if namespace == "" {
+		path = []string{"/api/v1", "pods"}
+	}
+	more, err := r.list(ctx, path, nil, items(&pods))
+	if err != nil {
+		return nil, nil, err
+	}
+	pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool {
+		return !w.has(p.CreationTimestamp.Time) || !kept(p.Name, ownerOf(&p))
+	})
+	notes := []string{why, "pods that are gone are not counted"}
+	if more {
+		notes = append(notes, fmt.Sprintf("only the first %d pods were read", pageSize*maxPages))
+	}
+	out, more2, err := r.infer(ctx, namespace, pods)
+	return out, append(notes, more2...), err
+}
+
+func ownerOf(p *corev1.Pod) *traces.Object {
+	c := metav1.GetControllerOfNoCopy(p)
+	if c == nil {
+		return nil
+	}
+	return &traces.Object{Kind: c.Kind, Namespace: p.Namespace, Name: c.Name, UID: c.UID}
+}
+
+// infer makes the stories of pods of one namespace, or of all.
+func (r *Reader) infer(ctx context.Context, namespace string, pods []corev1.Pod) (out []*story.Story, notes []string,
+	err error) {
+	by := map[types.UID][]corev1.Event{}
+	var events []corev1.Event
+	path := []string{"/api/v1", "namespaces", namespace, "events"}
+	if namespace == "" {
+		path = []string{"/api/v1", "events"}
+	}
+	more, err := r.list(ctx, path, selector("involvedObject.kind", "Pod"), items(&events))
+	switch {
+	case apierrors.IsForbidden(err):
+		notes = append(notes, "you may not list events: image pulls and failures are unknown")
+	case err != nil:
+		return nil, nil, err
+	case more:
+		notes = append(notes, fmt.Sprintf("only the first %d events were read", pageSize*maxPages))
+	}
+	for _, e := range events {
+		by[e.InvolvedObject.UID] = append(by[e.InvolvedObject.UID], e)
+	}
+	for i := range pods {
+		t, of := inferred.Pod(&pods[i], by[pods[i].UID], nil)
+		out = append(out, guessed(t))
+		notes = append(notes, of...)
+	}
+	return out, brief(notes), nil
+}
+
+// maxNotes bounds the notes about single pods.
+const maxNotes = 8
+
+func brief(notes []string) []string {
+	if n := len(notes) - maxNotes; n > 0 {
+		return append(notes[:maxNotes:maxNotes], fmt.Sprintf("%d more notes of this kind", n))
+	}
+	return notes
+}
+
+// traced reads the traces of the pods that were created within w, the newest first if they are too many.
+func (r *Reader) traced(ctx context.Context, namespace string, w Window,
+	kept func(string, *traces.Object) bool) ([]*story.Story, []string, error) {
+	path := tracePath(namespace)
+	if namespace == "" {
+		path = append(tracePath("")[:3:3], traces.Resource)
+	}
+	query := selector("object.kind", "Pod")
+	query.Set("since", w.From.UTC().Format(time.RFC3339))
+	var all []traces.Trace
+	more, err := r.list(ctx, path, query, items(&all))
+	if err != nil {
+		return nil, nil, err
+	}
+	var notes []string
+	if more {
+		notes = append(notes, fmt.Sprintf("only the first %d traces were looked at", pageSize*maxPages))
+	}
+	all = slices.DeleteFunc(all, func(t traces.Trace) bool {
+		return !w.has(t.CreationTimestamp.Time) || !kept(t.Object.Name, t.Owner)
+	})
+	slices.SortStableFunc(all, func(a, b traces.Trace) int {
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	if len(all) > MaxStories {
+		notes = append(notes, fmt.Sprintf("only the newest %d of %d pods were read", MaxStories, len(all)))
+		all = all[:MaxStories]
+	}
+	out := make([]*story.Story, len(all))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	for i := range all {
+		g.Go(func() error {
+			t, err := r.trace(ctx, all[i].Namespace, all[i].Name)
+			if errors.Is(err, errNoTrace) {
+				return nil // dropped meanwhile, for newer ones
+			}
+			if err == nil {
+				out[i] = recorded(t)
+			}
+			return err
+		})
+	}
+	err = g.Wait()
+	return slices.DeleteFunc(out, func(s *story.Story) bool { return s == nil }), notes, err
+}

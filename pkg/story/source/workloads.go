@@ -1,0 +1,223 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/api/traces"
+	"bonsai/pkg/story"
+	"bonsai/pkg/story/inferred"
+)
+
+// workload is a kind that has pods.
+type workload struct{ group, version, resource, kind string }
+
+// workloads are the kinds that have pods, by their names in lower case.
+var workloads = map[string]workload{
+	"replicationcontroller": {"", "v1", "replicationcontrollers", "ReplicationController"},
+	"replicaset":            {"apps", "v1", "replicasets", "ReplicaSet"},
+	"deployment":            {"apps", "v1", "deployments", "Deployment"},
+	"statefulset":           {"apps", "v1", "statefulsets", "StatefulSet"},
+	"daemonset":             {"apps", "v1", "daemonsets", "DaemonSet"},
+	"job":                   {"batch", "v1", "jobs", "Job"},
+}
+
+func (w workload) path(namespace string) []string {
+	p := []string{"/apis", w.group, w.version}
+	if w.group == "" {
+		p = []string{"/api", w.version}
+	}
+	return append(p, "namespaces", namespace, w.resource)
+}
+
+// Workload reports whether a kind is one whose pods Rollout reads.
+func Workload(kind string) bool { return workloads[strings.ToLower(kind)].resource != "" }
+
+// object is what is read of a workload.
+type object struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Selector *metav1.LabelSelector `json:"selector"`
+	} `json:"spec"`
+	Status struct {
+		UpdateRevision string `json:"updateRevision"`
+	} `json:"status"`
+}
+
+// Rollout returns the story of a workload's newest pods as a whole, and those of the pods.
+func (r *Reader) Rollout(ctx context.Context, kind, namespace, name string) (*story.Story, []*story.Story, error) {
+	why, guess, err := r.Inferred(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	w := workloads[strings.ToLower(kind)]
+	o := &object{}
+	if err := r.read(ctx, o, append(w.path(namespace), name)...); err != nil {
+		return nil, nil, err
+	}
+	about := traces.Object{Group: w.group, Resource: w.resource, Kind: w.kind, Namespace: namespace, Name: name,
+		UID: o.UID}
+	holder := o
+	var notes []string
+	if w.kind == "Deployment" {
+		if holder, err = r.newest(ctx, o); err != nil {
+			return nil, nil, err
+		}
+		if holder == nil {
+			return story.Rollout(about, nil, nil), nil, nil
+		}
+		notes = append(notes, "the pods of its newest ReplicaSet, "+holder.Name)
+	}
+	pods, err := r.podsOf(ctx, namespace, holder)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(pods) > MaxStories {
+		notes = append(notes, fmt.Sprintf("only %d of %d pods were read", MaxStories, len(pods)))
+		pods = pods[:MaxStories]
+	}
+	all, own, more, err := r.storiesOf(ctx, namespace, about, pods, guess)
+	if err != nil {
+		return nil, nil, err
+	}
+	whole := story.Rollout(about, own, all)
+	if guess {
+		notes = append([]string{why}, notes...)
+	}
+	whole.Notes = append(append(notes, whole.Notes...), more...)
+	return whole, all, nil
+}
+
+// storiesOf returns the stories of pods, and that of the object itself if the store has one.
+func (r *Reader) storiesOf(ctx context.Context, namespace string, about traces.Object, pods []corev1.Pod,
+	guess bool) (all []*story.Story, own *story.Story, notes []string, err error) {
+	if guess {
+		all, notes, err = r.infer(ctx, namespace, pods)
+		return all, nil, notes, err
+	}
+	if t, err := r.trace(ctx, namespace, string(about.UID)); err == nil {
+		own = recorded(t)
+	} else if notKept(err) == "" {
+		return nil, nil, nil, err
+	}
+	var untraced []corev1.Pod
+	for i := range pods {
+		t, err := r.trace(ctx, namespace, string(pods[i].UID))
+		switch {
+		case err == nil:
+			all = append(all, recorded(t))
+		case notKept(err) != "":
+			untraced = append(untraced, pods[i])
+		default:
+			return nil, nil, nil, err
+		}
+	}
+	if len(untraced) > 0 {
+		guessed, more, err := r.infer(ctx, namespace, untraced)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		all = append(all, guessed...)
+		notes = append([]string{fmt.Sprintf("%d of %d pods have no trace in traces.bonsai.io: they are built from %s",
+			len(untraced), len(pods), fromState)}, more...)
+	}
+	return all, own, notes, nil
+}
+
+// newest returns the ReplicaSet of a Deployment with the highest revision, nil if it has none.
+func (r *Reader) newest(ctx context.Context, deployment *object) (*object, error) {
+	var sets []object
+	query, err := labelled(deployment)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := r.list(ctx, workloads["replicaset"].path(deployment.Namespace), query, items(&sets)); err != nil {
+		return nil, err
+	}
+	sets = slices.DeleteFunc(sets, func(s object) bool { return !owned(&s.ObjectMeta, deployment.UID) })
+	if len(sets) == 0 {
+		return nil, nil
+	}
+	revision := func(o *object) int {
+		n, _ := strconv.Atoi(o.Annotations["deployment.kubernetes.io/revision"]) // 0 without one
+		return n
+	}
+	last := slices.MaxFunc(sets, func(a, b object) int {
+		return cmp.Or(cmp.Compare(revision(&a), revision(&b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
+	})
+	return &last, nil
+}
+
+func owned(o *metav1.ObjectMeta, by types.UID) bool {
+	c := metav1.GetControllerOfNoCopy(o)
+	return c != nil && c.UID == by
+}
+
+// podsOf returns the pods of a workload, of a StatefulSet those of its newest revision.
+func (r *Reader) podsOf(ctx context.Context, namespace string, o *object) ([]corev1.Pod, error) {
+	query, err := labelled(o)
+	if err != nil {
+		return nil, err
+	}
+	var all []corev1.Pod
+	if _, err := r.list(ctx, []string{"/api/v1", "namespaces", namespace, "pods"}, query, items(&all)); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(p corev1.Pod) bool {
+		return !owned(&p.ObjectMeta, o.UID) || o.Status.UpdateRevision != "" &&
+			p.Labels["controller-revision-hash"] != o.Status.UpdateRevision
+	}), nil
+}
+
+// labelled is the query for what a workload selects.
+func labelled(o *object) (map[string][]string, error) {
+	if o.Spec.Selector == nil {
+		return map[string][]string{}, nil
+	}
+	s, err := metav1.LabelSelectorAsSelector(o.Spec.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("the selector of %s: %w", o.Name, err)
+	}
+	return map[string][]string{"labelSelector": {s.String()}}, nil
+}
+
+// Other returns the story of an object of any other kind. path is the object's on the server.
+func (r *Reader) Other(ctx context.Context, about traces.Object, path []string) (*story.Story, error) {
+	why, guess, err := r.Inferred(ctx)
+	if err != nil {
+		return nil, err
+	}
+	isNode := about.Kind == "Node" && about.Group == ""
+	node, object := &corev1.Node{}, &metav1.PartialObjectMetadata{}
+	if isNode {
+		err = r.read(ctx, node, path...)
+		object.ObjectMeta = node.ObjectMeta
+	} else {
+		err = r.read(ctx, object, path...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	about.UID = object.UID
+	if !guess {
+		t, err := r.trace(ctx, about.Namespace, string(about.UID))
+		if err == nil {
+			return recorded(t), nil
+		}
+		if why = notKept(err); why == "" {
+			return nil, err
+		}
+	}
+	if isNode {
+		return guessed(inferred.Node(node), why), nil
+	}
+	return guessed(inferred.Object(about.Kind, about.Resource, &object.ObjectMeta), why), nil
+}
