@@ -26,7 +26,7 @@ func (q *question) answer(ctx context.Context) error {
 		return err
 	}
 	now := q.out.now()
-	r := source.New(c)
+	r := source.New(c, now)
 	if q.name == "" {
 		if q.everywhere {
 			namespace = ""

@@ -64,6 +64,11 @@ func serve(t *testing.T, s *server) *server {
 			fmt.Fprint(w, answer)
 			return
 		}
+		if since := r.URL.Query().Get("since"); since != "" {
+			if _, err := time.ParseDuration(since); err != nil {
+				t.Errorf("since: %v", err)
+			}
+		}
 		rest, ok := strings.CutPrefix(path, "/apis/traces.bonsai.io/v1alpha1/")
 		if ok && s.served && s.answer(w, rest) {
 			return

@@ -223,6 +223,9 @@ func brief(notes []string) []string {
 	return notes
 }
 
+// skew is by how much the clock of the store may be behind ours.
+const skew = time.Minute
+
 // traced reads the traces of the pods that were created within w, the newest first if they are too many.
 func (r *Reader) traced(ctx context.Context, namespace string, w Window,
 	kept func(string, *traces.Object) bool) ([]*story.Story, []string, error) {
@@ -231,7 +234,8 @@ func (r *Reader) traced(ctx context.Context, namespace string, w Window,
 		path = append(tracePath("")[:3:3], traces.Resource)
 	}
 	query := selector("object.kind", "Pod")
-	query.Set("since", w.From.UTC().Format(time.RFC3339))
+	// Since when spans count, by the store's clock, which may be a little behind ours. What is older is left out below.
+	query.Set("since", (r.now.Sub(w.From) + skew).Round(time.Second).String())
 	var all []traces.Trace
 	more, err := r.list(ctx, path, query, items(&all))
 	if err != nil {

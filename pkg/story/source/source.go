@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,12 +39,13 @@ type Getter interface {
 // Reader reads stories. Use it from one goroutine.
 type Reader struct {
 	api Getter
+	now time.Time
 	// origin is where stories come from, "" before the first question, and why says why they are inferred.
 	origin, why string
 }
 
-// New returns a Reader.
-func New(api Getter) *Reader { return &Reader{api: api} }
+// New returns a Reader. now is when the question is asked.
+func New(api Getter, now time.Time) *Reader { return &Reader{api: api, now: now} }
 
 const (
 	fromTraces = "traces.bonsai.io"
