@@ -23,7 +23,8 @@ func report() *story.Report {
 		return out
 	}
 	r := &story.Report{Title: "pods of namespace default", From: storytest.Zero(),
-		To: storytest.Zero().AddDate(0, 0, 1), Notes: []string{"a note <of> ours"}, Summary: story.Summarize(stories(9, 200), 3)}
+		To: storytest.Zero().AddDate(0, 0, 1), Notes: []string{"a note <of> ours"},
+		Summary: story.Summarize(stories(9, 200), 3)}
 	r.Changes = story.Compare(story.Summarize(stories(5, 50), 0), r.Summary)
 	return r
 }
