@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -345,7 +346,11 @@ func (h *history) run(ctx context.Context, p *profile.Profile, decisions int) (t
 			n.inTier++
 		}
 		h.cache.Refresh(snapshot)
-		want, wantErr := plain.Decide(ctx, p, framework.NewCycleState(), pod, snapshot)
+		state := framework.NewCycleState()
+		want, wantErr := plain.Decide(ctx, p, state, pod, snapshot)
+		if err := compareRefusals(plain, p, state, pod, wantErr); err != nil {
+			return n, err
+		}
 		var got Result
 		var err error
 		if v := fast.look(p, pod, snapshot); v != nil {
@@ -431,6 +436,27 @@ func TestIncrementalGivesThePlainAnswer(t *testing.T) {
 	if sum.chosen < 20*histories || sum.refused < 5*histories || sum.claims < 5*histories || sum.devices < 5*histories {
 		t.Errorf("the histories are too one-sided to mean much: %+v", sum)
 	}
+}
+
+// compareRefusals holds all refusals of a node against the one that the decision gave, which must be the first. Nodes
+// that PreFilter left out have none.
+func compareRefusals(d *Plain, p *profile.Profile, state *framework.CycleState, pod *model.PodInfo,
+	decided error) error {
+	var fit *framework.FitError
+	if !errors.As(decided, &fit) || fit.Diagnosis.PreFilter != "" {
+		return nil
+	}
+	for n := range fit.Diagnosis.Snapshot.All {
+		st := fit.Diagnosis.Of(n)
+		if strings.HasPrefix(st.Message(), "node(s) didn't satisfy plugin(s)") {
+			continue
+		}
+		if all := d.Refusals(p, state, pod, n); len(all) == 0 || all[0].Plugin != st.Plugin ||
+			all[0].Message() != st.Message() {
+			return fmt.Errorf("node %s: refusals %v, decided by %+v", n.Name(), all, st)
+		}
+	}
+	return nil
 }
 
 func compareErrors(want, got error) error {

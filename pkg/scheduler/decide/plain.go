@@ -131,19 +131,40 @@ func rejected(pod *model.PodInfo, s *model.Snapshot, d *framework.Diagnosis, st 
 // since the pod must not take their room, and once without, since it must not depend on them.
 func filterWithNominated(p *profile.Profile, nominator *model.Nominator, state *framework.CycleState,
 	pod *model.PodInfo, n *model.NodeInfo) *framework.Status {
-	var waiting []*model.PodInfo
-	if nominator != nil {
-		waiting = nominator.On(n.Name(), pod)
-	}
-	if len(waiting) > 0 {
-		with, node := state.Clone(), n.Clone()
-		for _, w := range waiting {
-			node.AddPod(w)
-			p.AddPod(with, pod, w, node)
-		}
+	if with, node := joined(p, nominator, state, pod, n); node != nil {
 		if st := p.RunFilter(with, pod, node); !st.IsSuccess() {
 			return st
 		}
 	}
 	return p.RunFilter(state, pod, n)
+}
+
+// joined returns the state and the node as if the pods that wait for room there were on it; nil if there are none.
+func joined(p *profile.Profile, nominator *model.Nominator, state *framework.CycleState, pod *model.PodInfo,
+	n *model.NodeInfo) (*framework.CycleState, *model.NodeInfo) {
+	if nominator == nil {
+		return nil, nil
+	}
+	waiting := nominator.On(n.Name(), pod)
+	if len(waiting) == 0 {
+		return nil, nil
+	}
+	with, node := state.Clone(), n.Clone()
+	for _, w := range waiting {
+		node.AddPod(w)
+		p.AddPod(with, pod, w, node)
+	}
+	return with, node
+}
+
+// Refusals returns every reason why the node is out for pod, in the order of the filters; none if the pod fits. state
+// is that of a PreFilter on the snapshot of the node. Decide gives the first of them.
+func (d *Plain) Refusals(p *profile.Profile, state *framework.CycleState, pod *model.PodInfo,
+	n *model.NodeInfo) []*framework.Status {
+	if with, node := joined(p, d.Nominator, state, pod, n); node != nil {
+		if all := p.Refusals(with, pod, node); len(all) > 0 {
+			return all
+		}
+	}
+	return p.Refusals(state, pod, n)
 }

@@ -117,24 +117,11 @@ func (p *Plugin) PostFilter(
 	ctx context.Context, h framework.Handle, state *framework.CycleState, pod *model.PodInfo, d *framework.Diagnosis,
 ) (string, *framework.Status) {
 	p.Metrics.Preempting()
-	if why := p.ineligible(pod, d); why != "" {
-		return p.Nominator.Of(pod.Pod.UID), framework.NewStatus(framework.Unschedulable, "preemption: "+why)
-	}
 	search := search{p, h}
-	candidates, refusals, st := search.candidates(state, pod, d)
-	if !st.IsSuccess() {
-		return "", st
+	best, nominated, st := search.best(ctx, state, pod, d)
+	if best == nil {
+		return nominated, st
 	}
-	if len(candidates) == 0 {
-		return "", framework.NewStatus(framework.Unschedulable, "preemption: "+refusals.Message())
-	}
-	// Extenders may know victims that the plug-ins do not see, or spare some.
-	if h.Spares(pod) {
-		if candidates, st = search.spare(ctx, pod, candidates); !st.IsSuccess() {
-			return "", st
-		}
-	}
-	best := pick(candidates)
 	p.Metrics.Victims(len(best.victims))
 	// From here on nothing fails in this goroutine.
 	p.displace(ctx, pod, best.node)
@@ -151,6 +138,43 @@ func (p *Plugin) PostFilter(
 		h.Ungate(pod.Pod.UID)
 	})
 	return best.node, framework.NewStatus(framework.Success)
+}
+
+// best returns the node where evictions hurt least. If there is none, the status says why, with the nomination that the
+// pod keeps.
+func (p search) best(
+	ctx context.Context, state *framework.CycleState, pod *model.PodInfo, d *framework.Diagnosis,
+) (best *candidate, nominated string, st *framework.Status) {
+	if why := p.ineligible(pod, d); why != "" {
+		return nil, p.Nominator.Of(pod.Pod.UID), framework.NewStatus(framework.Unschedulable, "preemption: "+why)
+	}
+	candidates, refusals, st := p.candidates(state, pod, d)
+	if !st.IsSuccess() {
+		return nil, "", st
+	}
+	if len(candidates) == 0 {
+		return nil, "", framework.NewStatus(framework.Unschedulable, "preemption: "+refusals.Message())
+	}
+	// Extenders may know victims that the plug-ins do not see, or spare some.
+	if p.profile.Spares(pod) {
+		if candidates, st = p.spare(ctx, pod, candidates); !st.IsSuccess() {
+			return nil, "", st
+		}
+	}
+	return pick(candidates), "", nil
+}
+
+// Foresee returns what PostFilter would do, and does nothing: the node and the pods that it would evict there, the most
+// important first. If it would evict none, node is "" and the status says why. Of the fields it needs Budgets and
+// Nominator alone.
+func (p *Plugin) Foresee(
+	ctx context.Context, h framework.Handle, state *framework.CycleState, pod *model.PodInfo, d *framework.Diagnosis,
+) (node string, victims []*model.PodInfo, st *framework.Status) {
+	best, _, st := search{p, h}.best(ctx, state, pod, d)
+	if best == nil {
+		return "", nil, st
+	}
+	return best.node, best.victims, nil
 }
 
 // waiting is why a pod is held back.

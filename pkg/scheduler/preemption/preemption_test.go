@@ -254,6 +254,12 @@ func TestPostFilter(t *testing.T) {
 	p.Nominator.Set(elsewhere, "n2")
 	p.Nominator.Set(higher, "equals")
 	preemptor := pod("new", 10, "2", -1)
+	node, victims, st := p.Foresee(t.Context(), p.profile, framework.NewCycleState(), preemptor,
+		refused(p, preemptor, nodes...))
+	if node != "n1" || names(victims) != "a ending" || !st.IsSuccess() || len(a.calls) > 0 || a.searches > 0 ||
+		p.Nominator.Of("lower") == "" {
+		t.Errorf("foreseen: %s on %q, %s; it did %q", names(victims), node, st.Message(), a.calls)
+	}
 	got, st := p.PostFilter(t.Context(), p.profile, framework.NewCycleState(), preemptor,
 		refused(p, preemptor, nodes...))
 	if got != "n1" || !st.IsSuccess() {

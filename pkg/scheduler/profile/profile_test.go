@@ -160,6 +160,23 @@ func TestRunStopsAtTheFirstRefusal(t *testing.T) {
 	}
 }
 
+// TestRefusalsAreAll: every filter that refuses is asked and named, those that PreFilter left out are not.
+func TestRefusalsAreAll(t *testing.T) {
+	t.Parallel()
+	no := framework.NewStatus(framework.Unschedulable, "no")
+	p := profileOf(t, &fake{name: "A", status: no}, &fake{name: "B"}, &fake{name: "C", status: no},
+		&fake{name: "D", status: no})
+	state := framework.NewCycleState()
+	state.SkipFilter("D")
+	var names []string
+	for _, st := range p.Refusals(state, podWith("p"), nodeOf("n")) {
+		names = append(names, st.Plugin)
+	}
+	if want := []string{"A", "C"}; !slices.Equal(names, want) {
+		t.Errorf("%v, want %v", names, want)
+	}
+}
+
 func TestSkipLeavesTheCoupledPointsOut(t *testing.T) {
 	t.Parallel()
 	var calls []string
@@ -240,6 +257,13 @@ func TestScoresAreWeighted(t *testing.T) {
 	if got, _ := p.RunScores(t.Context(), framework.NewCycleState(), podWith("p"), model.NewSnapshot(nodes...),
 		nodes); !slices.Equal(got, []int64{35, 60}) {
 		t.Errorf("%v, want 3*A + B", got)
+	}
+	each := ""
+	if st := p.EachScore(framework.NewCycleState(), podWith("p"), model.NewSnapshot(nodes...), nodes,
+		func(pl Weighted, scores []int64) {
+			each += fmt.Sprintln(pl.Name(), pl.Weight, scores)
+		}); !st.IsSuccess() || each != "A 3 [10 20]\nB 1 [5 0]\n" {
+		t.Errorf("%s, %q", st.Message(), each)
 	}
 }
 

@@ -90,6 +90,24 @@ func (p *Profile) RunFilter(state *framework.CycleState, pod *model.PodInfo, nod
 	return nil
 }
 
+// Refusals returns the refusals of pod by node of all filters, in their order: what RunFilter would return one after
+// the other if the reasons went away.
+//
+// It is for explanations. A decision needs only the first.
+func (p *Profile) Refusals(
+	state *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo,
+) (all []*framework.Status) {
+	for _, pl := range p.Filters {
+		if state.SkipsFilter(pl.Name()) {
+			continue
+		}
+		if s := pl.Filter(state, pod, node); !s.IsSuccess() {
+			all = append(all, s.WithPlugin(pl.Name()))
+		}
+	}
+	return all
+}
+
 // AddPod updates the plug-ins' prepared state as if added were on node.
 //
 // Preemption tries victims with it: the state is a clone, and costs no PreFilter for each try.
@@ -138,15 +156,36 @@ func (p *Profile) RunPostFilter(
 func (p *Profile) RunScores(
 	ctx context.Context, state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot, nodes []*model.NodeInfo,
 ) ([]int64, *framework.Status) {
+	total := make([]int64, len(nodes))
+	st := p.EachScore(state, pod, s, nodes, func(pl Weighted, scores []int64) {
+		for i := range total {
+			total[i] += pl.Weight * scores[i]
+		}
+	})
+	if !st.IsSuccess() {
+		return nil, st
+	}
+	for _, e := range p.extended(pod) {
+		_ = e.ScoreNodes(ctx, pod, nodes, total) // without its scores those of the others decide
+	}
+	return total, nil
+}
+
+// EachScore rates the nodes and calls yield with each plug-in that has something to say and with its normalized scores,
+// in the order of nodes. The list is used again after each call.
+func (p *Profile) EachScore(
+	state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot, nodes []*model.NodeInfo,
+	yield func(pl Weighted, scores []int64),
+) *framework.Status {
 	for _, pl := range p.PreScores {
 		switch st := pl.PreScore(state, pod, s, nodes); {
 		case st.IsSkip():
 			state.SkipScore(pl.Name())
 		case !st.IsSuccess():
-			return nil, st.WithPlugin(pl.Name())
+			return st.WithPlugin(pl.Name())
 		}
 	}
-	total, scores := make([]int64, len(nodes)), make([]int64, len(nodes))
+	scores := make([]int64, len(nodes))
 	for _, pl := range p.Scores {
 		if state.SkipsScore(pl.Name()) {
 			continue
@@ -158,14 +197,9 @@ func (p *Profile) RunScores(
 		if norm, ok := pl.Score.(framework.Normalizer); ok {
 			norm.NormalizeScore(state, pod, nodes, scores)
 		}
-		for i := range total {
-			total[i] += pl.Weight * scores[i]
-		}
+		yield(pl, scores)
 	}
-	for _, e := range p.extended(pod) {
-		_ = e.ScoreNodes(ctx, pod, nodes, total) // without its scores those of the others decide
-	}
-	return total, nil
+	return nil
 }
 
 // RunReserve reserves; on a refusal the caller runs Unreserve.
