@@ -5,6 +5,7 @@ import (
 	"bonsai/pkg/why/network"
 	"bonsai/pkg/why/node"
 	"bonsai/pkg/why/object"
+	"bonsai/pkg/why/placement"
 	"bonsai/pkg/why/pod"
 	"bonsai/pkg/why/storage"
 	"bonsai/pkg/why/workload"
@@ -12,9 +13,10 @@ import (
 
 // explainers lists who explains which kind.
 func explainers() why.Explainers {
+	where := why.ExplainerFunc(placement.Explain)
 	return why.Explainers{
 		Kinds: map[why.GroupKind]why.Explainer{
-			{Kind: "Pod"}:                                 pod.Explainer{Placement: why.ExplainerFunc(object.Explain)},
+			{Kind: "Pod"}:                                 pod.Explainer{Placement: where},
 			{Kind: "Node"}:                                why.ExplainerFunc(node.Explain),
 			{Kind: "Namespace"}:                           why.ExplainerFunc(object.Namespace),
 			{Kind: "Service"}:                             why.ExplainerFunc(network.Service),

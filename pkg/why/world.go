@@ -245,6 +245,9 @@ func (u unseen) add(p place, err error) {
 	u[fmt.Sprintf("Reading %s failed: %s.", what, safetext.Text(err.Error()))] = true
 }
 
+// Note adds a sentence to the answer's Unseen: what a bound of the explainer left out.
+func (w *World) Note(sentence string) { w.unseen[sentence] = true }
+
 func (u unseen) partial(p place, n int) {
 	u[fmt.Sprintf("Only the first %d %s were read.", n, p.Resource)] = true
 }

@@ -40,7 +40,7 @@ func layers(t *tree) (found []finding) {
 				switch {
 				case !under(imported, c) || under(p.path, c):
 				case anyUnder(p.path, components):
-					found = append(found, finding{text: p.path + " imports " + imported +
+					found = append(found, finding{keys: []string{p.path + " → " + c}, text: p.path + " imports " + imported +
 						": components meet over HTTP only"})
 				default:
 					found = append(found, finding{text: p.path + " imports " + imported +
@@ -50,6 +50,12 @@ func layers(t *tree) (found []finding) {
 		}
 	}
 	return found
+}
+
+// deciding are packages that use what a component decides with, and nothing that acts.
+var deciding = map[string]string{
+	"bonsai/pkg/why/simulate → bonsai/pkg/scheduler":  "one implementation of scheduling: what would fit is decided by the scheduler's plug-ins, on a copy of the cluster",
+	"bonsai/pkg/why/placement → bonsai/pkg/scheduler": "reads the verdicts of the scheduler's plug-ins, and their pods and nodes",
 }
 
 // importers: a protocol's library has one home.
@@ -189,6 +195,7 @@ var shared = map[string]string{
 	"bonsai/pkg/kubelet/notify":              "a notification that coalesces",
 	"bonsai/pkg/kubelet/psi":                 "how long processes waited for a resource",
 	"bonsai/pkg/kubelet/runtime":             "what the kubelet knows of a pod in the runtime",
+	"bonsai/pkg/why/simulate":                "the scheduler's plug-ins on a copy of the cluster",
 	"bonsai/pkg/scheduler/devices":           "what claims on devices need and get",
 	"bonsai/pkg/scheduler/clusterevent":      "changes that may help a waiting pod",
 	"bonsai/pkg/scheduler/framework":         "extension points",

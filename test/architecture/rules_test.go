@@ -29,7 +29,7 @@ type finding struct {
 // rules is the list of all rules.
 func rules() []rule {
 	return []rule{
-		{"layers", layers, nil},
+		{"layers", layers, deciding},
 		{"importers", importers, nil},
 		{"siblings", siblings, shared},
 		{"names", names, nil},
