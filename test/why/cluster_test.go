@@ -231,11 +231,11 @@ func (p *place) until(ctx context.Context, s Step, bound time.Duration) error {
 		if err != nil {
 			out = err.Error()
 		}
-		if (err != nil) == (s.Fails != "") && wanted.MatchString(out) {
-			return nil
-		}
-		if ctx.Err() == nil {
+		if ctx.Err() == nil { // a command that the bound ended shows nothing
 			last = out
+			if (err != nil) == (s.Fails != "") && wanted.MatchString(out) {
+				return nil
+			}
 		}
 		select {
 		case <-ctx.Done():
