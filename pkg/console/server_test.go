@@ -1,0 +1,161 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+)
+
+const (
+	host  = "127.0.0.1:8001"
+	token = "0123456789abcdef0123456789abcdef"
+)
+
+// fixture is a server before an API server that answers with what it was sent.
+type fixture struct {
+	http.Handler
+	asked [][]string
+}
+
+func newFixture(t *testing.T, upstream http.Handler) *fixture {
+	t.Helper()
+	s := httptest.NewServer(upstream)
+	t.Cleanup(s.Close)
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{}
+	f.Handler, err = New(Config{Upstream: u, Transport: s.Client().Transport, Host: host, Token: token,
+		Page: fstest.MapFS{"index.html": {Data: []byte("the page")}},
+		Ask: func(_ context.Context, program string, args []string) ([]byte, error) {
+			f.asked = append(f.asked, append([]string{program}, args...))
+			if slices.Contains(args, "pods/bad") {
+				return nil, errors.New("no such thing\x1b[31m")
+			}
+			return []byte(`{"well":true}`), nil
+		}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f *fixture) do(method, path string, body io.Reader, change func(*http.Request)) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, body)
+	r.Host = host
+	r.Header.Set("Authorization", "Bearer "+token)
+	if change != nil {
+		change(r)
+	}
+	w := httptest.NewRecorder()
+	f.ServeHTTP(w, r)
+	return w
+}
+
+// TestDoor: who has no token, a wrong one, or another name for this server gets nothing of the cluster.
+func TestDoor(t *testing.T) {
+	t.Parallel()
+	var reached atomic.Int32
+	f := newFixture(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { reached.Add(1) }))
+	for name, c := range map[string]struct {
+		path   string
+		change func(*http.Request)
+		code   int
+	}{
+		"good":              {"/api/v1/pods", nil, 200},
+		"the page":          {"/", func(r *http.Request) { r.Header.Del("Authorization") }, 200},
+		"no token":          {"/api/v1/pods", func(r *http.Request) { r.Header.Del("Authorization") }, 401},
+		"wrong token":       {"/api/v1/pods", func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") }, 401},
+		"token in the URL":  {"/api/v1/pods?token=" + token, func(r *http.Request) { r.Header.Del("Authorization") }, 401},
+		"other host":        {"/api/v1/pods", func(r *http.Request) { r.Host = "evil.example:8001" }, 421},
+		"other port":        {"/", func(r *http.Request) { r.Host = "127.0.0.1:8002" }, 421},
+		"explain, no token": {"/console/why?kind=pods&name=x", func(r *http.Request) { r.Header.Del("Authorization") }, 401},
+		"other path":        {"/metrics", nil, 404},
+		"dots":              {"/api/../metrics", nil, 307},
+	} {
+		before := reached.Load()
+		w := f.do("GET", c.path, nil, c.change)
+		if w.Code != c.code {
+			t.Errorf("%s: %d %s, want %d", name, w.Code, w.Body, c.code)
+		}
+		if got := reached.Load() - before; got != 0 && name != "good" {
+			t.Errorf("%s: the request reached the API server", name)
+		}
+		if csp := w.Header().Get("Content-Security-Policy"); c.code != 421 && !strings.Contains(csp, "frame-ancestors 'none'") {
+			t.Errorf("%s: policy %q", name, csp)
+		}
+	}
+}
+
+// TestProxy: what the browser sends reaches the API server without its own credentials and impersonation, and answers
+// come back without what would steer the browser.
+func TestProxy(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("Set-Cookie", "a=b")
+		w.Header().Set("Location", "http://elsewhere")
+		fmt.Fprintf(w, "%s %s %s %v", r.Method, r.URL, body, r.Header)
+	}))
+	w := f.do("PATCH", "/api/v1/namespaces/a/pods/b?dryRun=All", strings.NewReader(`{"x":1}`), func(r *http.Request) {
+		r.Header.Set("Content-Type", "application/merge-patch+json")
+		r.Header.Set("Impersonate-User", "admin")
+		r.Header.Set("Cookie", "c=d")
+		r.Header.Set("Origin", "http://evil.example")
+	})
+	got := w.Body.String()
+	if !strings.HasPrefix(got, `PATCH /api/v1/namespaces/a/pods/b?dryRun=All {"x":1}`) ||
+		!strings.Contains(got, "application/merge-patch+json") {
+		t.Error(got)
+	}
+	for _, secret := range []string{token, "Impersonate", "Cookie", "Origin"} {
+		if strings.Contains(got, secret) {
+			t.Errorf("%s reached the API server: %s", secret, got)
+		}
+	}
+	if h := w.Header(); h.Get("Set-Cookie") != "" || h.Get("Location") != "" {
+		t.Error(h)
+	}
+	big := f.do("POST", "/api/v1/namespaces", strings.NewReader(strings.Repeat("x", maxBody+1)), nil)
+	if big.Code == http.StatusOK {
+		t.Error("a body over the bound was passed on")
+	}
+}
+
+// TestExplain: only names reach a program's command line.
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, http.NotFoundHandler())
+	if w := f.do("GET", "/console/why?kind=deployments.apps&name=web&namespace=shop", nil, nil); w.Code != 200 ||
+		w.Body.String() != `{"well":true}` {
+		t.Error(w.Code, w.Body)
+	}
+	if got := fmt.Sprint(f.asked); got != "[[why deployments.apps/web -o json --namespace shop]]" {
+		t.Error(got)
+	}
+	for _, bad := range []string{"kind=pods", "name=x", "kind=-o&name=x", "kind=pods&name=--kubeconfig%3D/etc/x",
+		"kind=pods&name=a/b", "kind=pods&name=x&namespace=-A", "kind=pods&name=x%00", "kind=pods&name=" +
+			strings.Repeat("x", 600), "kind=pods&name=a%20b"} {
+		if w := f.do("GET", "/console/why?"+bad, nil, nil); w.Code != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", bad, w.Code, w.Body)
+		}
+	}
+	if len(f.asked) != 1 {
+		t.Error(f.asked)
+	}
+	if w := f.do("GET", "/console/trace?kind=pods&name=bad", nil, nil); w.Code != http.StatusUnprocessableEntity ||
+		strings.Contains(w.Body.String(), "\x1b") {
+		t.Error(w.Code, w.Body)
+	}
+}
