@@ -11,7 +11,7 @@ TAGS := kustomize_disable_go_plugin_support,grpcnotrace
 NODES ?= 1
 UPFLAGS ?=
 
-.PHONY: help build compose compose-test addons install up down test unit e2e e2e-long e2e-vm e2e-vm-quick soak history invariants ecosystem why bench lint lint-quick reference conformance conformance-diff stock-test release release-test
+.PHONY: help build compose compose-test addons install up down test unit e2e e2e-long e2e-vm e2e-vm-quick soak history invariants ecosystem why console console-test bench lint lint-quick reference conformance conformance-diff stock-test release release-test
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -110,6 +110,12 @@ bin/helm: test/ecosystem/go.mod
 
 ecosystem: build bin/helm ## Helm, an operator and dex on clusters that it starts and stops (as root)
 	test/ecosystem/run
+
+console: ## build the page of bonsai console from pkg/console/web (needs Node.js and npm)
+	cd pkg/console/web && npm ci --no-audit --no-fund && npm test && npm run build
+
+console-test: ## the console in Chromium, on a running cluster (needs Node.js, npm, chromium): KUBECONFIG=file
+	cd test/console && npm ci --no-audit --no-fund && BONSAI='$(CURDIR)/bin/bonsai' KUBECTL='$(CURDIR)/bin/kubectl' KUBECONFIG='$(abspath $(KUBECONFIG))' npm test
 
 why: ## kubectl why asked about every situation of test/why, on a running cluster: KUBECONFIG=file WHYFLAGS='-situation ^pvc- -states'
 	go test -count=1 -timeout 2h -parallel 8 -run TestSituations -v ./test/why -kubeconfig '$(abspath $(KUBECONFIG))' $(WHYFLAGS)

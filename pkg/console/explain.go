@@ -21,14 +21,16 @@ func (s *server) explain(program string) http.Handler {
 		kind, name, namespace := q.Get("kind"), q.Get("name"), q.Get("namespace")
 		for field, value := range map[string]string{"kind": kind, "name": name} {
 			if !valid(value) {
-				http.Error(w, fmt.Sprintf("%s: %q is no valid value", field, safetext.Text(value)), http.StatusBadRequest)
+				http.Error(w, fmt.Sprintf("%s: %q is no valid value", field, safetext.Text(value)),
+					http.StatusBadRequest)
 				return
 			}
 		}
 		args := []string{kind + "/" + name, "-o", "json"}
 		if namespace != "" {
 			if !valid(namespace) {
-				http.Error(w, fmt.Sprintf("namespace: %q is no valid value", safetext.Text(namespace)), http.StatusBadRequest)
+				http.Error(w, fmt.Sprintf("namespace: %q is no valid value", safetext.Text(namespace)),
+					http.StatusBadRequest)
 				return
 			}
 			args = append(args, "--namespace", namespace)

@@ -7,7 +7,8 @@ import (
 	"bonsai/pkg/safetext"
 )
 
-// proxy passes requests to the API server. The user's credentials are the transport's: what the browser sends of its own
+// proxy passes requests to the API server. The user's credentials are the transport's: what the browser sends of its
+// own
 // does not reach the API server, so that a page cannot act as somebody else than the kubeconfig says.
 func (s *server) proxy() http.Handler {
 	return &httputil.ReverseProxy{

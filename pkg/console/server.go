@@ -19,7 +19,8 @@ import (
 const (
 	// maxBody is the most that one request may send, in bytes: what an API server takes for an object.
 	maxBody = 3 << 20
-	// maxRequests is how many requests are under way at once, watches included. A page has a watch for each kind that it
+	// maxRequests is how many requests are under way at once, watches included. A page has a watch for each kind that
+	// it
 	// shows, some 20.
 	maxRequests = 200
 	// askTime is how long an explanation may take.
@@ -67,6 +68,9 @@ func New(cfg Config) (http.Handler, error) {
 	for _, path := range []string{"/api", "/api/", "/apis", "/apis/", "/openapi/", "/version"} {
 		mux.Handle(path, s.guarded(s.proxy()))
 	}
+	watches := &streams{server: s, open: map[string]*stream{}}
+	mux.Handle("/console/stream", s.guarded(http.HandlerFunc(watches.serve)))
+	mux.Handle("/console/watch", s.guarded(http.HandlerFunc(watches.watch)))
 	mux.Handle("/console/why", s.guarded(s.explain("why")))
 	mux.Handle("/console/trace", s.guarded(s.explain("trace")))
 	return s.headers(mux), nil
@@ -78,7 +82,8 @@ type server struct {
 	asked    chan struct{} // a slot for each explanation
 }
 
-// headers refuses other hosts, and sets what keeps other sites out of the page: no frame, no script but ours, no address
+// headers refuses other hosts, and sets what keeps other sites out of the page: no frame, no script but ours, no
+// address
 // of this server in what the page links to.
 func (s *server) headers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -87,7 +92,8 @@ func (s *server) headers(next http.Handler) http.Handler {
 			return
 		}
 		h := w.Header()
-		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "+
+		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' "+
+			"data:; "+
 			"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -73,11 +74,12 @@ func TestDoor(t *testing.T) {
 		change func(*http.Request)
 		code   int
 	}{
-		"good":              {"/api/v1/pods", nil, 200},
-		"the page":          {"/", func(r *http.Request) { r.Header.Del("Authorization") }, 200},
-		"no token":          {"/api/v1/pods", func(r *http.Request) { r.Header.Del("Authorization") }, 401},
-		"wrong token":       {"/api/v1/pods", func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") }, 401},
-		"token in the URL":  {"/api/v1/pods?token=" + token, func(r *http.Request) { r.Header.Del("Authorization") }, 401},
+		"good":        {"/api/v1/pods", nil, 200},
+		"the page":    {"/", func(r *http.Request) { r.Header.Del("Authorization") }, 200},
+		"no token":    {"/api/v1/pods", func(r *http.Request) { r.Header.Del("Authorization") }, 401},
+		"wrong token": {"/api/v1/pods", func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") }, 401},
+		"token in the URL": {"/api/v1/pods?token=" + token,
+			func(r *http.Request) { r.Header.Del("Authorization") }, 401},
 		"other host":        {"/api/v1/pods", func(r *http.Request) { r.Host = "evil.example:8001" }, 421},
 		"other port":        {"/", func(r *http.Request) { r.Host = "127.0.0.1:8002" }, 421},
 		"explain, no token": {"/console/why?kind=pods&name=x", func(r *http.Request) { r.Header.Del("Authorization") }, 401},
@@ -92,7 +94,8 @@ func TestDoor(t *testing.T) {
 		if got := reached.Load() - before; got != 0 && name != "good" {
 			t.Errorf("%s: the request reached the API server", name)
 		}
-		if csp := w.Header().Get("Content-Security-Policy"); c.code != 421 && !strings.Contains(csp, "frame-ancestors 'none'") {
+		if csp := w.Header().Get("Content-Security-Policy"); c.code != 421 && !strings.Contains(csp,
+			"frame-ancestors 'none'") {
 			t.Errorf("%s: policy %q", name, csp)
 		}
 	}
@@ -157,5 +160,79 @@ func TestExplain(t *testing.T) {
 	if w := f.do("GET", "/console/trace?kind=pods&name=bad", nil, nil); w.Code != http.StatusUnprocessableEntity ||
 		strings.Contains(w.Body.String(), "\x1b") {
 		t.Error(w.Code, w.Body)
+	}
+}
+
+// TestStreams: the watches of a page come in one response, and end with it; what is no watch does not begin.
+func TestStreams(t *testing.T) {
+	t.Parallel()
+	ended := make(chan string, 2)
+	f := newFixture(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/v1/secrets" {
+			w.WriteHeader(http.StatusForbidden)
+			io.WriteString(w, `{"message":"no"}`)
+			return
+		}
+		fmt.Fprintf(w, "{\"path\":%q}\n", r.URL.Path)
+		w.(http.Flusher).Flush()
+		if r.URL.Path == "/api/v1/nodes" {
+			return
+		}
+		<-r.Context().Done()
+		ended <- r.URL.Path
+	}))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Host = host
+		f.ServeHTTP(w, r)
+	}))
+	defer s.Close()
+	do := func(method, path string) *http.Response {
+		r, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		response, err := s.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response
+	}
+	stream := do("GET", "/console/stream")
+	lines := bufio.NewScanner(stream.Body)
+	lines.Scan()
+	name := lines.Text()
+	watch := func(id, path string) int {
+		r := do("POST", "/console/watch?"+url.Values{"stream": {name}, "id": {id}, "path": {path}}.Encode())
+		r.Body.Close()
+		return r.StatusCode
+	}
+	for _, c := range []struct {
+		id, path string
+		code     int
+	}{
+		{"1", "/api/v1/pods?watch=1", 204}, {"2", "/api/v1/secrets?watch=1", 403}, {"x", "/api/v1/pods?watch=1", 400},
+		{"3", "/api/v1/pods", 400}, {"3", "/metrics?watch=1", 400}, {"3", "http://elsewhere/api/v1/pods?watch=1", 400},
+		{"3", "/api/../metrics?watch=1", 400},
+	} {
+		if got := watch(c.id, c.path); got != c.code {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+	read := func(want string) {
+		t.Helper()
+		if lines.Scan(); lines.Text() != want {
+			t.Errorf("%q, want %q", lines.Text(), want)
+		}
+	}
+	read(`1 {"path":"/api/v1/pods"}`)
+	if got := watch("4", "/api/v1/nodes?watch=1"); got != 204 {
+		t.Error(got)
+	}
+	read(`4 {"path":"/api/v1/nodes"}`)
+	read("4")
+	stream.Body.Close()
+	if got := <-ended; got != "/api/v1/pods" {
+		t.Error(got)
 	}
 }

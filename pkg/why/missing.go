@@ -18,8 +18,8 @@ func Missing(ctx context.Context, c *Case, o Object, known bool) Answer {
 	a := Answer{Subject: o, State: fmt.Sprintf("%s does not exist.", o)}
 	r, served := c.Served(o.Group, o.Kind)
 	if !served {
-		a.Causes = []Cause{{Code: "KindNotServed", Text: fmt.Sprintf("The server serves no kind %s of group %q.", o.Kind,
-			o.Group)}}
+		a.Causes = []Cause{{Code: "KindNotServed",
+			Text: fmt.Sprintf("The server serves no kind %s of group %q.", o.Kind, o.Group)}}
 		return a
 	}
 	if o.Namespace == "" {

@@ -40,8 +40,8 @@ func layers(t *tree) (found []finding) {
 				switch {
 				case !under(imported, c) || under(p.path, c):
 				case anyUnder(p.path, components):
-					found = append(found, finding{keys: []string{p.path + " → " + c}, text: p.path + " imports " + imported +
-						": components meet over HTTP only"})
+					found = append(found, finding{keys: []string{p.path + " → " + c},
+						text: p.path + " imports " + imported + ": components meet over HTTP only"})
 				default:
 					found = append(found, finding{text: p.path + " imports " + imported +
 						": what components share knows none of them"})

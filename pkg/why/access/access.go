@@ -173,8 +173,7 @@ func (q *inquiry) names(b binding) bool {
 	})
 }
 
-// almost returns a subject of a binding that is the caller but for its namespace or a spelling of its kind, "" if none
-// is.
+// almost returns a subject of a binding that is like the caller except for its namespace or its kind, "" if none is.
 func (q *inquiry) almost(b binding) string {
 	rest, account := strings.CutPrefix(q.who, serviceAccounts)
 	namespace, name, _ := strings.Cut(rest, ":")

@@ -228,7 +228,7 @@ func (q *inquiry) closest(ctx context.Context) (best *corev1.Pod, differing []st
 	return best, differing
 }
 
-// nonReady explains pods of which none is ready.
+// nonReady explains pods that are all not ready.
 func (q *inquiry) nonReady(ctx context.Context, pods []*corev1.Pod) ([]why.Cause, error) {
 	cause := why.Cause{Code: "NoPodReady",
 		Text:     fmt.Sprintf("%s its selector, and none is ready.", matching(len(pods))),

@@ -61,7 +61,7 @@ func (q *inquiry) superseded(e *corev1.Event) bool {
 	return started != nil && why.LastSeen(started).After(why.LastSeen(e))
 }
 
-// justStarting explains a pod of which nothing is wrong yet.
+// justStarting explains a pod that is on its way: nothing is wrong yet.
 func (q *inquiry) justStarting() []why.Cause {
 	if len(q.pod.Status.ContainerStatuses) == 0 {
 		scheduled := condition(q.pod, corev1.PodScheduled)
