@@ -27,7 +27,6 @@ func Ingress(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error)
 		a.Causes, err = why.Finalizers(ctx, c, self, in)
 		return a, err
 	}
-	a.Causes = append(a.Causes, class(ctx, c, in, self)...)
 	for _, b := range backends(in) {
 		causes, err := backend(ctx, c, in, self, b)
 		if err != nil {
@@ -54,6 +53,8 @@ func Ingress(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error)
 				Evidence: []why.Evidence{why.See(why.ObjectOf("", "Secret", secret), ".type", string(secret.Type))}})
 		}
 	}
+	// Last, since the others are true whatever controller comes.
+	a.Causes = append(a.Causes, class(ctx, c, in, self)...)
 	if len(a.Causes) == 0 && len(in.Status.LoadBalancer.Ingress) == 0 {
 		a.Causes = append(a.Causes, why.Cause{Code: "NoAddress",
 			Text: "Its class and its backends are well, but no controller has given it an address. Does the " +
@@ -160,7 +161,9 @@ func backend(ctx context.Context, c *why.Case, in *networkingv1.Ingress, self wh
 			Text: fmt.Sprintf("It leads to port %s of Service %s, which has no such port. It has: %s.", want, b.Name,
 				why.And(ports)),
 			Evidence: []why.Evidence{why.See(o, ".spec.ports", why.And(ports)),
-				why.See(self, ".spec.rules[*].http.paths[*].backend", b.Name+":"+want)}}}, nil
+				why.See(self, ".spec.rules[*].http.paths[*].backend", b.Name+":"+want)},
+			Fixes: []why.Fix{{Text: fmt.Sprintf("Let it lead to a port of the Service: %s.", why.And(ports)),
+				Command: "kubectl edit " + self.Arg() + self.Flag()}}}}, nil
 	}
 	because, err := c.Causes(ctx, o)
 	if err != nil || len(because) == 0 {

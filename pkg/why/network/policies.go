@@ -31,21 +31,54 @@ func (q *inquiry) policies(ctx context.Context, pods []*corev1.Pod) []why.Cause 
 	if len(closing) == 0 {
 		return nil
 	}
+	ports := q.targets(pods[0])
 	cause := why.Cause{Code: "NetworkPolicyDenies",
-		Text: fmt.Sprintf("NetworkPolicies let nobody reach the Service's port of pod %s.", pods[0].Name)}
+		Text: fmt.Sprintf("NetworkPolicies let nobody reach pod %s at port %s, where the Service leads.", pods[0].Name,
+			why.And(ports))}
 	for _, p := range closing {
 		o := why.ObjectOf("networking.k8s.io", "NetworkPolicy", p)
 		text := fmt.Sprintf("NetworkPolicy %s selects the pod and allows no ingress.", p.Name)
 		value := "empty"
 		if len(p.Spec.Ingress) > 0 {
-			text, value = fmt.Sprintf("NetworkPolicy %s selects the pod and allows other ports only.", p.Name),
-				"other ports"
+			value = "port " + why.And(allowed(p))
+			text = fmt.Sprintf("NetworkPolicy %s selects the pod and allows port %s alone. Ports of policies are "+
+				"those of pods, "+
+				"not of Services.", p.Name, why.And(allowed(p)))
 		}
 		cause.Because = append(cause.Because, why.Cause{Code: "NetworkPolicy", Text: text,
 			Evidence: []why.Evidence{why.See(o, ".spec.ingress", value)}})
 	}
-	cause.Fixes = []why.Fix{{Text: "Allow the clients by an ingress rule."}}
+	cause.Fixes = []why.Fix{{Text: fmt.Sprintf("Allow the clients in a NetworkPolicy, to port %s.", why.And(ports)),
+		Command: fmt.Sprintf("kubectl edit networkpolicy %s%s", closing[0].Name, q.self.Flag())}}
 	return []why.Cause{cause}
+}
+
+// targets are the ports of a pod that the Service leads to.
+func (q *inquiry) targets(p *corev1.Pod) (ports []string) {
+	for _, sp := range q.service.Spec.Ports {
+		text := sp.TargetPort.String()
+		for _, c := range p.Spec.Containers {
+			for _, cp := range c.Ports {
+				if sp.TargetPort.StrVal != "" && cp.Name == sp.TargetPort.StrVal {
+					text = fmt.Sprintf("%d (%s)", cp.ContainerPort, cp.Name)
+				}
+			}
+		}
+		ports = append(ports, text)
+	}
+	return ports
+}
+
+// allowed are the ports that a policy's rules name.
+func allowed(p *networkingv1.NetworkPolicy) (ports []string) {
+	for _, rule := range p.Spec.Ingress {
+		for _, port := range rule.Ports {
+			if port.Port != nil {
+				ports = append(ports, port.Port.String())
+			}
+		}
+	}
+	return ports
 }
 
 // ingress reports whether a policy is about incoming traffic: all are that say nothing.

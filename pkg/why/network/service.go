@@ -151,7 +151,45 @@ func (q *inquiry) selected(ctx context.Context) ([]why.Cause, error) {
 				"kube-controller-manager run?", why.Count(len(ready), "pod")),
 			Evidence: []why.Evidence{why.See(q.self, ".spec.selector", labels.Set(q.service.Spec.Selector).String())}})
 	}
-	return append(causes, q.policies(ctx, ready)...), nil
+	causes = append(causes, q.policies(ctx, ready)...)
+	return append(causes, q.local(ctx, ready)...), nil
+}
+
+// local explains a Service whose traffic stays on a node, where some nodes have none of its pods.
+func (q *inquiry) local(ctx context.Context, ready []*corev1.Pod) (causes []why.Cause) {
+	nodes, complete := why.List[corev1.Node](ctx, q.World, "", nil)
+	if !complete {
+		return nil
+	}
+	var without []string
+	for _, n := range nodes {
+		if !slices.ContainsFunc(ready, func(p *corev1.Pod) bool { return p.Spec.NodeName == n.Name }) {
+			without = append(without, n.Name)
+		}
+	}
+	if len(without) == 0 {
+		return nil
+	}
+	if p := q.service.Spec.InternalTrafficPolicy; p != nil && *p == corev1.ServiceInternalTrafficPolicyLocal {
+		causes = append(causes, why.Cause{Code: "InternalTrafficLocal",
+			Text: fmt.Sprintf("Its internalTrafficPolicy is Local: pods reach it only through pods on their own "+
+				"node, and %s "+
+				"has none.", why.And(without)),
+			Evidence: []why.Evidence{why.See(q.self, ".spec.internalTrafficPolicy", string(*p))},
+			Fixes: []why.Fix{{Text: "Run a pod on each node, or let traffic go to other nodes.", Command: fmt.Sprintf(
+				`kubectl patch service %s%s --type=merge -p '{"spec":{"internalTrafficPolicy":"Cluster"}}'`,
+				q.service.Name,
+				q.self.Flag())}}})
+	}
+	outside := q.service.Spec.Type == corev1.ServiceTypeNodePort
+	if p := q.service.Spec.ExternalTrafficPolicy; p == corev1.ServiceExternalTrafficPolicyLocal && outside {
+		causes = append(causes, why.Cause{Code: "ExternalTrafficLocal",
+			Text: fmt.Sprintf("Its externalTrafficPolicy is Local: its node ports answer only on nodes with one "+
+				"of its pods, and "+
+				"%s has none.", why.And(without)),
+			Evidence: []why.Evidence{why.See(q.self, ".spec.externalTrafficPolicy", string(p))}})
+	}
+	return causes
 }
 
 // noPods explains a selector that matches nothing: by what comes closest to it.
@@ -233,6 +271,12 @@ func (q *inquiry) nonReady(ctx context.Context, pods []*corev1.Pod) ([]why.Cause
 	cause := why.Cause{Code: "NoPodReady",
 		Text:     fmt.Sprintf("%s its selector, and none is ready.", matching(len(pods))),
 		Evidence: []why.Evidence{why.See(q.self, ".spec.selector", labels.Set(q.service.Spec.Selector).String())}}
+	if q.service.Spec.ClusterIP == corev1.ClusterIPNone {
+		cause.Text += " DNS has no addresses of pods that are not ready."
+		cause.Fixes = []why.Fix{{Text: "If its pods must find each other before they are ready, publish them earlier.",
+			Command: fmt.Sprintf(`kubectl patch service %s%s --type=merge -p '{"spec":{"publishNotReadyAddresses":true}}'`,
+				q.service.Name, q.self.Flag())}}
+	}
 	seen := map[string]bool{}
 	for i, p := range pods {
 		if i == maxPods {

@@ -69,15 +69,18 @@ func (q *inquiry) ended(c *corev1.Container, t *corev1.ContainerStateTerminated,
 		cause.Code, cause.Text = "StartError", fmt.Sprintf("%s cannot be started: %s.", name, why.Quote(t.Message))
 		return cause
 	case t.ExitCode == 137:
-		cause.Code, cause.Text = "Killed", name+" was killed by signal 9"+ran+", and nothing in its status says by whom."
+		cause.Code, cause.Text = "Killed", name+" was killed by signal 9"+ran+", and nothing in its status says "+
+			"by whom."
 		if limit := c.Resources.Limits.Memory(); !limit.IsZero() {
-			cause.Text += fmt.Sprintf(" Its memory limit is %s: the kernel kills containers at their limit like this, and "+
+			cause.Text += fmt.Sprintf(" Its memory limit is %s: the kernel kills containers at their limit like "+
+				"this, and "+
 				"runtimes do not always say so.", limit)
 			cause.Evidence = append(cause.Evidence, why.See(q.self, specField(what, c.Name, "resources.limits.memory"),
 				limit.String()))
 			cause.Fixes = append(cause.Fixes, q.raise(c, limit))
 		} else {
-			cause.Text += " It has no memory limit: the node may have run out of memory, or a stop took longer than the " +
+			cause.Text += " It has no memory limit: the node may have run out of memory, or a stop took longer " +
+				"than the " +
 				"grace period."
 		}
 	case t.ExitCode == 139:

@@ -26,7 +26,8 @@ func chain() why.Answer {
 		Causes: []why.Cause{
 			{
 				Code: "InsufficientResource",
-				Text: "No node has enough CPU left: the pod asks for 2, and n1 has 1.7 of 4 left, n2 has 500m of 2 left.",
+				Text: "No node has enough CPU left: the pod asks for 2, and n1 has 1.7 of 4 left, n2 has 500m of " +
+					"2 left.",
 				Evidence: []why.Evidence{
 					{Object: pod, Field: `.status.conditions[?(@.type=="PodScheduled")].message`,
 						Value: "0/2 nodes are available: 2 Insufficient cpu.", Time: &three},
@@ -34,7 +35,8 @@ func chain() why.Answer {
 						Time: &later},
 				},
 				Fixes: []why.Fix{
-					{Text: "Ask for 300m less CPU.", Command: "kubectl -n shop set resources deployment/web --requests=cpu=1700m"},
+					{Text: "Ask for 300m less CPU.", Command: "kubectl -n shop set resources deployment/web " +
+						"--requests=cpu=1700m"},
 					{Text: "Add a node."},
 				},
 				Because: []why.Cause{{Code: "Reserved", Text: "Pod infra/db asks for 2 CPU on n1.",

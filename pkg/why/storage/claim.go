@@ -216,6 +216,11 @@ func (q *inquiry) volumes(ctx context.Context, class string) (list []*corev1.Per
 func (q *inquiry) unfit(volumes []*corev1.PersistentVolume) []why.Cause {
 	cause := why.Cause{Code: "NoVolume", Text: "No PersistentVolume of its class exists, and nothing makes one.",
 		Evidence: []why.Evidence{why.See(q.self, ".spec.storageClassName", className(q.claim))}}
+	if className(q.claim) == "" {
+		cause.Text = "Its storageClassName is empty, which asks for a PersistentVolume without a class, and there " +
+			"is none."
+		cause.Evidence[0].Value = `""`
+	}
 	if len(volumes) == 0 {
 		return []why.Cause{cause}
 	}
@@ -250,7 +255,10 @@ func (q *inquiry) unfit(volumes []*corev1.PersistentVolume) []why.Cause {
 				fmt.Sprintf("%s claim %s/%s", state, v.Spec.ClaimRef.Namespace, v.Spec.ClaimRef.Name))
 		case v.Spec.ClaimRef != nil && v.Spec.ClaimRef.UID != "" && v.Spec.ClaimRef.UID != q.claim.UID:
 			add("VolumeReleased", ".spec.claimRef.uid", string(v.Spec.ClaimRef.UID),
-				"still has the data of an earlier claim of this name; remove its claimRef.uid to use it again")
+				"still has the data of an earlier claim of this name")
+			cause.Because[len(cause.Because)-1].Fixes = []why.Fix{{
+				Text: "Remove the claimRef's uid; the claim then gets the volume with its data.", Command: fmt.Sprintf(
+					`kubectl patch pv %s --type=json -p '[{"op":"remove","path":"/spec/claimRef/uid"}]'`, v.Name)}}
 		case size.Cmp(want) < 0:
 			add("VolumeTooSmall", ".spec.capacity.storage", size.String(),
 				fmt.Sprintf("has %s, and the claim asks for %s",

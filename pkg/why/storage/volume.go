@@ -21,6 +21,14 @@ func Volume(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) 
 		a.State = fmt.Sprintf("%s has been terminating for %s.", self, why.Span(c.Now.Sub(v.DeletionTimestamp.Time)))
 		var err error
 		a.Causes, err = why.Finalizers(ctx, c, self, v)
+		if ref := v.Spec.ClaimRef; ref != nil && len(a.Causes) > 0 {
+			claim := why.Object{Kind: "PersistentVolumeClaim", Namespace: ref.Namespace, Name: ref.Name}
+			bound := why.Cause{Code: "VolumeBound", Text: fmt.Sprintf("It is bound to %s, and goes after that.", claim),
+				Evidence: []why.Evidence{why.See(self, ".spec.claimRef", ref.Namespace+"/"+ref.Name)},
+				Fixes: []why.Fix{{Text: "Delete the claim, too, if its data is not needed any more.",
+					Command: "kubectl delete pvc " + ref.Name + claim.Flag()}}}
+			a.Causes[0].Because = append(a.Causes[0].Because, bound)
+		}
 		return a, err
 	}
 	switch v.Status.Phase {

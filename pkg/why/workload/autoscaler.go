@@ -93,7 +93,11 @@ func inactive(ctx context.Context, c *why.Case, h *autoscalingv2.HorizontalPodAu
 	cause := why.Cause{Code: cond.Reason, Text: "It does not know its metrics: " + why.Quote(cond.Message) + ".",
 		Evidence: []why.Evidence{evidence}}
 	if cond.Reason == "ScalingDisabled" {
-		cause.Text = "Its target is scaled to 0, which switches the autoscaler off."
+		target := h.Spec.ScaleTargetRef
+		cause.Text = fmt.Sprintf("Its target, %s %s, is scaled to 0, which switches the autoscaler off.",
+			target.Kind, target.Name)
+		cause.Fixes = []why.Fix{{Text: "Scale it up; the autoscaler goes on from there.", Command: fmt.Sprintf(
+			"kubectl scale %s/%s%s --replicas=1", strings.ToLower(target.Kind), target.Name, self.Flag())}}
 		return cause
 	}
 	if name := missingRequest(h, scaled, cond.Message); name != "" {
@@ -111,7 +115,8 @@ func inactive(ctx context.Context, c *why.Case, h *autoscalingv2.HorizontalPodAu
 		s, known := why.Get[apiregistrationv1.APIService](ctx, c.World, "", group)
 		if s == nil {
 			if known {
-				cause.Code = "MetricsAPIMissing"
+				cause.Code = "MetricsUnknown"
+				cause.Text = "It does not know its metrics, since nothing serves them."
 				cause.Because = append(cause.Because, why.Cause{Code: "MetricsAPIMissing",
 					Text: fmt.Sprintf("Nothing serves the API %s: the cluster has no metrics-server, or no "+
 						"adapter of these "+

@@ -45,18 +45,61 @@ func Job(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 		j.Status.Active, j.Status.Succeeded, j.Status.Failed)
 	if by := j.Spec.ManagedBy; by != nil && *by != batchv1.JobControllerName && j.Status.StartTime == nil {
 		a.Causes = append(a.Causes, why.Cause{Code: "ManagedBy",
-			Text:     fmt.Sprintf("Kubernetes' own controller leaves the Job to %s, which has not started it.", *by),
+			Text: fmt.Sprintf("Its managedBy is %s: Kubernetes' own controller leaves it to that one, which has "+
+				"not started it.",
+				*by),
 			Evidence: []why.Evidence{why.See(self, ".spec.managedBy", *by)}})
 		return a, nil
 	}
 	a.Causes = refusedPods(ctx, c, self)
 	causes, err := notReady(ctx, c, failedFirst(pods))
 	a.Causes = append(a.Causes, causes...)
-	if len(a.Causes) == 0 && j.Status.Active > 0 {
+	a.Causes = append(a.Causes, running(pods)...)
+	if len(a.Causes) == 0 && j.Status.Active > 0 && allReady(pods) {
 		a.Well = true
 		a.State = fmt.Sprintf("%s is running: %d pods are active and ready.", self, j.Status.Active)
 	}
 	return a, err
+}
+
+// running explains pods of which some containers have done their work while another one runs on: a pod ends with its
+// last container.
+func running(pods []*corev1.Pod) (causes []why.Cause) {
+	for _, p := range pods {
+		var done, on []string
+		for _, s := range p.Status.ContainerStatuses {
+			switch {
+			case s.State.Terminated != nil && s.State.Terminated.ExitCode == 0:
+				done = append(done, s.Name)
+			case s.State.Running != nil:
+				on = append(on, s.Name)
+			}
+		}
+		if len(done) == 0 || len(on) == 0 {
+			continue
+		}
+		o := why.ObjectOf("", "Pod", p)
+		causes = append(causes, why.Cause{Code: "ContainerRunsOn",
+			Text: fmt.Sprintf("Container %s of pod %s has done its work, and container %s runs on: the pod ends "+
+				"with its last "+
+				"container.", why.And(done), p.Name, why.And(on)),
+			Evidence: []why.Evidence{why.See(o, ".status.containerStatuses[*].state", "terminated: "+why.And(done)+
+				"; running: "+why.And(on))},
+			Fixes: []why.Fix{{Text: fmt.Sprintf("If %s only helps, make it a sidecar: an initContainer with "+
+				"restartPolicy "+
+				"Always, which ends with the others.", why.And(on))}}})
+	}
+	return causes
+}
+
+// allReady reports whether all pods that have not ended are ready.
+func allReady(pods []*corev1.Pod) bool {
+	for _, p := range pods {
+		if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed && !ready(p) {
+			return false
+		}
+	}
+	return true
 }
 
 // jobFailure explains a Job that has failed for good: which rule ended it, and what its pods died of.
@@ -78,7 +121,11 @@ func jobFailure(ctx context.Context, c *why.Case, j *batchv1.Job, self why.Objec
 			cause.Text += fmt.Sprintf(" (%d s)", *s)
 			cause.Evidence = append(cause.Evidence, why.See(self, ".spec.activeDeadlineSeconds", fmt.Sprint(*s)))
 		}
-		cause.Text += " and was ended."
+		cause.Text += ", so that the controller ended its pods."
+		cause.Fixes = []why.Fix{{Text: "Make it again with a longer activeDeadlineSeconds: that of an existing " +
+			"Job's past cannot " +
+			"be mended."}}
+		return cause
 	default:
 		cause.Text = "The controller says: " + why.Quote(cond.Message) + "."
 	}
