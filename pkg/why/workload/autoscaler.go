@@ -154,8 +154,8 @@ func metricGroups(h *autoscalingv2.HorizontalPodAutoscaler) (groups []string) {
 	return groups
 }
 
-// missingRequest returns the resource that a container of the target does not request, although the autoscaler scales by
-// a percentage of the requests.
+// missingRequest returns the resource that a container of the target does not request, although the autoscaler scales
+// by a percentage of the requests.
 func missingRequest(h *autoscalingv2.HorizontalPodAutoscaler, scaled *unstructured.Unstructured,
 	message string) string {
 	if scaled == nil && !strings.Contains(message, "missing request for") {
