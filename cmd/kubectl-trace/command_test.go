@@ -22,8 +22,8 @@ import (
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	objects := recorded(t, "cluster.json")
-	stock := serve(t, &server{objects: objects})
-	traced := serve(t, &server{objects: objects, served: true,
+	stock := start(t, &server{objects: objects})
+	traced := start(t, &server{objects: objects, served: true,
 		traces: append(storytest.Pods(12, 150), storytest.Pod())})
 	for name, test := range map[string]struct {
 		of   *server
@@ -56,7 +56,7 @@ func TestAnswers(t *testing.T) {
 // TestArguments: what is refused, in kubectl's words and with its exit code.
 func TestArguments(t *testing.T) {
 	t.Parallel()
-	s := serve(t, &server{objects: recorded(t, "cluster.json")})
+	s := start(t, &server{objects: recorded(t, "cluster.json")})
 	for name, c := range map[string]struct {
 		args string
 		code int
@@ -125,7 +125,7 @@ func TestRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, &server{objects: objects, served: strings.Contains(test.refused, "bonsai"),
+			s := start(t, &server{objects: objects, served: strings.Contains(test.refused, "bonsai"),
 				refused: []string{test.refused}})
 			code, out, errOut := s.ask(t, 200, append(strings.Fields(test.args), "--color", "never")...)
 			if code != test.code || !strings.Contains(out+errOut, test.want) {
@@ -138,7 +138,7 @@ func TestRefused(t *testing.T) {
 // TestFormats: each format is one document that its readers take.
 func TestFormats(t *testing.T) {
 	t.Parallel()
-	s := serve(t, &server{objects: recorded(t, "cluster.json"), served: true,
+	s := start(t, &server{objects: recorded(t, "cluster.json"), served: true,
 		traces: append(storytest.Pods(3, 100), storytest.Pod())})
 	for _, args := range []string{"pod/web-6d4cf56db6-aaaaa", "deployment/web", "-n default --last 9m --against 9m",
 		"node/n1"} {
@@ -175,7 +175,7 @@ func wellFormed(doc string) error {
 // TestColours: on a terminal, unless the user wants none; elsewhere if the user wants them.
 func TestColours(t *testing.T) {
 	t.Parallel()
-	s := serve(t, &server{objects: recorded(t, "cluster.json")})
+	s := start(t, &server{objects: recorded(t, "cluster.json")})
 	for _, test := range []struct {
 		columns int
 		color   string
@@ -192,8 +192,8 @@ func TestColours(t *testing.T) {
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	evil := storytest.Hostile()
-	evil.Namespace, evil.Name, evil.Object.Name = "default", "evil", "web-00"
-	s := serve(t, &server{objects: recorded(t, "cluster.json"), served: true, traces: []*traces.Trace{evil}})
+	evil.Namespace, evil.Name, evil.Object.Name, evil.Object.Kind = "default", "evil", "web-00", "Pod"
+	s := start(t, &server{objects: recorded(t, "cluster.json"), served: true, traces: []*traces.Trace{evil}})
 	for _, args := range []string{"pod/web-00", "pod/web-00 -o wide", "-n default --slowest 3", "-n default -o json",
 		"pod/web-00 -o json"} {
 		code, out, errOut := s.ask(t, 0, strings.Fields(args)...)

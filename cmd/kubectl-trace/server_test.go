@@ -13,9 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"bonsai/api/traces"
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/story/storytest"
+	store "bonsai/pkg/traces"
+	"bonsai/pkg/traces/serve"
 )
 
 // server is an API server with the objects of a file, and with traces of its own unless it is nil. It refuses
@@ -36,7 +40,7 @@ func apiResource(name, kind, short string, namespaced bool) string {
 		name, strings.ToLower(kind), namespaced, kind, short)
 }
 
-func serve(t *testing.T, s *server) *server {
+func start(t *testing.T, s *server) *server {
 	t.Helper()
 	answers := map[string]string{
 		"/api":  `{"kind":"APIVersions","versions":["v1"]}`,
@@ -49,6 +53,7 @@ func serve(t *testing.T, s *server) *server {
 	if s.served {
 		answers["/apis/traces.bonsai.io/v1alpha1"] = fmt.Sprintf(resources, "traces.bonsai.io/v1alpha1", "")
 	}
+	group := serve.New(kept(s.traces), now)
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
 			t.Errorf("%s %s: it writes", r.Method, r.URL)
@@ -64,13 +69,9 @@ func serve(t *testing.T, s *server) *server {
 			fmt.Fprint(w, answer)
 			return
 		}
-		if since := r.URL.Query().Get("since"); since != "" {
-			if _, err := time.ParseDuration(since); err != nil {
-				t.Errorf("since: %v", err)
-			}
-		}
-		rest, ok := strings.CutPrefix(path, "/apis/traces.bonsai.io/v1alpha1/")
-		if ok && s.served && s.answer(w, rest) {
+		const below = "/apis/traces.bonsai.io/v1alpha1/"
+		if s.served && strings.HasPrefix(path, below) {
+			group.Paths()[below].ServeHTTP(w, r)
 			return
 		}
 		if object, ok := s.objects[path]; ok {
@@ -86,26 +87,29 @@ func serve(t *testing.T, s *server) *server {
 	return s
 }
 
-// answer answers as bonsai-traces: a trace by its UID with its spans, or a list without them.
-func (s *server) answer(w http.ResponseWriter, rest string) bool {
-	parts := strings.Split(rest, "/")
-	if n := len(parts); n == 4 { // namespaces/NS/traces/UID
-		for _, t := range s.traces {
-			if t.Name == parts[3] && t.Namespace == parts[1] {
-				return json.NewEncoder(w).Encode(t) == nil
-			}
-		}
-		return false
+// kept are traces as the store has them, for the handler of bonsai-traces.
+type kept []*traces.Trace
+
+// Get implements serve.Reader.
+func (k kept) Get(uid types.UID) (*traces.Trace, bool) {
+	i := slices.IndexFunc(k, func(t *traces.Trace) bool { return t.Name == string(uid) })
+	if i < 0 {
+		return nil, false
 	}
-	list := traces.TraceList{}
-	for _, t := range s.traces {
-		short := *t
-		short.Spans = nil
-		if len(parts) == 1 || t.Namespace == parts[1] {
-			list.Items = append(list.Items, short)
+	return k[i], true
+}
+
+// List implements serve.Reader.
+func (k kept) List(q store.Query) (out store.Page) {
+	for _, t := range k {
+		if (q.Namespace == "" || t.Namespace == q.Namespace) && (q.Kind == "" || t.Object.Kind == q.Kind) &&
+			(q.Name == "" || t.Object.Name == q.Name) && t.LastSeen.UnixNano() >= q.Since {
+			short := *t
+			short.Spans = nil
+			out.Traces = append(out.Traces, short)
 		}
 	}
-	return json.NewEncoder(w).Encode(list) == nil
+	return out
 }
 
 // recorded reads the objects of a file in testdata, by their paths.

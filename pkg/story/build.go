@@ -108,8 +108,12 @@ func step(s *traces.Span) *Step {
 }
 
 // detailed are the attributes that tell steps of one name apart, in the order in which they are shown.
-var detailed = []string{"k8s.container.name", "container.name", "container.image.name", "scheduler.plugin", "plugin",
-	"http.response.status_code", "owner"}
+var detailed = []string{"k8s.container.name", "container.image.name", pluginName, "bonsai.scheduler.extension_point",
+	"bonsai.probe.kind", "bonsai.webhook.name", "bonsai.policy.name",
+	"http.response.status_code", "k8s.node.name", "owner"}
+
+// pluginName is the attribute that has the name of a scheduler's plug-in. All plug-ins have spans of one name.
+const pluginName = "bonsai.scheduler.plugin"
 
 func detail(s *traces.Span) string {
 	var parts []string
@@ -126,6 +130,7 @@ var stops = []string{"kubelet.stop", "kubelet.unsandbox", "kubelet.cleanup", "ku
 
 // phases splits steps into the phases of a life. root, if it is not nil, covers the startup.
 func phases(top []*Step, root *traces.Span, resolution time.Duration) []*Phase {
+	top = nested(top)
 	ordered(top)
 	startup, running, shutdown := &Phase{Name: Startup}, &Phase{Name: Running}, &Phase{Name: Shutdown}
 	for _, s := range top {
@@ -140,6 +145,9 @@ func phases(top []*Step, root *traces.Span, resolution time.Duration) []*Phase {
 	}
 	for _, p := range []*Phase{startup, running, shutdown} {
 		p.Start, p.End = extent(p.Steps)
+	}
+	if at, ok := created(startup.Steps); ok {
+		startup.Start = at
 	}
 	if root != nil {
 		startup.Done, startup.End = true, root.End()
@@ -159,21 +167,75 @@ func phases(top []*Step, root *traces.Span, resolution time.Duration) []*Phase {
 	return out
 }
 
-// began is when a startup began: when the request did that made the object, if that is known. A creation timestamp has
-// no fractions of a second, which would look like up to a second of waiting.
+// began is when a startup began: when the request did that made the object, if that is known. What a controller did
+// before is drawn, but is no part of the startup. A creation timestamp has no fractions of a second, which would look
+// like up to a second of waiting.
 func began(root *traces.Span, steps []*Step, resolution time.Duration) time.Time {
-	at := root.Start
-	if len(steps) == 0 {
+	if at, ok := created(steps); ok && !at.Before(root.Start.Add(-before)) && at.Before(root.End()) {
 		return at
 	}
-	first := steps[0].Start
-	switch late := first.Sub(at); {
-	case late < 0:
-		return latest(first, at.Add(-before))
-	case late < time.Second && at.Nanosecond() == 0 && resolution < time.Second && first.Before(root.End()):
-		return first
+	at := root.Start
+	if at.Nanosecond() != 0 || resolution >= time.Second {
+		return at
+	}
+	for _, s := range steps { // by their start
+		if first := s.Start; !first.Before(at) {
+			if first.Sub(at) < time.Second && first.Before(root.End()) {
+				return first
+			}
+			break
+		}
 	}
 	return at
+}
+
+const (
+	apiserver = "kube-apiserver"
+	// maxRequests bounds the requests for which an enclosing step is looked for.
+	maxRequests = 100
+)
+
+// created returns when the request began that made an object: the step that stored it, or what the API server did
+// around that.
+func created(steps []*Step) (at time.Time, ok bool) {
+	for _, s := range steps {
+		if inner, found := created(s.Steps); found {
+			at, ok = inner, true
+		}
+		if s.Name == "apiserver.create" || ok && s.Component == apiserver {
+			at, ok = s.Start, true
+		}
+		if ok {
+			return at, true
+		}
+	}
+	return at, false
+}
+
+// nested puts the steps of API servers below the requests and controllers' rounds that enclose them: these have traces
+// of their own, so that no span says that it is the parent.
+func nested(top []*Step) []*Step {
+	var requests []*Step
+	for _, s := range top {
+		if s.Component == apiserver && len(requests) < maxRequests {
+			requests = append(requests, s)
+		}
+	}
+	slices.SortStableFunc(requests, func(a, b *Step) int { return cmp.Compare(a.Duration, b.Duration) })
+	for _, s := range requests {
+		var host *Step
+		for _, h := range top {
+			if (h.Component == apiserver || h.Component == "kube-controller-manager") && h.Duration > s.Duration &&
+				!h.Start.After(s.Start) && !h.End().Before(s.End()) && (host == nil || h.Duration < host.Duration) {
+				host = h
+			}
+		}
+		if host != nil {
+			host.Steps = append(host.Steps, s)
+			top = slices.DeleteFunc(top, func(t *Step) bool { return t == s })
+		}
+	}
+	return top
 }
 
 // extent is when the first of some steps began and the last one ended.

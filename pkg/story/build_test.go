@@ -91,3 +91,33 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%d lines, %d steps hidden", len(lines), hidden)
 	}
 }
+
+// TestCreation: a startup begins with the request that made the object, which is found below the round that sent it.
+// What the round did before is shown and is no part of the path.
+func TestCreation(t *testing.T) {
+	t.Parallel()
+	of := func(component, trace string, s traces.Span) traces.Span {
+		s.Component, s.TraceID = component, trace
+		return s
+	}
+	const ms = time.Millisecond
+	s := New(&traces.Trace{Object: traces.Object{Kind: "Pod", Name: "x"}, Spans: []traces.Span{
+		spanAt("1", "", "pod", 0, 2*time.Second),
+		of("kube-controller-manager", "t", spanAt("2", "1", "kube-controller-manager.replicaset", -5*time.Second,
+			5900*ms)),
+		of(apiserver, "t", spanAt("3", "1", "apiserver.create", 810*ms, 80*ms)),
+		of(apiserver, "r", spanAt("4", "", "POST /pods", 800*ms, 95*ms)),
+		spanAt("5", "1", "kubelet.pull", 1000*ms, 1000*ms),
+	}}, "", 0)
+	p := s.Phases[0]
+	if !p.Start.Equal(zero().Add(800*ms)) || p.Duration() != 1200*ms {
+		t.Errorf("begins at %s and takes %s", p.Start, p.Duration())
+	}
+	if len(p.Steps) != 2 || len(p.Steps[0].Steps) != 1 || len(p.Steps[0].Steps[0].Steps) != 1 {
+		t.Errorf("the request is not inside the round, or the creation not inside the request: %+v", p.Steps)
+	}
+	if p.Steps[0].OnPath != 100*ms {
+		t.Errorf("the round has %s of the path, want what it has after the request began", p.Steps[0].OnPath)
+	}
+	whole(t, p)
+}

@@ -7,6 +7,7 @@ var meanings = map[string]string{
 	"apiserver.create":    "the API server stores the object",
 	"scheduler.queue":     "waiting in the scheduler's queue",
 	"scheduler.decide":    "the scheduler chooses a node",
+	"scheduler.plugin":    "a plug-in of the scheduler",
 	"scheduler.bind":      "the scheduler binds the pod to the node",
 	"kubelet.seen":        "the kubelet sees the pod",
 	"kubelet.admit":       "the kubelet checks that the pod fits the node",

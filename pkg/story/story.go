@@ -85,9 +85,21 @@ func (s *Step) End() time.Time { return s.Start.Add(s.Duration) }
 
 // Label is the step's name without the component, where a picture has that beside it: "pull" of kubelet.pull.
 func (s *Step) Label() string {
+	if plugin := s.Attributes[pluginName]; plugin != "" {
+		return plugin
+	}
 	prefix, rest, ok := strings.Cut(s.Name, ".")
 	if ok && prefix != "" && rest != "" && strings.HasSuffix(s.Component, prefix) {
 		return rest
+	}
+	return s.Name
+}
+
+// Key is the name by which steps of many objects are put together: that of the span and, of a scheduler's plug-ins,
+// which one it is.
+func (s *Step) Key() string {
+	if plugin := s.Attributes[pluginName]; plugin != "" {
+		return s.Name + " " + plugin
 	}
 	return s.Name
 }

@@ -78,7 +78,7 @@ func Summarize(stories []*Story, slowest int) Summary {
 			if seg.Gap {
 				gaps[seg.Name] += seg.Duration
 			} else {
-				get(seg.Name, false).onPath += seg.Duration
+				get(seg.Step.Key(), false).onPath += seg.Duration
 			}
 		}
 		for name, took := range gaps {
@@ -140,7 +140,7 @@ func took(p *Phase) map[string]time.Duration {
 				to = p.End
 			}
 			if !to.Before(from) {
-				by[s.Name] = append(by[s.Name], interval{from, to})
+				by[s.Key()] = append(by[s.Key()], interval{from, to})
 			}
 			add(s.Steps)
 		}

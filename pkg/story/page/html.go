@@ -57,11 +57,11 @@ func HTML(w io.Writer, s *story.Story, report *story.Report) error {
 		p.put("<p>No steps are known.</p>\n")
 	}
 	for _, phase := range s.Phases {
-		p.put("<section>\n<h2>%s: %s</h2>\n<p>From <time datetime=\"%s\">%s</time></p>\n<div class=\"wide\">\n",
-			text(phase.Name, maxText), text(phase.Headline(s.Resolution), maxText),
+		p.put("<section>\n<h2>%s</h2>\n<p>From <time datetime=\"%s\">%s</time></p>\n<div class=\"wide\">\n",
+			text(phase.Headline(s.Resolution), maxText),
 			phase.Start.UTC().Format(time.RFC3339Nano), phase.Start.UTC().Format("2006-01-02 15:04:05.000 UTC"))
-		p.open(phaseHeight(phase), s.Title()+", "+phase.Name)
-		p.phase(s, phase, 0)
+		p.open(phaseHeight(phase)-headline, s.Title()+", "+phase.Name)
+		p.phase(s, phase, -headline)
 		p.put("</svg>\n</div>\n")
 		p.path(phase, s.Resolution)
 		p.put("</section>\n")

@@ -103,7 +103,7 @@ func TestAccessible(t *testing.T) {
 	t.Parallel()
 	doc := documents(t)["pod.html"]
 	for _, want := range []string{`<html lang="en">`, `role="group" aria-label="pod default/web-6d4cf56db6-x2x9p, startup"`,
-		`role="list" aria-label="steps"`, `aria-label="kubelet.pull, 1.20s from 547ms; an image is pulled; web nginx:1.27; 50% of the critical path"`,
+		`role="list" aria-label="steps"`, `aria-label="kubelet.pull, 1.20s from 534ms; an image is pulled; web nginx:1.27; 50% of the critical path"`,
 		"prefers-color-scheme:dark", `<th scope="col">`} {
 		if !strings.Contains(doc, want) {
 			t.Errorf("lacks %s", want)

@@ -28,8 +28,8 @@ func ReportHTML(w io.Writer, r *story.Report) error {
 func (p *pen) report(r *story.Report) {
 	if len(r.Summary.Steps) > 0 {
 		p.put("<div class=\"wide\">\n")
-		p.open(reportHeight(r), r.Title)
-		p.spreads(r)
+		p.open(reportHeight(r)-headline, r.Title)
+		p.spreads(r, -headline)
 		p.put("</svg>\n</div>\n")
 		p.table([]string{"step", "count", "p50", "p90", "p99", "max", "share"}, spreadRows(r))
 	}
@@ -113,7 +113,8 @@ func ReportSVG(w io.Writer, r *story.Report) error {
 	height := reportHeight(r) + rowHeight*(len(r.Notes)+1)
 	p.open(height, r.Headline())
 	p.put("<style>%s</style>\n<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n", style, width, height)
-	p.spreads(r)
+	p.label(12, 26, "head", r.Headline(), maxTitle)
+	p.spreads(r, 0)
 	for i, n := range append([]string{r.When()}, r.Notes...) {
 		p.label(12, reportHeight(r)+rowHeight*(i+1)-6, "soft", n, maxTitle+40)
 	}
@@ -125,9 +126,9 @@ func reportHeight(r *story.Report) int {
 	return headHeight + rowHeight*min(len(r.Summary.Steps)+1, maxSteps)
 }
 
-func (p *pen) spreads(r *story.Report) {
-	p.label(12, 26, "head", r.Headline(), maxTitle)
-	p.label(labelWidth, headHeight-10, "soft", "thick: the median, thin: the 90th percentile, share of the critical paths", maxTitle)
+// spreads draws the bars, below the headline at top.
+func (p *pen) spreads(r *story.Report, top int) {
+	p.label(labelWidth, top+headHeight-10, "soft", "thick: the median, thin: the 90th percentile, share of the critical paths", maxTitle)
 	all := append([]story.Spread{r.Summary.Total}, r.Summary.Steps...)
 	all = all[:min(len(all), maxSteps)]
 	longest := time.Duration(1)
@@ -136,7 +137,7 @@ func (p *pen) spreads(r *story.Report) {
 	}
 	p.put("<g role=\"list\" aria-label=\"steps\">\n")
 	for i, s := range all {
-		y := headHeight + rowHeight*i
+		y := top + headHeight + rowHeight*i
 		to := func(d time.Duration) float64 { return labelWidth + barWidth*float64(d)/float64(longest) }
 		told := fmt.Sprintf("%s: %d times, half within %s, nine of ten within %s, the longest %s, %s of the critical paths",
 			s.Name, s.Count, story.Text(s.P50, r.Resolution), story.Text(s.P90, r.Resolution),

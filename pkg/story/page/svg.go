@@ -21,9 +21,11 @@ const (
 	barEnd     = labelWidth + barWidth
 	rowHeight  = 22
 	headHeight = 64
+	// headline is the part of headHeight that a page has no need for: it has headings of its own.
+	headline = 34
 	// maxLabel is how many characters a label has room for, maxTitle a headline, and maxText any other text.
-	maxLabel = 36
-	maxTitle = 110
+	maxLabel = 30
+	maxTitle = 95
 	maxText  = 500
 )
 
@@ -85,6 +87,7 @@ func SVG(w io.Writer, s *story.Story) error {
 	p.put("<style>%s</style>\n<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n", style, width, height)
 	y := 0
 	for _, phase := range s.Phases {
+		p.label(12, y+26, "head", s.Title()+": "+phase.Headline(s.Resolution), maxTitle)
 		p.phase(s, phase, y)
 		y += phaseHeight(phase)
 	}
@@ -125,12 +128,11 @@ func (s scale) x(t time.Time) float64 {
 	return labelWidth + barWidth*min(max(at, 0), 1)
 }
 
-// phase draws one phase with its top at y.
+// phase draws one phase, below the headline at y.
 func (p *pen) phase(s *story.Story, phase *story.Phase, y int) {
 	from, to := phase.Extent()
 	x := scale{from, to}
 	lines, hidden := phase.Lines(false)
-	p.label(12, y+26, "head", s.Title()+": "+phase.Headline(s.Resolution), maxTitle)
 	p.label(labelWidth, y+headHeight-10, "soft", "0", maxLabel)
 	end := x.x(phase.End)
 	p.put("<text class=\"soft\" x=\"%.1f\" y=\"%d\" text-anchor=\"end\">%s</text>\n", end, y+headHeight-10,

@@ -35,18 +35,25 @@ func span(id, parent, name, component string, from, took float64, attributes ...
 
 // Pod is the trace of a pod that became Ready after 2.4 seconds and was later deleted.
 func Pod() *traces.Trace {
-	const name, image = "k8s.container.name", "container.image.name"
+	const (
+		name, image   = "k8s.container.name", "container.image.name"
+		plugin, point = "bonsai.scheduler.plugin", "bonsai.scheduler.extension_point"
+	)
 	t := trace("Pod", "pods", "default", "web-6d4cf56db6-x2x9p", "0b6f3f4e-31d1-4f65-9a84-5a3f8d2c7b11")
 	t.Owner = &traces.Object{Group: "apps", Resource: "replicasets", Kind: "ReplicaSet", Namespace: "default",
 		Name: "web-6d4cf56db6", UID: "7c1d0c39-6f0e-4a53-8f7e-111111111111"}
 	t.Spans = []traces.Span{
 		span("0001", "", "pod", "kubelet", 0, 2400),
 		span("0002", "0001", "kube-controller-manager.replicaset", "kube-controller-manager", -14, 21),
-		span("0003", "0002", "apiserver.create", "kube-apiserver", 0, 6),
+		span("0003", "0001", "apiserver.create", "kube-apiserver", 1, 5),
+		span("0017", "", "POST /api/v1/namespaces/{namespace}/pods", "kube-apiserver", -1, 8),
+		span("0018", "0017", "admission", "kube-apiserver", 0, 1),
 		span("0004", "0001", "scheduler.queue", "kube-scheduler", 8, 190),
 		span("0005", "0001", "scheduler.decide", "kube-scheduler", 198, 7),
-		span("0006", "0005", "NodeResourcesFit", "kube-scheduler", 199, 1.2, "plugin", "NodeResourcesFit"),
-		span("0007", "0005", "VolumeBinding", "kube-scheduler", 200.3, 4.1, "plugin", "VolumeBinding"),
+		span("0006", "0005", "scheduler.plugin", "kube-scheduler", 199, 1.2, plugin, "NodeResourcesFit", point,
+			"Filter"),
+		span("0007", "0005", "scheduler.plugin", "kube-scheduler", 200.3, 4.1, plugin, "VolumeBinding", point,
+			"Reserve"),
 		span("0008", "0001", "scheduler.bind", "kube-scheduler", 205, 9),
 		span("0009", "0001", "kubelet.seen", "kubelet", 231, 0),
 		span("000a", "0001", "kubelet.admit", "kubelet", 231, 1),
@@ -64,8 +71,11 @@ func Pod() *traces.Trace {
 		span("0016", "", "kubelet.delete", "kubelet", 3601_640, 8),
 	}
 	for i := range t.Spans {
-		if t.Spans[i].Component == "kubelet" {
-			t.Spans[i].Instance = "n1"
+		switch s := &t.Spans[i]; {
+		case s.Component == "kubelet":
+			s.Instance = "n1"
+		case s.ID == "0017", s.ID == "0018": // the request has a trace of its own
+			s.TraceID = strings.Repeat("b", 32)
 		}
 	}
 	return done(t)

@@ -50,7 +50,11 @@ func (c *canvas) labelColumns(lines []story.Line) int {
 			n = max(n, termtext.Columns(c.label(&lines[i])))
 		}
 	}
-	return min(n, c.width*2/5)
+	most := c.width / 3
+	if c.All { // details stand beside the names
+		most = c.width * 2 / 5
+	}
+	return min(n, most)
 }
 
 // label is a step's mark, its name by its depth and, if all is shown, its detail.

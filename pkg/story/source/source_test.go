@@ -1,0 +1,211 @@
+package source
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/api/traces"
+	"bonsai/pkg/story/storytest"
+)
+
+// api answers requests: a string is JSON, an error the server's refusal, nil that there is nothing.
+type api struct {
+	answers map[string]any
+	lists   func(path string, query url.Values) (any, bool)
+	asked   atomic.Int32
+}
+
+func (a *api) Do(_ context.Context, verb string, path []string, query url.Values, _ []byte,
+	_ ...string) ([]byte, error) {
+	a.asked.Add(1)
+	p := strings.Join(path, "/")
+	if verb != http.MethodGet {
+		return nil, fmt.Errorf("%s %s: it writes", verb, p)
+	}
+	if a.lists != nil {
+		if answer, ok := a.lists(p, query); ok {
+			return json.Marshal(answer)
+		}
+	}
+	switch answer := a.answers[p].(type) {
+	case nil:
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, p)
+	case error:
+		return nil, answer
+	case string:
+		return []byte(answer), nil
+	default:
+		return json.Marshal(answer)
+	}
+}
+
+const served = "/apis/traces.bonsai.io/v1alpha1"
+
+func now() time.Time { return storytest.Zero().Add(time.Hour) }
+
+// lastHour is the window of all that storytest has.
+func lastHour() Window { return Window{From: now().Add(-2 * time.Hour), To: now()} }
+
+// TestInferred: why a server has no spans, and which errors are no answer to that.
+func TestInferred(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		answer any
+		want   string
+		fails  bool
+	}{
+		"served": {"{}", "", false},
+		"absent": {nil, "no traces.bonsai.io on this server", false},
+		"forbidden": {apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")),
+			"you may not use traces.bonsai.io", false},
+		"unavailable": {apierrors.NewServiceUnavailable("no endpoints"), "traces.bonsai.io does not answer", false},
+		"who":         {apierrors.NewUnauthorized("who"), "", true},
+		"no server":   {errors.New("connection refused"), "", true},
+	} {
+		a := &api{answers: map[string]any{served: test.answer}}
+		r := New(a, now())
+		for range 2 { // it is asked once
+			why, guess, err := r.Inferred(t.Context())
+			if !strings.HasPrefix(why, test.want) || guess != (test.want != "") || (err != nil) != test.fails {
+				t.Errorf("%s: %q, %t, %v", name, why, guess, err)
+			}
+		}
+		if n := a.asked.Load(); n != 1 && !test.fails {
+			t.Errorf("%s: asked %d times", name, n)
+		}
+	}
+}
+
+// endless answers every list with a page and a token for the next one.
+func endless(item func(n int) any) func(string, url.Values) (any, bool) {
+	var n atomic.Int32
+	return func(path string, query url.Values) (any, bool) {
+		if query.Get("limit") == "" {
+			return nil, false
+		}
+		items := make([]any, pageSize)
+		for i := range items {
+			items[i] = item(int(n.Add(1)))
+		}
+		return map[string]any{"metadata": map[string]any{"continue": "more"}, "items": items}, true
+	}
+}
+
+// TestBounds: lists that never end are read up to a bound, which is said.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	t.Run("pods", func(t *testing.T) {
+		t.Parallel()
+		a := &api{lists: endless(func(n int) any {
+			p := corev1.Pod{}
+			p.Name, p.UID = fmt.Sprint(n), types.UID(fmt.Sprint(n))
+			p.CreationTimestamp = metav1.NewTime(storytest.Zero())
+			return p
+		})}
+		pods, notes, err := New(a, now()).Namespace(t.Context(), "ns", lastHour(), nil)
+		if err != nil || len(pods) != pageSize*maxPages || a.asked.Load() != 1+2*maxPages {
+			t.Errorf("%d pods by %d requests, %v", len(pods), a.asked.Load(), err)
+		}
+		all := strings.Join(notes, "\n")
+		if !strings.Contains(all, "only the first 5000 pods were read") || len(notes) > 20 {
+			t.Errorf("notes: %s", all)
+		}
+	})
+	t.Run("traces", func(t *testing.T) {
+		t.Parallel()
+		trace := *storytest.Pods(1, 0)[0]
+		a := &api{answers: map[string]any{served: "{}", served + "/namespaces/default/traces/" + trace.Name: trace}}
+		short := trace
+		short.Spans = nil
+		a.lists = endless(func(int) any { return short })
+		pods, notes, err := New(a, now()).Namespace(t.Context(), "default", lastHour(), nil)
+		if err != nil || len(pods) != MaxStories || a.asked.Load() != 1+maxPages+MaxStories {
+			t.Errorf("%d pods by %d requests, %v", len(pods), a.asked.Load(), err)
+		}
+		if all := strings.Join(notes, "\n"); !strings.Contains(all, "only the newest 500 of 5000 pods were read") {
+			t.Errorf("notes: %s", all)
+		}
+	})
+}
+
+// TestTraceGone: a trace that the store drops between the list and the read is left out; any other error is one.
+func TestTraceGone(t *testing.T) {
+	t.Parallel()
+	all := storytest.Pods(3, 0)
+	list := traces.TraceList{Items: []traces.Trace{*all[0], *all[1], *all[2]}}
+	const path = served + "/namespaces/default/traces"
+	a := &api{answers: map[string]any{served: "{}", path: list, path + "/" + all[0].Name: all[0],
+		path + "/" + all[2].Name: all[2]}}
+	pods, _, err := New(a, now()).Namespace(t.Context(), "default", lastHour(), nil)
+	if err != nil || len(pods) != 2 {
+		t.Errorf("%d pods, %v", len(pods), err)
+	}
+	a.answers[path+"/"+all[1].Name] = errors.New("connection reset")
+	if _, _, err = New(a, now()).Namespace(t.Context(), "default", lastHour(), nil); err == nil {
+		t.Error("an error was swallowed")
+	}
+}
+
+// TestRollout: which pods of a workload count.
+func TestRollout(t *testing.T) {
+	t.Parallel()
+	pod := func(name, owner, revision string) corev1.Pod {
+		p := corev1.Pod{}
+		p.Name, p.UID, p.CreationTimestamp = name, types.UID(name), metav1.NewTime(storytest.Zero())
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "X", Name: "x", UID: types.UID(owner),
+			Controller: new(true)}}
+		p.Labels = map[string]string{"controller-revision-hash": revision}
+		return p
+	}
+	pods := corev1.PodList{Items: []corev1.Pod{pod("a", "u", "1"), pod("b", "u", "2"), pod("c", "other", "2")}}
+	const own = `{"metadata":{"name":"x","namespace":"ns","uid":"u"},"spec":{"selector":{"matchLabels":{"a":"b"}}}%s}`
+	a := &api{answers: map[string]any{
+		"/apis/apps/v1/namespaces/ns/statefulsets/x": fmt.Sprintf(own, `,"status":{"updateRevision":"2"}`),
+		"/apis/apps/v1/namespaces/ns/daemonsets/x":   fmt.Sprintf(own, ""),
+		"/apis/batch/v1/namespaces/ns/jobs/x":        fmt.Sprintf(own, ""),
+		"/apis/apps/v1/namespaces/ns/deployments/x":  fmt.Sprintf(own, ""),
+		"/apis/apps/v1/namespaces/ns/replicasets":    "{}",
+		"/api/v1/namespaces/ns/pods":                 pods,
+		"/api/v1/namespaces/ns/events":               "{}",
+	}}
+	for kind, want := range map[string]string{"StatefulSet": "b", "DaemonSet": "a b", "Job": "a b", "Deployment": ""} {
+		_, all, err := New(a, now()).Rollout(t.Context(), kind, "ns", "x")
+		var got []string
+		for _, s := range all {
+			got = append(got, s.Object.Name)
+		}
+		if strings.Join(got, " ") != want || err != nil {
+			t.Errorf("%s: %q, %v", kind, got, err)
+		}
+	}
+	if _, _, err := New(a, now()).Rollout(t.Context(), "Job", "ns", "absent"); !apierrors.IsNotFound(err) {
+		t.Errorf("an absent workload: %v", err)
+	}
+}
+
+// TestBroken: answers that are no JSON say which they are.
+func TestBroken(t *testing.T) {
+	t.Parallel()
+	a := &api{answers: map[string]any{"/api/v1/namespaces/ns/pods/p": "<html>", "/api/v1/namespaces/ns/pods": "["}}
+	if _, err := New(a, now()).Pod(t.Context(), "ns", "p"); err == nil || !strings.Contains(err.Error(), "decode p") {
+		t.Errorf("%v", err)
+	}
+	if _, _, err := New(a, now()).Namespace(t.Context(), "ns", lastHour(), nil); err == nil ||
+		!strings.Contains(err.Error(), "decode the list of pods") {
+		t.Errorf("%v", err)
+	}
+}
