@@ -70,7 +70,8 @@ func TestPod(t *testing.T) {
 		"nothing":   {func(*corev1.Pod) {}, nil, nil, "", 1},
 		"scheduled": {scheduled, nil, nil, "scheduler 0-2", 1},
 		"scheduled with fractions": {scheduled,
-			[]corev1.Event{{Reason: "Scheduled", EventTime: metav1.NewMicroTime(at(2.25).Time)}}, nil, "scheduler 0-2.25", 0},
+			[]corev1.Event{{Reason: "Scheduled", EventTime: metav1.NewMicroTime(at(2.25).Time)}}, nil,
+			"scheduler 0-2.25", 0},
 		"event of another second": {scheduled,
 			[]corev1.Event{{Reason: "Scheduled", EventTime: metav1.NewMicroTime(at(4).Time)}}, nil, "scheduler 0-2", 0},
 		"ready": {func(p *corev1.Pod) {
@@ -111,7 +112,8 @@ func TestPod(t *testing.T) {
 		"deleted": {func(p *corev1.Pod) {
 			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(at(90)), new(int64(30))
 		}, []corev1.Event{event("Killing", "", "web", 61, 61)}, nil, "kubelet.stop 60-61", 0},
-		"owner":     {func(*corev1.Pod) {}, nil, &Owner{"ReplicaSet", "web-1", at(-2).Time}, "owner -2-0 ReplicaSet web-1", 1},
+		"owner": {func(*corev1.Pod) {}, nil, &Owner{"ReplicaSet", "web-1", at(-2).Time},
+			"owner -2-0 ReplicaSet web-1", 1},
 		"old owner": {func(*corev1.Pod) {}, nil, &Owner{"ReplicaSet", "web-1", at(-200).Time}, "", 1},
 		"injected": {func(p *corev1.Pod) {
 			p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", Time: new(at(3))},
