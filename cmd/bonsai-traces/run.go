@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -27,22 +29,16 @@ type parts struct {
 	disk  *persist.Log
 	// receivers are that of the control plane and those of nodes.
 	receivers []*receiver.Receiver
+	replayed  atomic.Bool
 }
 
-// newParts returns the store with what is left from the last process, and a receiver that fills it.
+// newParts returns an empty store, and receivers that fill it.
 func newParts(o *options, log *slog.Logger) (*parts, error) {
 	disk, err := persist.Open(o.dataDir, o.maxBytes, log)
 	if err != nil {
 		return nil, err
 	}
 	p := &parts{store: store.New(store.Config{MaxBytes: o.maxBytes, MaxSpans: o.maxSpansPerObject}), disk: disk}
-	disk.Replay(func(record []byte) error {
-		r, err := traces.Decode(record)
-		if err == nil {
-			p.store.Add(r)
-		}
-		return err
-	})
 	keep := func(r *traces.Record) traces.Reason {
 		save, why := p.store.Add(r)
 		disk.Append(save)
@@ -53,6 +49,21 @@ func newParts(o *options, log *slog.Logger) (*parts, error) {
 		p.receivers = append(p.receivers, &receiver.Receiver{Socket: socket, Node: node, Log: log, Keep: keep})
 	}
 	return p, nil
+}
+
+// replay fills the store with what is left from the last process. It comes before the first span is taken, which would
+// otherwise be older than those of the last process.
+func (p *parts) replay(log *slog.Logger) {
+	p.disk.Replay(func(record []byte) error {
+		r, err := traces.Decode(record)
+		if err == nil {
+			p.store.Add(r)
+		}
+		return err
+	})
+	s := p.store.Stats()
+	log.Info("taking spans", "objects", s.Objects, "spans", s.Spans, "bytes", s.Bytes)
+	p.replayed.Store(true)
 }
 
 // run takes spans and answers for them until ctx ends.
@@ -79,10 +90,14 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 			return err // the process ends, and the sockets with it
 		}
 	}
-	stats := p.store.Stats()
-	log.Info("taking spans", "socket", o.socket, "objects", stats.Objects, "spans", stats.Spans, "bytes", stats.Bytes)
 	server := &daemon.Server{Listener: o.listener, Sockets: o.servingSockets, Serving: o.serving,
 		Clients: guard.Clients, Guard: guard.Wrap,
+		Ready: []daemon.Check{{Name: "replay", Run: func() error {
+			if !p.replayed.Load() {
+				return errors.New("the traces of the last process are being read")
+			}
+			return nil
+		}}},
 		Registry: metrics, Pages: pages, Extra: serve.New(p.store, time.Now).Paths(), Log: log}
 	// What came until the end is written after the last message was taken.
 	disk, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -91,9 +106,13 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	defer func() { stop(); <-written }()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { guard.Run(ctx); return nil })
-	for i, r := range p.receivers {
-		g.Go(func() error { return r.Serve(ctx, sockets[i]) })
-	}
+	g.Go(func() error {
+		p.replay(log) // a second or two for a full store; senders wait at the sockets meanwhile
+		for i, r := range p.receivers {
+			g.Go(func() error { return r.Serve(ctx, sockets[i]) })
+		}
+		return nil
+	})
 	g.Go(func() error { return server.Run(ctx) })
 	return g.Wait()
 }

@@ -40,6 +40,7 @@ type upFlags struct {
 	planes       int
 	egress       bool
 	encrypt      bool
+	traces       bool
 	wait         time.Duration
 	// kubeconfigMode is octal.
 	kubeconfigMode string
@@ -107,6 +108,8 @@ func (f *upFlags) describe(c *cobra.Command) {
 	c.Flags().BoolVar(&f.egress, "egress", true, "let nodes and pods reach what this machine reaches (masqueraded)")
 	c.Flags().BoolVar(&f.encrypt, "encrypt-secrets", true,
 		"encrypt Secrets in etcd, in a new cluster (bonsai encryption enable: in an existing one)")
+	c.Flags().BoolVar(&f.traces, "traces", true,
+		"keep the newest traces of the cluster (kubectl get traces), on its first machine")
 	c.Flags().StringVar(&f.family, "ip-family", "ipv4", "addresses of nodes, pods and Services: ipv4, ipv6 or dual")
 	c.Flags().StringVar(&f.programs, "programs", programs.Bundled, programsUsage)
 	c.Flags().StringVar(&f.advertise, "advertise-address", "",
@@ -217,6 +220,9 @@ func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (plan
 	}
 	if given("encrypt-secrets") {
 		config.EncryptSecrets = f.encrypt
+	}
+	if given("traces") {
+		config.NoTraces = !f.traces
 	}
 	if given("ip-family") {
 		if config.IPFamily, err = plan.ParseIPFamily(f.family); err != nil {

@@ -10,6 +10,7 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"bonsai/pkg/cluster/addon"
 	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
@@ -94,7 +95,9 @@ func dropNode(ctx context.Context, s steps.Start, c plan.Config, name string) er
 		steps.New("Stop node "+name, func(ctx context.Context) error {
 			return errors.Join(datadir.Save(c), supervise.Reload(ctx, c.Layout().Socket("supervisor")))
 		}),
-		steps.New("Remove its objects", func(ctx context.Context) error { return client.DeleteNode(ctx, c, name) }),
+		steps.New("Remove its objects", func(ctx context.Context) error {
+			return errors.Join(client.DeleteNode(ctx, c, name), addon.FollowNodes(ctx, c))
+		}),
 		steps.New("Remove its files and cgroups", func(ctx context.Context) error {
 			return teardown.RemoveNode(ctx, c.Layout(), c.Mark(), name)
 		}))

@@ -181,6 +181,7 @@ var shared = map[string]string{
 	"bonsai/pkg/cluster/datadir":             "the directory of a cluster, its configuration and its lock",
 	"bonsai/pkg/cluster/plan":                "what the cluster is to be",
 	"bonsai/pkg/cluster/plan/localimage":     "the names of the local images",
+	"bonsai/pkg/cluster/plan/tracestore":     "the names of what keeps the traces",
 	"bonsai/pkg/cluster/plan/componentflags": "the flags that users give components",
 	"bonsai/pkg/cluster/plan/programs":       "whose programs run beside ours",
 	"bonsai/pkg/cluster/host":                "what is done with the machine, whoever does it",

@@ -20,6 +20,7 @@ import (
 	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/localimage"
+	"bonsai/pkg/cluster/plan/tracestore"
 )
 
 // addonResources are the kinds that add-ons may use. The table saves a start the discovery of all resources.
@@ -29,6 +30,8 @@ var addonResources = map[schema.GroupKind]schema.GroupVersionResource{
 	{Kind: "PersistentVolumeClaim"}: {Version: "v1",
 		Resource: "persistentvolumeclaims"},
 	{Kind: "Service"}: {Version: "v1", Resource: "services"},
+	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}: {Group: "discovery.k8s.io", Version: "v1",
+		Resource: "endpointslices"},
 	{Group: "apps", Kind: "Deployment"}: {Group: "apps", Version: "v1",
 		Resource: "deployments"},
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}: {Group: "apiregistration.k8s.io", Version: "v1",
@@ -47,18 +50,14 @@ var addonResources = map[schema.GroupKind]schema.GroupVersionResource{
 		Version: "v1", Resource: "clusterrolebindings"},
 }
 
-// Install creates the objects of the add-ons that do not exist. It changes no existing object: a user may have adapted
-// it.
+// Install creates the objects of the add-ons that do not exist. It changes no existing object, since a user may have
+// adapted it, except those that say where the API of traces is.
 //
 // It stops at the first object that fails. Those created before stay, and the next start goes on after them. It removes
-// nothing either: PrintLeft names what an add-on that was switched off has left.
+// nothing either, except the API of traces where that is off: PrintLeft names what an add-on that was switched off has
+// left.
 func Install(ctx context.Context, c plan.Config) error {
-	config, err := clientcmd.BuildConfigFromFlags("", c.Layout().Kubeconfig(plan.Administrator))
-	if err != nil {
-		return err
-	}
-	config.QPS = -1 // one object after the other, and a start waits for them: no limit of the client's own
-	api, err := dynamic.NewForConfig(config)
+	api, err := connect(c)
 	if err != nil {
 		return err
 	}
@@ -67,29 +66,55 @@ func Install(ctx context.Context, c plan.Config) error {
 		return err
 	}
 	for _, obj := range objects {
-		if err := client.ThroughRestarts(ctx, func() error { return createMissing(ctx, api, obj) }); err != nil {
+		if err := client.ThroughRestarts(ctx, func() error {
+			if follows(obj) {
+				return apply(ctx, api, obj)
+			}
+			return createMissing(ctx, api, obj)
+		}); err != nil {
 			return err
 		}
+	}
+	if !c.HasAddon(tracestore.Addon) {
+		return removeTraces(ctx, c, api)
 	}
 	return nil
 }
 
-// createMissing creates an object unless it exists.
-func createMissing(ctx context.Context, api dynamic.Interface, obj *unstructured.Unstructured) error {
+// connect returns the administrator's client.
+func connect(c plan.Config) (dynamic.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Layout().Kubeconfig(plan.Administrator))
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1 // one object after the other, and a start waits for them: no limit of the client's own
+	return dynamic.NewForConfig(config)
+}
+
+// resourceOf returns the client for an object's resource, in its namespace.
+func resourceOf(api dynamic.Interface, obj *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	resource, known := addonResources[obj.GroupVersionKind().GroupKind()]
 	if !known {
-		return fmt.Errorf("add-on %s: kind %s is not supported", obj.GetName(), obj.GroupVersionKind())
+		return nil, fmt.Errorf("add-on %s: kind %s is not supported", obj.GetName(), obj.GroupVersionKind())
 	}
-	var r dynamic.ResourceInterface = api.Resource(resource)
 	if obj.GetNamespace() != "" {
-		r = api.Resource(resource).Namespace(obj.GetNamespace())
+		return api.Resource(resource).Namespace(obj.GetNamespace()), nil
+	}
+	return api.Resource(resource), nil
+}
+
+// createMissing creates an object unless it exists.
+func createMissing(ctx context.Context, api dynamic.Interface, obj *unstructured.Unstructured) error {
+	r, err := resourceOf(api, obj)
+	if err != nil {
+		return err
 	}
 	// It looks first: the API server refuses a second Service with the same cluster IP for its address, and not because
 	// it exists already.
 	if _, err := r.Get(ctx, obj.GetName(), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		return err
 	}
-	_, err := r.Create(ctx, obj,
+	_, err = r.Create(ctx, obj,
 		metav1.CreateOptions{FieldManager: "bonsai", FieldValidation: metav1.FieldValidationStrict})
 	if err == nil {
 		return nil
@@ -160,5 +185,7 @@ func addonValues(c plan.Config) *strings.Replacer {
 		"$REGISTRY_IMAGE", localimage.DockerRegistry, "$REGISTRY_IP", c.Networks().RegistryIP().String(),
 		"$REGISTRY_ADDRESS",
 		c.Networks().RegistryAddress(),
-		"$REGISTRY_NODE_PORT", strconv.Itoa(plan.RegistryNodePort), "$REGISTRY_HOST", plan.RegistryHost)
+		"$REGISTRY_NODE_PORT", strconv.Itoa(plan.RegistryNodePort), "$REGISTRY_HOST", plan.RegistryHost,
+		"$TRACES_PORT", strconv.Itoa(tracestore.Port), "$TRACES_FAMILY", tracesFamily(c), "$TRACES_ENDPOINTS",
+		tracesEndpoints(c), "$CA_BUNDLE", authority(c))
 }

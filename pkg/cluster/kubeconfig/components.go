@@ -9,6 +9,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/tracestore"
 )
 
 // WriteAll writes one kubeconfig for each identity of the cluster, with its credentials inside. Each start writes all
@@ -17,6 +18,9 @@ func WriteAll(c plan.Config) error {
 	names := []string{plan.Administrator}
 	for _, m := range c.Members() {
 		names = append(names, m.Of("controller-manager"), m.Of("scheduler"))
+	}
+	if c.HasAddon(tracestore.Addon) {
+		names = append(names, tracestore.Name)
 	}
 	for _, node := range c.Nodes {
 		names = append(names, "kubelet-"+node.Name(), "proxy-"+node.Name(), "network-"+node.Name())

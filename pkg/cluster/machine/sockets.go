@@ -10,9 +10,9 @@ import (
 // bytes.
 const LongestSocket = 107
 
-// CheckSockets returns an error if a control socket below the data directory would have a path that is too long.
+// CheckSockets returns an error if a socket below the data directory would have a path that is too long.
 func CheckSockets(c plan.Config) error {
-	longest := len(c.Layout().Socket("supervisor"))
+	longest := max(len(c.Layout().Socket("supervisor")), len(c.Layout().SpansSocket()))
 	for _, n := range c.Nodes {
 		longest = max(longest, len(c.Layout().NodeSocket(n.Name())))
 	}

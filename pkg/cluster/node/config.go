@@ -8,6 +8,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/tracestore"
 )
 
 // Config is everything that a node's init knows. It is written to the node's etc/node.json, whose fields are named as
@@ -41,6 +42,8 @@ type Config struct {
 	// Containerized is set in a container: the node has its address and a default route, and whatever forwards its
 	// packets knows no pods.
 	Containerized bool `json:"Contained"`
+	// Traces is set if the node leads to the API of traces.
+	Traces bool `json:",omitempty"`
 	// Joined is set if the node has the machine's network, and Bootstraps if it asks for certificates of its own: on a
 	// machine that has no control plane, and so no authority's key.
 	Joined     bool `json:",omitempty"`
@@ -62,7 +65,7 @@ func Of(c plan.Config, n plan.Node) Config {
 		Mirrors: c.RegistryMirrors(), OCIRuntime: c.OCIRuntime, Programs: c.Programs, Images: c.LocalImages(),
 		FeatureGates:   c.FeatureGates,
 		ComponentFlags: c.ComponentFlags, Labels: n.RegisteredLabels(), Taints: n.Taints, Mounts: n.Mounts,
-		Joined: c.Joined != nil, Bootstraps: !c.HasControlPlane(),
+		Traces: c.HasAddon(tracestore.Addon), Joined: c.Joined != nil, Bootstraps: !c.HasControlPlane(),
 	}
 }
 

@@ -81,6 +81,12 @@ func Run(ctx context.Context, n *Config, edge func(context.Context) (wait func()
 		return err
 	}
 	images.offer(n)
+	var door *tracesDoor
+	if n.Traces {
+		if door, err = openTraces(n, log); err != nil {
+			return err
+		}
+	}
 	// From the first goroutine on, a return must come after cancel: the deferred Wait runs before the deferred cancel,
 	// and would wait forever. A failure above leaves a half-made node behind, which ends with this process.
 	ctx, cancel := context.WithCancel(ctx)
@@ -94,6 +100,9 @@ func Run(ctx context.Context, n *Config, edge func(context.Context) (wait func()
 	}
 	running.Go(wait)
 	running.Go(func() { images.serve(ctx) })
+	if door != nil {
+		running.Go(func() { door.serve(ctx) })
+	}
 	running.Go(func() { reap(ctx, s.Owns) })
 	own := supervise.NewChanging(s)
 	own.Keep(ctx, n.Processes(log), n.basisOf)

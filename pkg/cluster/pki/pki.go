@@ -19,6 +19,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/tracestore"
 )
 
 const (
@@ -94,6 +95,11 @@ func Certificates(c plan.Config) []Certificate {
 			Certificate{Name: m.Of("controller-manager"), ca: "ca", User: "system:kube-controller-manager",
 				client: true},
 			Certificate{Name: m.Of("scheduler"), ca: "ca", User: "system:kube-scheduler", client: true})
+	}
+	if c.HasAddon(tracestore.Addon) {
+		// The API server asks for its Service's name. The add-on traces.yaml gives it its permissions.
+		rows = append(rows, Certificate{Name: tracestore.Name, ca: "ca", User: "bonsai:traces", Server: true,
+			client: true, Names: []string{tracestore.Service + ".kube-system.svc"}})
 	}
 	for _, node := range c.Nodes {
 		n := node.Name()

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"bonsai/pkg/cluster/plan/tracestore"
 )
 
 // DNSAddon is the add-on of the cluster's DNS.
@@ -31,11 +33,14 @@ var OptionalAddons = [...]OptionalAddon{
 	{Name: "traefik", HasImage: true},
 }
 
-// HasAddon reports whether the cluster has an add-on. The add-on for joining follows from the advertised address; an
-// add-on that is not optional is always on.
+// HasAddon reports whether the cluster has an add-on. The add-on for joining follows from the advertised address, that
+// for traces from NoTraces; any other that is not optional is always on.
 func (c Config) HasAddon(name string) bool {
-	if name == joinAddon {
+	switch name {
+	case joinAddon:
 		return c.IsJoinable()
+	case tracestore.Addon:
+		return hasTraces(c)
 	}
 	if on, said := c.AddonChoices[name]; said {
 		return on

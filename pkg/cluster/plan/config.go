@@ -33,6 +33,9 @@ type Config struct {
 	// EncryptSecrets has the API servers encrypt Secrets in etcd by the cluster's keys, unless the user gives them a
 	// file (componentflags.EncryptsSecrets). Clusters of versions that knew nothing about it do not have it.
 	EncryptSecrets bool `json:",omitempty"`
+	// NoTraces is set if the user wants no bonsai-traces (hasTraces). A cluster of a version that knew nothing about it
+	// gets one at its next start.
+	NoTraces bool `json:",omitempty"`
 	// Mirrors are registries that nodes ask in place of those in the names of images.
 	Mirrors []Mirror `json:",omitempty"`
 	// OCIRuntime is the program that makes the containers of pods without a RuntimeClass (OCIRuntimes); "" is

@@ -52,6 +52,7 @@ func settings(c Config) []setting {
 		setting{"control planes", fmt.Sprint(c.ControlPlanes)},
 		setting{"egress", fmt.Sprint(c.Egress)},
 		setting{"encryption of Secrets", fmt.Sprint(c.EncryptSecrets)},
+		setting{"traces", fmt.Sprint(!c.NoTraces)},
 		setting{"registry mirrors", words(c.Mirrors)},
 		setting{"OCI runtime", c.OCIRuntime},
 		setting{"programs", cmp.Or(c.Programs, programs.Bundled)},

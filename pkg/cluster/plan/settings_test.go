@@ -38,6 +38,7 @@ func TestCheckChange(t *testing.T) {
 		"FeatureGates": {func(c *Config) {
 			c.FeatureGates = map[string]bool{"A": true}
 		}, "feature gates: none now, A=true wanted"},
+		"NoTraces": {func(c *Config) { c.NoTraces = true }, "traces: true now, false wanted"},
 		"ComponentFlags": {func(c *Config) {
 			c.ComponentFlags = map[string]map[string]string{"etcd": {"v": "4"}}
 		}, "component flags: none now, etcd --v=4 wanted"},

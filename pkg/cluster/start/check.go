@@ -16,6 +16,7 @@ import (
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/tracestore"
 	"bonsai/pkg/cluster/preflight"
 	"bonsai/pkg/cluster/rootless"
 )
@@ -86,8 +87,12 @@ func Check(ctx context.Context, c plan.Config) ([]preflight.Finding, error) {
 // Findings compares this machine with what a start of c needs. It loads kernel modules, and changes nothing else.
 func Findings(ctx context.Context, c plan.Config) ([]preflight.Finding, error) {
 	var errs []error
-	for _, program := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet",
-		"kube-proxy", "bonsai-network", node.IPAMPlugin} {
+	needed := []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy",
+		"bonsai-network", node.IPAMPlugin}
+	if c.HasAddon(tracestore.Addon) {
+		needed = append(needed, tracestore.Name)
+	}
+	for _, program := range needed {
 		if !host.IsExecutable(c.Bin(program)) {
 			errs = append(errs, fmt.Errorf("%s is missing (make build)", c.Bin(program)))
 		}

@@ -21,6 +21,7 @@ import (
 	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/componentflags"
+	"bonsai/pkg/cluster/plan/tracestore"
 	"bonsai/pkg/cluster/publish"
 	"bonsai/pkg/cluster/supervise"
 )
@@ -65,6 +66,9 @@ func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, lo
 	layers.atEnd(func() { stopBalancer(); balancer.Wait() })
 	balance := func(c plan.Config) { keepBalancer(balanced, balancer, c, self) }
 	balance(c)
+	traces := supervise.NewChanging(s)
+	traced, stopTraces := context.WithCancel(life)
+	layers.atEnd(func() { stopTraces(); traces.Wait() }) // after those that send it their last spans
 	// The doors of etcd shut after etcd has ended: until then it needs the others to store anything.
 	doors := publish.NewPortKeeper(log)
 	doors.LeadTo([]netip.Addr{netip.MustParseAddr(plan.Loopback)})
@@ -81,6 +85,7 @@ func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, lo
 		}
 		layers.run(all...)
 	}
+	keepTraces(traced, traces, c)
 	if err := openToOthers(ctx, c, &layers, log); err != nil {
 		return err
 	}
@@ -121,6 +126,7 @@ func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, lo
 			return err
 		}
 		published.LeadTo(nodeAddresses(now))
+		keepTraces(traced, traces, now)
 		return errors.Join(doors.Keep(open, now.Etcd().Doors), published.Keep(ctx, now.Mappings()),
 			nodes.Keep(ctx, now))
 	}
@@ -156,6 +162,15 @@ func keepBalancer(ctx context.Context, keeper *supervise.Changing, c plan.Config
 		}
 		return strings.Join(p.Argv, "\x00") + string(authority)
 	})
+}
+
+// keepTraces keeps the process that keeps the cluster's traces, with sockets for the nodes as they are now.
+func keepTraces(ctx context.Context, keeper *supervise.Changing, c plan.Config) {
+	if c.HasAddon(tracestore.Addon) {
+		keeper.Keep(ctx, []supervise.Process{controlplane.Traces(c)}, func(p supervise.Process) string {
+			return strings.Join(p.Argv, "\x00")
+		})
+	}
 }
 
 // openToOthers opens the doors through which others reach the cluster: other machines, and a user outside of the

@@ -54,6 +54,7 @@ func (f file) config(c plan.Config, p *problems) plan.Config {
 	if f.EncryptSecrets != nil { // left out, an existing cluster stays as it is
 		c.EncryptSecrets = *f.EncryptSecrets
 	}
+	c.NoTraces = f.Traces != nil && !*f.Traces
 	c.Mirrors = nil
 	for i, m := range f.RegistryMirrors {
 		c.Mirrors = append(c.Mirrors, plan.Mirror(m))

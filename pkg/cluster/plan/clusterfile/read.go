@@ -33,6 +33,7 @@ type file struct {
 	Networking      fileNetworking               `yaml:"networking"`
 	PortMappings    []filePortMapping            `yaml:"portMappings"`
 	EncryptSecrets  *bool                        `yaml:"encryptSecrets"`
+	Traces          *bool                        `yaml:"traces"`
 	RegistryMirrors []fileMirror                 `yaml:"registryMirrors"`
 	OCIRuntime      string                       `yaml:"ociRuntime"`
 	Programs        string                       `yaml:"programs"`

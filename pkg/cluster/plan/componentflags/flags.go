@@ -11,7 +11,7 @@ import (
 
 // Components are the programs that a user may give flags.
 var Components = [...]string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet",
-	"kube-proxy"}
+	"kube-proxy", "bonsai-traces"}
 
 // Add adds a user's flags for a component to ours, in the order of their names. They come after ours, because the last
 // of two wins. Ours that no component takes beside a flag of the user's give way.

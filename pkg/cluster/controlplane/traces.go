@@ -1,0 +1,33 @@
+package controlplane
+
+import (
+	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/componentflags"
+	"bonsai/pkg/cluster/plan/tracestore"
+	"bonsai/pkg/cluster/supervise"
+)
+
+// Traces returns the process that keeps the cluster's traces. It runs on the host and listens on sockets alone: one for
+// spans of the control plane, and in the directory of each node one for the node's spans and one for the API, to which
+// the node leads from tracestore.Port.
+//
+// The authorities are those of files: the API server's first request comes before there is anything to ask it.
+//
+// It is in no layer of Processes: its flags change with the nodes.
+func Traces(c plan.Config) supervise.Process {
+	l := c.Layout()
+	kubeconfig := l.Kubeconfig(tracestore.Name)
+	args := []string{c.Bin(tracestore.Name),
+		"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
+		"--tls-cert-file=" + l.PKI(tracestore.Name+".crt"), "--tls-private-key-file=" + l.PKI(tracestore.Name+".key"),
+		"--client-ca-file=" + l.PKI("ca.crt"), "--requestheader-client-ca-file=" + l.PKI("front-proxy-ca.crt"),
+		"--requestheader-allowed-names=front-proxy-client",
+		"--secure-port=0", "--data-dir=" + l.Traces(), "--otlp-socket=" + l.SpansSocket(),
+	}
+	for _, n := range c.Nodes {
+		args = append(args, "--node-socket="+n.Name()+"="+l.NodeSpansSocket(n.Name()),
+			"--serving-socket="+l.NodeTracesSocket(n.Name()))
+	}
+	return supervise.Process{Name: tracestore.Name, Log: l.Log(tracestore.Name),
+		Argv: componentflags.Add(args, c.ComponentFlags[tracestore.Name])}
+}
