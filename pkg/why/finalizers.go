@@ -38,8 +38,11 @@ func Finalizers(ctx context.Context, c *Case, o Object, m metav1.Object) ([]Caus
 		if waits, ok := builtin[f]; ok {
 			cause := Cause{Code: "Finalizer", Text: fmt.Sprintf("The finalizer %s keeps it: %s.", f, waits),
 				Evidence: []Evidence{see}}
-			if f == "kubernetes.io/pvc-protection" {
+			switch f {
+			case "kubernetes.io/pvc-protection":
 				cause.Because = usersOf(ctx, c, o)
+			case metav1.FinalizerDeleteDependents:
+				cause.Because = dependents(ctx, c, m)
 			}
 			causes = append(causes, cause)
 			continue
@@ -140,6 +143,35 @@ func controllerWords(domain, manager string) (words []string) {
 	}
 	first, _, _ := strings.Cut(domain, ".")
 	return append(words, first)
+}
+
+// dependents are the objects that m owns, that block its deletion in the foreground and that are still there, with why
+// they do not go.
+func dependents(ctx context.Context, c *Case, m metav1.Object) (causes []Cause) {
+	const most = 5
+	for _, k := range []GroupKind{{"", "Pod"}, {"apps", "ReplicaSet"}, {"apps", "StatefulSet"}, {"apps", "Deployment"},
+		{"batch", "Job"}, {"", "PersistentVolumeClaim"}} {
+		r, served := c.Served(k.Group, k.Kind)
+		if !served {
+			continue
+		}
+		items, _ := c.All(ctx, r, m.GetNamespace())
+		for i := range items {
+			u := &items[i]
+			owned := slices.ContainsFunc(u.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
+				return r.UID == m.GetUID() && r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion
+			})
+			if !owned || len(causes) == most {
+				continue
+			}
+			o := ObjectOf(k.Group, k.Kind, u)
+			cause := Cause{Code: "DependentRemains", Text: fmt.Sprintf("%s is still there.", o),
+				Evidence: []Evidence{See(o, ".metadata.ownerReferences", m.GetName())}}
+			cause.Because, _ = c.Causes(ctx, o)
+			causes = append(causes, cause)
+		}
+	}
+	return causes
 }
 
 // usersOf are the pods that use a claim.

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -23,6 +24,27 @@ var (
 	noNamespace  = regexp.MustCompile(`unable to create new content in namespace (\S+) because it is being terminated`)
 	serviceOf    = regexp.MustCompile(`https://([a-z0-9-]+)\.([a-z0-9-]+)\.svc(?::\d+)?/`)
 )
+
+// webhookConfiguration returns the kind and the name of the object that registers a webhook, "" if none was found.
+func webhookConfiguration(ctx context.Context, c *Case, webhook string) (kind, name string) {
+	validating, _ := List[admissionregistrationv1.ValidatingWebhookConfiguration](ctx, c.World, "", nil)
+	for _, w := range validating {
+		for i := range w.Webhooks {
+			if w.Webhooks[i].Name == webhook {
+				return "ValidatingWebhookConfiguration", w.Name
+			}
+		}
+	}
+	mutating, _ := List[admissionregistrationv1.MutatingWebhookConfiguration](ctx, c.World, "", nil)
+	for _, w := range mutating {
+		for i := range w.Webhooks {
+			if w.Webhooks[i].Name == webhook {
+				return "MutatingWebhookConfiguration", w.Name
+			}
+		}
+	}
+	return "", ""
+}
 
 // Refused explains why an API server did not take a write, by its answer. seen is where the answer stands.
 func Refused(ctx context.Context, c *Case, namespace, message string, seen Evidence) Cause {
@@ -72,7 +94,15 @@ func Refused(ctx context.Context, c *Case, namespace, message string, seen Evide
 			service := Object{Kind: "Service", Namespace: s[2], Name: s[1]}
 			cause.Because, _ = c.Causes(ctx, service)
 		}
-		cause.Fixes = []Fix{{Text: "Bring the webhook's server back, or let the webhook ignore failures."}}
+		cause.Fixes = []Fix{{Text: "Bring the webhook's server back."}}
+		if kind, name := webhookConfiguration(ctx, c, m[1]); name != "" {
+			cause.Evidence = append(cause.Evidence, See(Object{Group: "admissionregistration.k8s.io", Kind: kind,
+				Name: name},
+				`.webhooks[?(@.name=="`+m[1]+`")].failurePolicy`, "Fail"))
+			cause.Fixes = append(cause.Fixes, Fix{Text: "If the software behind it is gone for good, remove its " +
+				"configuration.",
+				Command: fmt.Sprintf("kubectl delete %s %s", strings.ToLower(kind), name)})
+		}
 		return cause
 	}
 	if m := denied.FindStringSubmatch(message); m != nil {

@@ -46,8 +46,13 @@ func Explain(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error)
 		return c.Finish(a), nil
 	case len(over) > 1:
 		a.State = fmt.Sprintf("%s cannot be evicted.", self)
-		cause := why.Cause{Code: "SeveralBudgets", Text: "More than one PodDisruptionBudget selects the pod, " +
-			"which evictions do not support."}
+		var names []string
+		for _, b := range over {
+			names = append(names, b.Name)
+		}
+		cause := why.Cause{Code: "SeveralBudgets",
+			Text: fmt.Sprintf("The PodDisruptionBudgets %s select the pod, and evictions support one only.",
+				why.And(names))}
 		for _, b := range over {
 			cause.Evidence = append(cause.Evidence, why.See(budget(b), ".spec.selector",
 				metav1.FormatLabelSelector(b.Spec.Selector)))
@@ -71,6 +76,14 @@ func Explain(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error)
 	}
 	a.State = fmt.Sprintf("%s may not be evicted now: %s forbids it.", self, budget(b))
 	cause, err := full(ctx, c, b)
+	if !ready(p) {
+		cause.Fixes = append(cause.Fixes, why.Fix{Text: "Let the budget give up pods that are not ready: they " +
+			"serve nobody.",
+			Command: fmt.Sprintf(
+				`kubectl patch pdb %s%s --type=merge -p '{"spec":{"unhealthyPodEvictionPolicy":"AlwaysAllow"}}'`,
+				b.Name,
+				self.Flag())})
+	}
 	a.Causes = []why.Cause{cause}
 	return c.Finish(a), err
 }

@@ -20,21 +20,21 @@ func (q *inquiry) container(ctx context.Context, c *corev1.Container, s *corev1.
 	case s.State.Waiting != nil:
 		return q.waiting(ctx, c, s, what)
 	case s.State.Terminated != nil && s.State.Terminated.ExitCode != 0:
-		return []why.Cause{q.ended(c, s.State.Terminated, what, s)}
+		return []why.Cause{q.ended(ctx, c, s.State.Terminated, what, s)}
 	case s.State.Terminated != nil && !init && q.pod.Spec.RestartPolicy != corev1.RestartPolicyAlways:
 		return nil // it has done its work
 	case s.State.Terminated != nil && !init:
-		return []why.Cause{q.ended(c, s.State.Terminated, what, s)}
+		return []why.Cause{q.ended(ctx, c, s.State.Terminated, what, s)}
 	case s.State.Running != nil && init:
-		return []why.Cause{q.runningInit(c, s)}
+		return []why.Cause{q.runningInit(ctx, c, s)}
 	case s.State.Running != nil && !s.Ready:
-		return q.unready(c, s, what)
+		return q.unready(ctx, c, s, what)
 	}
 	return nil
 }
 
 // runningInit explains a pod that waits for an init container to end.
-func (q *inquiry) runningInit(c *corev1.Container, s *corev1.ContainerStatus) why.Cause {
+func (q *inquiry) runningInit(ctx context.Context, c *corev1.Container, s *corev1.ContainerStatus) why.Cause {
 	cause := why.Cause{Code: "InitContainerRunning",
 		Text: fmt.Sprintf("Init container %s has been running for %s; the containers after it start when it has ended "+
 			"with success.", c.Name, q.since(s.State.Running.StartedAt.Time)),
@@ -43,7 +43,7 @@ func (q *inquiry) runningInit(c *corev1.Container, s *corev1.ContainerStatus) wh
 		Fixes: []why.Fix{{Text: "Look at what it waits for.",
 			Command: fmt.Sprintf("kubectl logs %s%s -c %s", q.pod.Name, q.self.Flag(), c.Name)}}}
 	if s.RestartCount > 0 && s.LastTerminationState.Terminated != nil {
-		last := q.ended(c, s.LastTerminationState.Terminated, "init container", s)
+		last := q.ended(ctx, c, s.LastTerminationState.Terminated, "init container", s)
 		cause.Text += fmt.Sprintf(" It has been restarted %s.", times(s.RestartCount))
 		cause.Because = []why.Cause{last}
 	}
@@ -62,7 +62,7 @@ func (q *inquiry) waiting(ctx context.Context, c *corev1.Container, s *corev1.Co
 	case "CreateContainerConfigError":
 		return q.misconfigured(ctx, c, w, what, seen)
 	case "CrashLoopBackOff":
-		return []why.Cause{q.crashing(c, s, what)}
+		return []why.Cause{q.crashing(ctx, c, s, what)}
 	case "ContainerCreating", "PodInitializing", "":
 		return nil // starting says what is missing
 	}

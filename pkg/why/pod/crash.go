@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 )
 
 // crashing explains a container that keeps ending.
-func (q *inquiry) crashing(c *corev1.Container, s *corev1.ContainerStatus, what string) why.Cause {
+func (q *inquiry) crashing(ctx context.Context, c *corev1.Container, s *corev1.ContainerStatus, what string) why.Cause {
 	cause := why.Cause{Code: "CrashLoopBackOff",
 		Text: fmt.Sprintf("%s %s ends again and again; it has been restarted %s, and the kubelet waits longer before "+
 			"each start.", capital(what), c.Name, times(s.RestartCount)),
@@ -21,14 +22,15 @@ func (q *inquiry) crashing(c *corev1.Container, s *corev1.ContainerStatus, what 
 	if t == nil {
 		return cause
 	}
-	last := q.ended(c, t, what, s)
+	last := q.ended(ctx, c, t, what, s)
 	last.Text += fmt.Sprintf(" The kubelet has restarted it %s and waits before the next start.", times(s.RestartCount))
 	last.Evidence = append(last.Evidence, cause.Evidence...)
 	return last
 }
 
 // ended explains the end of a container.
-func (q *inquiry) ended(c *corev1.Container, t *corev1.ContainerStateTerminated, what string, s *corev1.ContainerStatus,
+func (q *inquiry) ended(ctx context.Context, c *corev1.Container, t *corev1.ContainerStateTerminated, what string,
+	s *corev1.ContainerStatus,
 ) why.Cause {
 	field := "state.terminated"
 	if s.State.Terminated == nil {
@@ -57,7 +59,7 @@ func (q *inquiry) ended(c *corev1.Container, t *corev1.ContainerStateTerminated,
 		cause.Code = "KilledByProbe"
 		cause.Text = fmt.Sprintf("The kubelet killed %s %s%s: %s.", what, c.Name, ran, why.Quote(killer.Message))
 		cause.Evidence = append(cause.Evidence, why.SeeEvent(killer))
-		cause.Because = q.probeFailures(c, "Liveness", "Startup")
+		cause.Because = q.probeFailures(ctx, c, "Liveness", "Startup")
 		return cause
 	case t.ExitCode == 0:
 		cause.Code, cause.Text = "ContainerCompleted", fmt.Sprintf("%s ends with success%s, but the pod's "+
@@ -169,7 +171,7 @@ func (q *inquiry) raise(c *corev1.Container, limit *resource.Quantity) why.Fix {
 }
 
 // restarted explains a pod that is ready now, but had a container end a short while ago.
-func (q *inquiry) restarted() (causes []why.Cause) {
+func (q *inquiry) restarted(ctx context.Context) (causes []why.Cause) {
 	const recently = 15 * time.Minute
 	for i := range q.pod.Spec.Containers {
 		c := &q.pod.Spec.Containers[i]
@@ -181,7 +183,7 @@ func (q *inquiry) restarted() (causes []why.Cause) {
 		if q.Now.Sub(t.FinishedAt.Time) > recently {
 			continue
 		}
-		cause := q.ended(c, t, "container", s)
+		cause := q.ended(ctx, c, t, "container", s)
 		cause.Text += fmt.Sprintf(" It has been restarted %s.", times(s.RestartCount))
 		causes = append(causes, cause)
 	}

@@ -67,7 +67,7 @@ func (e Explainer) onNode(ctx context.Context, q *inquiry) (why.Answer, error) {
 	ready := condition(q.pod, corev1.PodReady)
 	if ready != nil && ready.Status == corev1.ConditionTrue {
 		a.State = fmt.Sprintf("%s is running and ready on node %s.", q.self, q.pod.Spec.NodeName)
-		a.Causes = q.restarted()
+		a.Causes = q.restarted(ctx)
 		if len(a.Causes) > 0 {
 			return a, nil
 		}

@@ -57,7 +57,7 @@ func (q *inquiry) failed(ctx context.Context) []why.Cause {
 			c := &list.containers[i]
 			if cs := status(list.statuses, c.Name); cs != nil && cs.State.Terminated != nil &&
 				cs.State.Terminated.ExitCode != 0 {
-				causes = append(causes, q.ended(c, cs.State.Terminated, list.what, cs))
+				causes = append(causes, q.ended(ctx, c, cs.State.Terminated, list.what, cs))
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -11,17 +12,18 @@ import (
 )
 
 // unready explains a container that runs and is not ready: a probe that fails, or that has not been asked yet.
-func (q *inquiry) unready(c *corev1.Container, s *corev1.ContainerStatus, what string) []why.Cause {
+func (q *inquiry) unready(ctx context.Context, c *corev1.Container, s *corev1.ContainerStatus,
+	what string) []why.Cause {
 	if c.StartupProbe != nil && (s.Started == nil || !*s.Started) {
-		if causes := q.probeFailures(c, "Startup"); len(causes) > 0 {
+		if causes := q.probeFailures(ctx, c, "Startup"); len(causes) > 0 {
 			return causes
 		}
 	}
-	if causes := q.probeFailures(c, "Readiness"); len(causes) > 0 {
+	if causes := q.probeFailures(ctx, c, "Readiness"); len(causes) > 0 {
 		return causes
 	}
 	if s.RestartCount > 0 && s.LastTerminationState.Terminated != nil {
-		last := q.ended(c, s.LastTerminationState.Terminated, what, s)
+		last := q.ended(ctx, c, s.LastTerminationState.Terminated, what, s)
 		last.Text += fmt.Sprintf(" It has been restarted %s, and runs for %s now.", times(s.RestartCount),
 			q.since(s.State.Running.StartedAt.Time))
 		return []why.Cause{last}
@@ -37,7 +39,7 @@ func (q *inquiry) unready(c *corev1.Container, s *corev1.ContainerStatus, what s
 }
 
 // probeFailures explain the newest failures of a container's probes of these kinds.
-func (q *inquiry) probeFailures(c *corev1.Container, kinds ...string) (causes []why.Cause) {
+func (q *inquiry) probeFailures(ctx context.Context, c *corev1.Container, kinds ...string) (causes []why.Cause) {
 	for _, kind := range kinds {
 		p := probe(c, kind)
 		if p == nil {
@@ -50,19 +52,23 @@ func (q *inquiry) probeFailures(c *corev1.Container, kinds ...string) (causes []
 			if path := e.InvolvedObject.FieldPath; path != "" && !strings.Contains(path, "{"+c.Name+"}") {
 				continue // another container's
 			}
-			causes = append(causes, q.probeFailure(c, kind, p, e))
+			causes = append(causes, q.probeFailure(ctx, c, kind, p, e))
 			break
 		}
 	}
 	return causes
 }
 
-func (q *inquiry) probeFailure(c *corev1.Container, kind string, p *corev1.Probe, e *corev1.Event) why.Cause {
+func (q *inquiry) probeFailure(ctx context.Context, c *corev1.Container, kind string, p *corev1.Probe,
+	e *corev1.Event) why.Cause {
 	cause := why.Cause{Code: kind + "ProbeFailed",
 		Text: fmt.Sprintf("The %s probe of container %s (%s) fails: %s.", strings.ToLower(kind), c.Name, probeText(p),
 			why.Quote(e.Message)),
 		Evidence: []why.Evidence{why.SeeEvent(e),
 			why.See(q.self, specField("container", c.Name, strings.ToLower(kind)+"Probe"), probeText(p))}}
+	if cause.Because = q.names(ctx, e.Message); len(cause.Because) > 0 {
+		return cause
+	}
 	port, given := probePort(p)
 	switch {
 	case given && port.Type == intstr.String && !named(c, port.StrVal):

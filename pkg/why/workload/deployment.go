@@ -79,7 +79,7 @@ func Deployment(ctx context.Context, c *why.Case, o why.Object) (why.Answer, err
 				d.Spec.MinReadySeconds),
 			Evidence: []why.Evidence{why.See(self, ".spec.minReadySeconds", fmt.Sprint(d.Spec.MinReadySeconds))}})
 	}
-	if len(a.Causes) == 0 && s.Replicas > want {
+	if len(a.Causes) == 0 {
 		a.Causes = append(a.Causes, oldPods(ctx, c, d, sets, newest)...)
 	}
 	return a, nil

@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"bonsai/pkg/why"
 )
@@ -67,8 +68,10 @@ func StatefulSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, er
 	updated := set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType ||
 		s.UpdateRevision == s.CurrentRevision ||
 		s.UpdatedReplicas == want
+	nameless := namelessPods(ctx, c, self, set)
 	if s.ObservedGeneration >= set.Generation && s.Replicas == want && s.ReadyReplicas == want && updated {
-		a.State, a.Well = fmt.Sprintf("%s has all its %s ready.", self, why.Count(int(want), "pod")), true
+		a.State, a.Well = fmt.Sprintf("%s has all its %s ready.", self, why.Count(int(want), "pod")), len(nameless) == 0
+		a.Causes = nameless
 		return a, nil
 	}
 	a.State = fmt.Sprintf("%s wants %s; %d exist, %d are ready and %d have the newest template.", self,
@@ -86,7 +89,7 @@ func StatefulSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, er
 		causes[0].Text += " The pods after it are not made before it is ready."
 		causes[0].Evidence = append(causes[0].Evidence, why.See(self, ".spec.podManagementPolicy", "OrderedReady"))
 	}
-	a.Causes = append(refusedPods(ctx, c, self), causes...)
+	a.Causes = append(refusedPods(ctx, c, self), oldBroken(set, pods, causes)...)
 	for _, p := range pods {
 		if p.DeletionTimestamp == nil {
 			continue
@@ -102,15 +105,86 @@ func StatefulSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, er
 		}
 		a.Causes = append(a.Causes, going)
 	}
-	if r := set.Spec.UpdateStrategy.RollingUpdate; len(a.Causes) == 0 && r != nil && r.Partition != nil &&
-		*r.Partition > 0 {
-		a.Causes = append(a.Causes, why.Cause{Code: "Partition",
+	if len(a.Causes) == 0 && !updated {
+		a.Causes = heldBack(self, set, pods)
+	}
+	a.Causes = append(a.Causes, nameless...)
+	return a, nil
+}
+
+// heldBack explains pods that keep an earlier template although all are ready: by the update strategy.
+func heldBack(self why.Object, set *appsv1.StatefulSet, pods []*corev1.Pod) []why.Cause {
+	old := ""
+	for _, p := range pods {
+		if p.Labels[appsv1.StatefulSetRevisionLabel] != set.Status.UpdateRevision {
+			old = p.Name
+			break
+		}
+	}
+	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+		return []why.Cause{{Code: "OnDelete",
+			Text: fmt.Sprintf("Its updateStrategy is OnDelete: a pod gets the newest template when somebody "+
+				"deletes it, as %s.",
+				old),
+			Evidence: []why.Evidence{why.See(self, ".spec.updateStrategy.type", string(set.Spec.UpdateStrategy.Type))},
+			Fixes: []why.Fix{{Text: "Delete its pods one by one.",
+				Command: fmt.Sprintf("kubectl delete pod %s%s", old, self.Flag())}}}}
+	}
+	if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil && *r.Partition > 0 {
+		return []why.Cause{{Code: "Partition",
 			Text: fmt.Sprintf("Only the pods from number %d on get the newest template: the update is partitioned.",
 				*r.Partition),
 			Evidence: []why.Evidence{why.See(self, ".spec.updateStrategy.rollingUpdate.partition",
-				fmt.Sprint(*r.Partition))}})
+				fmt.Sprint(*r.Partition))},
+			Fixes: []why.Fix{{Text: "Remove the partition, and all pods are updated.", Command: fmt.Sprintf(
+				`kubectl patch statefulset %s%s --type=merge -p '{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}'`,
+				set.Name, self.Flag())}}}}
 	}
-	return a, nil
+	return nil
+}
+
+// oldBroken adds to the causes that a pod of an earlier revision is not ready: the controller waits for it, and does
+// not
+// replace it (https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#forced-rollback).
+func oldBroken(set *appsv1.StatefulSet, pods []*corev1.Pod, causes []why.Cause) []why.Cause {
+	for _, p := range pods {
+		if ready(p) || p.DeletionTimestamp != nil || len(causes) == 0 ||
+			p.Labels[appsv1.StatefulSetRevisionLabel] == set.Status.UpdateRevision {
+			continue
+		}
+		o := why.ObjectOf("", "Pod", p)
+		return []why.Cause{{Code: "OldRevisionNotReady",
+			Text: fmt.Sprintf("Pod %s was made from an earlier revision of the template and is not ready. The "+
+				"controller waits "+
+				"until it is, and does not replace it.", p.Name),
+			Evidence: []why.Evidence{why.See(o, ".metadata.labels."+appsv1.StatefulSetRevisionLabel,
+				p.Labels[appsv1.StatefulSetRevisionLabel])},
+			Fixes: []why.Fix{{Text: "Delete the pod; it is made again from the newest template.",
+				Command: fmt.Sprintf("kubectl delete pod %s%s", p.Name, o.Flag())}},
+			Because: causes}}
+	}
+	return causes
+}
+
+// namelessPods explains a StatefulSet whose Service does not exist: its pods have no names in DNS.
+func namelessPods(ctx context.Context, c *why.Case, self why.Object, set *appsv1.StatefulSet) []why.Cause {
+	name := set.Spec.ServiceName
+	if name == "" {
+		return nil
+	}
+	s, known := why.Get[corev1.Service](ctx, c.World, set.Namespace, name)
+	if s != nil || !known {
+		return nil
+	}
+	return []why.Cause{{Code: "ServiceMissing",
+		Text: fmt.Sprintf("The Service %s, which its serviceName says, does not exist: its pods have no names in "+
+			"DNS, such as "+
+			"%s-0.%s.", name, set.Name, name),
+		Evidence: []why.Evidence{why.Absent("Service", set.Namespace, name), why.See(self, ".spec.serviceName", name)},
+		Fixes: []why.Fix{{Text: "Create a headless Service of that name. An existing StatefulSet's serviceName " +
+			"cannot be " +
+			"changed.", Command: fmt.Sprintf("kubectl create service clusterip %s --clusterip=None%s", name,
+			self.Flag())}}}}
 }
 
 // ordinal is the number at the end of a StatefulSet's pod, -1 if there is none.
@@ -162,30 +236,54 @@ func DaemonSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, erro
 // noNodes explains a DaemonSet that no node is fit for: by its node selector, or by the nodes' taints.
 func noNodes(ctx context.Context, c *why.Case, self why.Object, spec *corev1.PodSpec) why.Cause {
 	nodes, _ := why.List[corev1.Node](ctx, c.World, "", nil)
-	matching := 0
+	var selected []*corev1.Node
 	for _, n := range nodes {
-		fits := true
-		for k, v := range spec.NodeSelector {
-			fits = fits && n.Labels[k] == v
-		}
-		if fits {
-			matching++
+		if labels.Set(spec.NodeSelector).AsSelector().Matches(labels.Set(n.Labels)) {
+			selected = append(selected, n)
 		}
 	}
-	if matching == 0 && len(spec.NodeSelector) > 0 {
-		var terms []string
-		for k, v := range spec.NodeSelector {
-			terms = append(terms, k+"="+v)
-		}
-		slices.Sort(terms)
+	selector := labels.Set(spec.NodeSelector).String()
+	if len(selected) == 0 {
 		return why.Cause{Code: "NodeSelector", Text: fmt.Sprintf("None of %s has the labels of its node selector: %s.",
-			why.Count(len(nodes), "node"), why.And(terms)),
-			Evidence: []why.Evidence{why.See(self, ".spec.template.spec.nodeSelector", why.And(terms))},
-			Fixes: []why.Fix{{Text: "Label a node.", Command: "kubectl label node NODE " + strings.Join(terms,
-				" ")}}}
+			why.Count(len(nodes), "node"), selector),
+			Evidence: []why.Evidence{why.See(self, ".spec.template.spec.nodeSelector", selector)},
+			Fixes: []why.Fix{{Text: "Label a node.",
+				Command: "kubectl label node NODE " + strings.ReplaceAll(selector, ",", " ")}}}
 	}
-	return why.Cause{Code: "NoNodeFits", Text: fmt.Sprintf("Each of %s has taints that its pods do not tolerate, "+
-		"or does "+
-		"not match its node affinity.", why.Count(len(nodes), "node")),
-		Evidence: []why.Evidence{why.See(self, ".status.desiredNumberScheduled", "0")}}
+	cause := why.Cause{Code: "NoNodeFits", Evidence: []why.Evidence{why.See(self, ".status.desiredNumberScheduled",
+		"0")}}
+	var taints []string
+	for _, n := range selected {
+		for i := range n.Spec.Taints {
+			t := &n.Spec.Taints[i]
+			if t.Effect == corev1.TaintEffectPreferNoSchedule || tolerated(spec.Tolerations, t) {
+				continue
+			}
+			taints = append(taints, fmt.Sprintf("%s on %s", t.ToString(), n.Name))
+			cause.Evidence = append(cause.Evidence, why.See(why.ObjectOf("", "Node", n), ".spec.taints", t.ToString()))
+			if len(cause.Fixes) == 0 {
+				cause.Fixes = []why.Fix{{Text: fmt.Sprintf("Let its pods tolerate the taint %s.", t.ToString()),
+					Command: "kubectl edit " + self.Arg() + self.Flag()}}
+			}
+		}
+	}
+	if len(taints) == 0 {
+		cause.Text = fmt.Sprintf("None of %s matches the node affinity of its pods.", why.Count(len(selected), "node"))
+		return cause
+	}
+	cause.Code = "Taints"
+	cause.Text = fmt.Sprintf("Its pods do not tolerate the taints of the nodes that it selects: %s.", why.And(taints))
+	return cause
+}
+
+// tolerated reports whether one of the tolerations of a DaemonSet's pods tolerates a taint. Those that the controller
+// adds to all of them tolerate the taints of a node's own condition.
+func tolerated(tolerations []corev1.Toleration, t *corev1.Taint) bool {
+	if strings.HasPrefix(t.Key, "node.kubernetes.io/") {
+		return true
+	}
+	return slices.ContainsFunc(tolerations, func(o corev1.Toleration) bool {
+		return (o.Effect == "" || o.Effect == t.Effect) && (o.Key == "" && o.Operator == corev1.TolerationOpExists ||
+			o.Key == t.Key && (o.Operator == corev1.TolerationOpExists || o.Value == t.Value))
+	})
 }
