@@ -56,6 +56,9 @@ func TestCatalogue(t *testing.T) {
 			if err := readAll(strict, expand.Replace(manifest)); err != nil {
 				t.Errorf("%s: %v in\n%s", s.Name, err, manifest)
 			}
+			if len(s.Pretend) > 0 && strings.Count(manifest, "containers:") != strings.Count(manifest, pretended) {
+				t.Errorf("%s: a pod does not tolerate the taint of pretended nodes, %s", s.Name, pretended)
+			}
 			for _, m := range image.FindAllStringSubmatch(manifest, -1) {
 				if !strings.HasPrefix(m[1], "localhost/") {
 					t.Errorf("%s pulls %s: images are of localhost/", s.Name, m[1])

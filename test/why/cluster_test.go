@@ -255,6 +255,10 @@ func (p *place) pretend(n Pretend) error {
 		Status: corev1.NodeStatus{Capacity: corev1.ResourceList{}, Conditions: []corev1.NodeCondition{
 			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
 				Message: "kubelet is posting ready status", LastHeartbeatTime: now, LastTransitionTime: now}}}}
+	if !n.Unschedulable {
+		node.Spec.Taints = append(slices.Clone(n.Taints), corev1.Taint{Key: pretended, Value: p.ns,
+			Effect: corev1.TaintEffectNoSchedule})
+	}
 	for key, value := range n.Labels {
 		node.Labels[key] = p.vars.Replace(value)
 	}

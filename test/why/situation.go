@@ -63,7 +63,8 @@ type Situation struct {
 }
 
 // Pretend is a Node object whose kubelet is played by the runner: it is Ready, and pods that are bound to it never
-// start.
+// start. A taint keeps away the pods of others, which would be lost there: the situation's pods must tolerate the key
+// pretended with the value $NS.
 type Pretend struct {
 	Name          string            `json:"name"`
 	Labels        map[string]string `json:"labels,omitempty"`
@@ -87,6 +88,9 @@ type Step struct {
 	// Within bounds Until (by default 2m, at most 5m).
 	Within string `json:"within,omitempty"`
 }
+
+// pretended is the key of the taint of nodes without a machine.
+const pretended = "example.com/pretended"
 
 // untilDefault and untilMost bound a wait for a state.
 const (
