@@ -32,11 +32,14 @@ func (s SpanID) String() string {
 	return hex.EncodeToString(s[:])
 }
 
-// TraceOf returns the trace of the object with this UID, whose bytes it has. It reports whether the UID is a UUID:
-// objects with other UIDs have no traces.
+// TraceOf returns the trace of the object with this UID, whose bytes it has. It reports whether the UID is a UUID, or one
+// without dashes, as static pods have: objects with other UIDs have no traces.
 func TraceOf(uid types.UID) (id TraceID, ok bool) {
+	if len(uid) > 36 {
+		return id, false
+	}
 	text := strings.ReplaceAll(string(uid), "-", "")
-	if len(uid) != 36 || len(text) != 32 {
+	if len(text) != 32 {
 		return id, false
 	}
 	_, err := hex.Decode(id[:], []byte(text))

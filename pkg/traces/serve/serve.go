@@ -164,7 +164,7 @@ func (h *Handler) resource(w http.ResponseWriter, r *http.Request) {
 
 func (h *Handler) get(w http.ResponseWriter, t target, gr schema.GroupResource, as form) {
 	trace, ok := h.Traces.Get(types.UID(t.name))
-	if !ok || trace.Namespace != t.namespace {
+	if !ok || trace.Namespace != t.namespace || trace.Name != t.name { // a UID without its dashes is another name
 		refuse(w, apierrors.NewNotFound(gr, t.name))
 		return
 	}
