@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	authnv1 "k8s.io/api/authentication/v1"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/delegated"
 	"bonsai/pkg/traces"
 	"bonsai/pkg/traces/persist"
 	"bonsai/pkg/traces/receiver"
@@ -22,6 +24,21 @@ import (
 
 // gcPercent trades a little CPU at changes for a small process: most of its memory is the store, which does not change.
 const gcPercent = 40
+
+// known refuses those who are anonymous, except for the paths that are always allowed, without asking the API server:
+// pods reach the port of the API on their node, and each path that one of them makes up would be a request.
+type known struct {
+	delegated.Authorizer
+	always delegated.Paths
+}
+
+// Authorize implements delegated.Authorizer.
+func (k known) Authorize(ctx context.Context, user authnv1.UserInfo, what delegated.Attributes) (bool, string, error) {
+	if user.Username == "system:anonymous" {
+		return k.always.Authorize(ctx, user, what)
+	}
+	return k.Authorizer.Authorize(ctx, user, what)
+}
 
 // parts are what the process consists of.
 type parts struct {
@@ -73,7 +90,11 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	guard.Attributes = serve.Attributes
+	always, err := delegated.NewPaths(o.guard.AlwaysAllowPaths)
+	if err != nil {
+		return err
+	}
+	guard.Attributes, guard.Authorizer = serve.Attributes, known{guard.Authorizer, always}
 	registry := daemon.NewMetrics()
 	metrics, err := o.metrics.Show(registry)
 	if err != nil {

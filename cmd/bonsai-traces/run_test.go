@@ -51,6 +51,9 @@ func apiServer(t *testing.T) (kubeconfig string) {
 		if err != nil || len(body) < 4 || envelope.Unmarshal(body[4:]) != nil || review.Unmarshal(envelope.Raw) != nil {
 			t.Error("no review", err)
 		}
+		if review.Spec.User == "system:anonymous" {
+			t.Error("the API server is asked what nobody may")
+		}
 		a := review.Spec.ResourceAttributes
 		review.Status.Allowed = review.Spec.User == "viewer" && a != nil && a.Namespace == "a" &&
 			a.Group == "traces.bonsai.io" && a.Resource == "traces" && (a.Verb == "get" || a.Verb == "list")
