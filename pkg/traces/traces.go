@@ -32,8 +32,8 @@ func (s SpanID) String() string {
 	return hex.EncodeToString(s[:])
 }
 
-// TraceOf returns the trace of the object with this UID, whose bytes it has. It reports whether the UID is a UUID, or one
-// without dashes, as static pods have: objects with other UIDs have no traces.
+// TraceOf returns the trace of the object with this UID, whose bytes it has. It reports whether the UID is a UUID, or
+// one without dashes, as static pods have: objects with other UIDs have no traces.
 func TraceOf(uid types.UID) (id TraceID, ok bool) {
 	if len(uid) > 36 {
 		return id, false
