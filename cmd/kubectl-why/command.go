@@ -72,6 +72,12 @@ func newCommand(t terminal) *cobra.Command {
   # Which budget forbids it to evict this pod?
   kubectl why --evict pod/web
 
+  # Where would the pods of this node go, and may they?
+  kubectl why --what-if 'drain n2'
+
+  # Is there room for this file?
+  kubectl why -f web.yaml
+
   # Who owns the fields that this file would change?
   kubectl why --apply web.yaml --field-manager ci`,
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl why"},
@@ -105,9 +111,12 @@ func (q *question) answer(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	var answers []why.Answer
-	if flag == "" {
+	switch flag {
+	case "":
 		answers, err = q.explain(cmd, args)
-	} else {
+	case "--what-if", "--filename":
+		return q.foreseen(cmd, args, flag)
+	default:
 		answers, err = q.ask(cmd, args, flag)
 	}
 	if err == nil {
@@ -117,7 +126,7 @@ func (q *question) answer(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	for _, a := range answers {
-		if err := q.show(a); err != nil {
+		if err := q.show(a, a); err != nil {
 			return err
 		}
 	}
@@ -203,12 +212,13 @@ func (q *question) world() (*why.World, error) {
 	return why.NewWorld(&live.Source{Dynamic: d, Mapper: m}), nil
 }
 
-func (q *question) show(a why.Answer) error {
+// show prints the answer as text, or the data behind it with -o json.
+func (q *question) show(a why.Answer, data any) error {
 	if q.output == "json" {
 		e := json.NewEncoder(q.out.Out)
 		e.SetEscapeHTML(false)
 		e.SetIndent("", "  ")
-		return e.Encode(a)
+		return e.Encode(data)
 	}
 	_, err := io.WriteString(q.out.Out, render.Text(a, render.Style{Width: min(q.out.columns, maxColumns),
 		Colour: q.out.columns > 0 && q.out.colour, Now: q.at, Escape: printers.Escape}))

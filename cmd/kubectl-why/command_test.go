@@ -13,6 +13,7 @@ import (
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/referencetest"
 	"bonsai/pkg/why"
+	"bonsai/pkg/why/whatif"
 )
 
 // server is an API server with ConfigMaps. It refuses everything but reading.
@@ -23,7 +24,10 @@ func server(t *testing.T) string {
 		"/apis": `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`,
 		"/api/v1": `{"kind":"APIResourceList","groupVersion":"v1","resources":[
 			{"name":"configmaps","singularName":"configmap","namespaced":true,"kind":"ConfigMap","shortNames":["cm"],"verbs":["get"]},
+			{"name":"pods","singularName":"pod","namespaced":true,"kind":"Pod","verbs":["get"]},
 			{"name":"nodes","singularName":"node","kind":"Node","verbs":["get"]}]}`,
+		"/api/v1/nodes": `{"kind":"NodeList","apiVersion":"v1","items":[{"metadata":{"name":"n2"},"status":{"allocatable":{"cpu":"1","pods":"9"}}}]}`,
+		"/api/v1/pods":  `{"kind":"PodList","apiVersion":"v1","items":[]}`,
 		"/api/v1/namespaces/default/configmaps/x": `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x","namespace":"default","uid":"1"}}`,
 	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -66,6 +70,12 @@ func TestArguments(t *testing.T) {
 		"no name":        {[]string{"cm/"}, 1, "", "does not name an object"},
 		"three":          {[]string{"cm", "x", "y"}, 1, "", "One object is explained at a time"},
 		"unknown type":   {[]string{"tea/x"}, 1, "", `the server doesn't have a resource type "tea"`},
+		"what if":        {[]string{"--what-if", "cordon n2"}, 0, "If you cordon node n2, 0 pods would be placed, and 0 pods would find no node.\n", ""},
+		"what if a file": {[]string{"-f", "testdata/pod.yaml"}, 0, "1 pod would be placed on node n2: 1 of pod/web.", ""},
+		"what if not":    {[]string{"--what-if", "explode n2"}, 1, "", `unknown change "explode n2": use 'scale deployment/NAME`},
+		"what if there":  {[]string{"--what-if", "drain n9"}, 1, "", "there is no node n9"},
+		"what if, too":   {[]string{"--what-if", "drain n2", "cm/x"}, 1, "", "there must be no argument beside it"},
+		"two questions":  {[]string{"--what-if", "drain n2", "--evict", "pod/x"}, 1, "", "one question at a time"},
 		"unknown format": {[]string{"cm/x", "-o", "xml"}, 1, "", `output format "xml", allowed formats are: json`},
 		"unknown flag":   {[]string{"cm/x", "--nonsense"}, 1, "", "unknown flag: --nonsense\nSee 'kubectl why --help' for usage."},
 		"help":           {[]string{"--help"}, 0, "kubectl why pod/web", ""},
@@ -88,6 +98,17 @@ func TestJSON(t *testing.T) {
 	var a why.Answer
 	if err := json.Unmarshal([]byte(out), &a); err != nil || a.Subject != (why.Object{Kind: "ConfigMap",
 		Namespace: "default", Name: "x", UID: "1"}) {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestForeseenJSON: what would follow from a change is data of its own.
+func TestForeseenJSON(t *testing.T) {
+	t.Parallel()
+	_, out, _ := ask(t, 0, "-f", "testdata/pod.yaml", "-o", "json")
+	var r whatif.Result
+	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Placed) != 1 || r.Placed[0].Node != "n2" ||
+		r.Placed[0].Pod.Namespace != "default" || r.Waiting == nil {
 		t.Errorf("%v: %s", err, out)
 	}
 }

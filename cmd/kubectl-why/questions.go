@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/resource"
@@ -16,27 +16,34 @@ import (
 	"bonsai/pkg/why/access"
 	"bonsai/pkg/why/conflict"
 	"bonsai/pkg/why/eviction"
+	"bonsai/pkg/why/whatif"
 )
 
 // questions are the flags that ask about something else than the state of an object. At most one is given.
 type questions struct {
 	can, evict, apply string
+	whatIf, files     string
 	manager           string // --field-manager, of apply
 }
 
 func (s *questions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&s.can, "can", "",
 		"Explain why you, or the user of --as, may or may not do this: 'VERB TYPE[/SUBRESOURCE] [NAME]' or 'VERB /PATH'.")
-	fs.StringVar(&s.evict, "evict", "", "Explain whether this pod may be evicted, and which disruption budget forbids it.")
+	fs.StringVar(&s.evict, "evict", "",
+		"Explain whether this pod may be evicted, and which disruption budget forbids it.")
 	fs.StringVar(&s.apply, "apply", "",
 		"Explain why this file cannot be applied by server-side apply: who owns the fields. It tries a dry run.")
+	fs.StringVar(&s.whatIf, "what-if", "",
+		"Foresee where pods would be placed, which would wait and what budgets forbid, after this: "+whatif.Usage+".")
+	fs.StringVarP(&s.files, "filename", "f", "", "Foresee the same after this file was applied.")
 	fs.StringVar(&s.manager, "field-manager", "kubectl", "The field manager of --apply.")
 }
 
 // asked returns the flag of the question, "" for none.
 func (s *questions) asked() (flag string, err error) {
 	var given []string
-	for _, f := range []struct{ name, value string }{{"--can", s.can}, {"--evict", s.evict}, {"--apply", s.apply}} {
+	for _, f := range []struct{ name, value string }{{"--can", s.can}, {"--evict", s.evict}, {"--apply", s.apply},
+		{"--what-if", s.whatIf}, {"--filename", s.files}} {
 		if f.value != "" {
 			given = append(given, f.name)
 		}
@@ -52,9 +59,8 @@ func (s *questions) asked() (flag string, err error) {
 
 // ask answers the question of a flag.
 func (q *question) ask(cmd *cobra.Command, args []string, flag string) ([]why.Answer, error) {
-	if len(args) > 0 {
-		return nil, cli.UsageErrorf(cmd, "%s names its object itself; there must be no argument beside it, not %q", flag,
-			args)
+	if err := alone(cmd, args, flag); err != nil {
+		return nil, err
 	}
 	// The user of --as is whom the question is about. The questions themselves are the caller's own.
 	var who why.Access
@@ -94,6 +100,15 @@ func (q *question) ask(cmd *cobra.Command, args []string, flag string) ([]why.An
 	return []why.Answer{a}, err
 }
 
+// alone refuses arguments beside a flag that asks.
+func alone(cmd *cobra.Command, args []string, flag string) error {
+	if len(args) > 0 {
+		return cli.UsageErrorf(cmd, "%s names its object itself; there must be no argument beside it, not %q", flag,
+			args)
+	}
+	return nil
+}
+
 // access reads what --can asks for: "get pods", "delete pods/log web", "get /metrics".
 func (q *question) access(a why.Access) (why.Access, error) {
 	words := strings.Fields(q.can)
@@ -131,6 +146,22 @@ func (q *question) access(a why.Access) (why.Access, error) {
 
 // conflicts answers about each object of a file.
 func (q *question) conflicts(ctx context.Context, c *why.Case) (answers []why.Answer, err error) {
+	objects, err := q.objects(ctx, "--apply", q.apply)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range objects {
+		a, err := conflict.Explain(ctx, c, u, q.manager)
+		if err != nil {
+			return nil, err
+		}
+		answers = append(answers, a)
+	}
+	return answers, nil
+}
+
+// objects reads the objects of a file, in the namespace of the request if they name none.
+func (q *question) objects(ctx context.Context, flag, file string) (list []*unstructured.Unstructured, err error) {
 	r, err := q.f.Resources()
 	if err != nil {
 		return nil, err
@@ -139,12 +170,12 @@ func (q *question) conflicts(ctx context.Context, c *why.Case) (answers []why.An
 	if err != nil {
 		return nil, err
 	}
-	documents, err := r.Read(ctx, resource.Files{Names: []string{q.apply}})
+	documents, err := r.Read(ctx, resource.Files{Names: []string{file}})
 	if err != nil {
 		return nil, err
 	}
 	if len(documents) == 0 {
-		return nil, errors.New("--apply: the file has no objects")
+		return nil, fmt.Errorf("%s: the file has no objects", flag)
 	}
 	for _, d := range documents {
 		u := d.Object
@@ -155,11 +186,48 @@ func (q *question) conflicts(ctx context.Context, c *why.Case) (answers []why.An
 		if m.Scope.Name() == meta.RESTScopeNameNamespace && u.GetNamespace() == "" {
 			u.SetNamespace(namespace)
 		}
-		a, err := conflict.Explain(ctx, c, u, q.manager)
-		if err != nil {
-			return nil, err
-		}
-		answers = append(answers, a)
+		list = append(list, u)
 	}
-	return answers, nil
+	return list, nil
+}
+
+// foreseen shows what would follow from a change.
+func (q *question) foreseen(cmd *cobra.Command, args []string, flag string) error {
+	if err := alone(cmd, args, flag); err != nil {
+		return err
+	}
+	r, err := q.foresee(cmd.Context())
+	if err == nil {
+		err = cmd.Context().Err()
+	}
+	if err != nil {
+		return err
+	}
+	return q.show(r.Answer(), r)
+}
+
+// foresee answers what would follow from a change.
+func (q *question) foresee(ctx context.Context) (whatif.Result, error) {
+	change := whatif.Change{Verb: whatif.Apply}
+	file := q.files
+	if words := strings.Fields(q.whatIf); len(words) == 3 && words[0] == "apply" && words[1] == "-f" {
+		file = words[2]
+	}
+	var err error
+	if file != "" {
+		change.Objects, err = q.objects(ctx, "--filename", file)
+	} else {
+		change, err = whatif.Parse(q.whatIf)
+	}
+	if err != nil {
+		return whatif.Result{}, err
+	}
+	if change.Namespace, _, err = q.f.Namespace(); err != nil {
+		return whatif.Result{}, err
+	}
+	c, err := q.newCase()
+	if err != nil {
+		return whatif.Result{}, err
+	}
+	return whatif.Foresee(ctx, c, change, nil)
 }

@@ -55,6 +55,7 @@ func layers(t *tree) (found []finding) {
 // deciding are packages that use what a component decides with, and nothing that acts.
 var deciding = map[string]string{
 	"bonsai/pkg/why/simulate → bonsai/pkg/scheduler":  "one implementation of scheduling: what would fit is decided by the scheduler's plug-ins, on a copy of the cluster",
+	"bonsai/pkg/why/whatif → bonsai/pkg/scheduler":    "hands pods to the scheduler's plug-ins, and reads where they were put",
 	"bonsai/pkg/why/placement → bonsai/pkg/scheduler": "reads the verdicts of the scheduler's plug-ins, and their pods and nodes",
 }
 

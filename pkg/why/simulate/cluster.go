@@ -45,10 +45,11 @@ type Cluster struct {
 	devices    *devices.Devices
 	limits     map[string]map[string]int64 // of volumes, by node and driver
 	visits     int
+	// MaxVisits bounds the work for one question: how often the filters are asked about a node, all trials together.
+	MaxVisits int
 }
 
-// maxVisits bounds the work for one question: how often a plug-in's filters are asked about a node, all trials
-// together.
+// maxVisits is MaxVisits at first: some seconds of work.
 const maxVisits = 1_000_000
 
 // Read copies a cluster. pods are those that the question is about: what only other pods would need is not read, such
@@ -56,6 +57,7 @@ const maxVisits = 1_000_000
 func Read(ctx context.Context, w *why.World, now time.Time, pods ...*corev1.Pod) (*Cluster, error) {
 	c := &Cluster{Snapshot: model.NewSnapshot(), nominator: model.NewNominator(), volumes: volumes.New(nil),
 		devices:    devices.New(nil, func() time.Time { return now }),
+		MaxVisits:  maxVisits,
 		namespaces: map[string]labels.Set{}, limits: map[string]map[string]int64{}}
 	c.plain = decide.Plain{Nominator: c.nominator, Random: func(int) int { return 0 }}
 	c.preemption = &preemption.Plugin{Budgets: budgets{c}, Nominator: c.nominator, Start: func(int) int { return 0 }}
@@ -188,6 +190,6 @@ type budgets struct{ c *Cluster }
 func (b budgets) Budgets() []*policyv1.PodDisruptionBudget { return b.c.Budgets }
 
 // Exhausted reports whether the bound of the question's work is reached. Answers are then of what was tried so far.
-func (c *Cluster) Exhausted() bool { return c.visits > maxVisits }
+func (c *Cluster) Exhausted() bool { return c.visits > c.MaxVisits }
 
 var _ framework.Namespaces = (*Cluster)(nil)

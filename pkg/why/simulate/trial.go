@@ -157,8 +157,10 @@ func (c *Cluster) Place(ctx context.Context, pod *model.PodInfo, node string) er
 	if st := c.Profile.RunReserve(ctx, state, pod, node); !st.IsSuccess() {
 		return fmt.Errorf("reserving node %s: %w", node, st.AsError())
 	}
+	assumed := *pod.Pod
+	assumed.Spec.NodeName = node
 	placed := n.Clone()
-	placed.AddPod(pod)
+	placed.AddPod(Info(&assumed))
 	c.Snapshot.Set(n.Slot, placed)
 	c.nominator.Set(pod, "")
 	return nil

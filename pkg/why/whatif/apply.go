@@ -1,0 +1,246 @@
+package whatif
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"bonsai/pkg/why"
+	"bonsai/pkg/why/simulate"
+)
+
+// change makes the change on the copy; the pods that it makes are pending then.
+func (f *future) change(ctx context.Context, ch Change) error {
+	switch ch.Verb {
+	case Scale:
+		w, err := f.find(ctx, ch.Kind, ch.Namespace, ch.Name)
+		if err != nil {
+			return err
+		}
+		return f.scale(w, ch.Replicas)
+	case Cordon, Uncordon:
+		return f.cordon(ch.Name, ch.Verb == Cordon)
+	case Drain:
+		return f.drain(ctx, ch.Name)
+	case Delete:
+		return f.remove(ctx, ch)
+	case Apply:
+		for _, u := range ch.Objects {
+			if err := f.apply(ctx, u); err != nil {
+				return fmt.Errorf("%s/%s: %w", strings.ToLower(u.GetKind()), u.GetName(), err)
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("unknown change %q", ch.Verb)
+}
+
+func (f *future) scale(w *workload, replicas int) error {
+	if replicas > maxReplicas {
+		return fmt.Errorf("%d replicas: at most %d can be foreseen", replicas, maxReplicas)
+	}
+	if n := replicas - len(w.pods); n > 0 {
+		f.more(w, n)
+	} else {
+		f.fewer(w, -n)
+	}
+	return nil
+}
+
+// remove deletes a node, a pod or a workload.
+func (f *future) remove(ctx context.Context, ch Change) error {
+	switch kindOf(ch.Kind) {
+	case "Node":
+		return f.lose(ch.Name)
+	case "Pod":
+		p, _ := why.Get[corev1.Pod](ctx, f.World, ch.Namespace, ch.Name)
+		if p == nil {
+			return fmt.Errorf("there is no pod %s in namespace %s", ch.Name, ch.Namespace)
+		}
+		f.pending = append(f.pending, f.end(simulate.Info(p))...)
+		return nil
+	case "":
+		return fmt.Errorf("deleting a %s cannot be foreseen: name a node, pod, deployment, replicaset or statefulset",
+			ch.Kind)
+	}
+	w, err := f.find(ctx, ch.Kind, ch.Namespace, ch.Name)
+	if err != nil {
+		return err
+	}
+	return f.scale(w, 0)
+}
+
+// templateOf returns the pods that an object makes and how many; nil for one that makes none.
+func templateOf(u *unstructured.Unstructured) (t *corev1.PodTemplateSpec, replicas int, err error) {
+	into := func(o any) error { return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o) }
+	switch u.GetKind() {
+	case "Deployment":
+		var o appsv1.Deployment
+		err = into(&o)
+		return &o.Spec.Template, count(o.Spec.Replicas), err
+	case "StatefulSet":
+		var o appsv1.StatefulSet
+		err = into(&o)
+		return &o.Spec.Template, count(o.Spec.Replicas), err
+	case "ReplicaSet":
+		var o appsv1.ReplicaSet
+		err = into(&o)
+		return &o.Spec.Template, count(o.Spec.Replicas), err
+	case "Job":
+		var o batchv1.Job
+		err = into(&o)
+		return &o.Spec.Template, count(o.Spec.Parallelism), err
+	case "Pod":
+		var o corev1.Pod
+		err = into(&o)
+		return &corev1.PodTemplateSpec{ObjectMeta: o.ObjectMeta, Spec: o.Spec}, 1, err
+	}
+	return nil, 0, nil
+}
+
+// apply foresees one object of a file: it is made, or changed from what it is.
+func (f *future) apply(ctx context.Context, u *unstructured.Unstructured) error {
+	if u.GetKind() == "Node" {
+		var n corev1.Node
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &n); err != nil {
+			return err
+		}
+		f.cluster.SetNode(&n)
+		return nil
+	}
+	t, replicas, err := templateOf(u)
+	switch {
+	case err != nil:
+		return err
+	case t == nil:
+		f.Note(fmt.Sprintf("A %s makes no pods that could be foreseen: %s was left out.", u.GetKind(), u.GetName()))
+		return nil
+	case replicas > maxReplicas:
+		return fmt.Errorf("%d pods: at most %d can be foreseen", replicas, maxReplicas)
+	}
+	f.complete(ctx, &t.Spec)
+	gvk := u.GroupVersionKind()
+	old, _ := f.ByKind(ctx, gvk.Group, gvk.Kind, u.GetNamespace(), u.GetName())
+	if old == nil {
+		f.more(&workload{owner: strings.ToLower(u.GetKind()) + "/" + u.GetName(), namespace: u.GetNamespace(),
+			template: *t}, replicas)
+		return nil
+	}
+	if gvk.Kind == "Job" || gvk.Kind == "Pod" {
+		return errors.New("it exists, and its pods cannot be changed")
+	}
+	w, err := f.find(ctx, gvk.Kind, u.GetNamespace(), u.GetName())
+	if err != nil {
+		return err
+	}
+	if _, said, _ := unstructured.NestedInt64(u.Object, "spec", "replicas"); !said {
+		replicas = w.replicas // an apply leaves it
+	}
+	before, _, _ := unstructured.NestedMap(old.Object, "spec", "template")
+	after, _, _ := unstructured.NestedMap(u.Object, "spec", "template")
+	if gvk.Kind == "ReplicaSet" || within(after, before) {
+		return f.scale(w, replicas)
+	}
+	return f.roll(ctx, w, *t, replicas)
+}
+
+// within reports whether a file says nothing that the object has not: what a server adds as defaults is no difference.
+func within(file, object any) bool {
+	switch a := file.(type) {
+	case map[string]any:
+		b, ok := object.(map[string]any)
+		if !ok {
+			return len(a) == 0
+		}
+		for k, v := range a {
+			if !within(v, b[k]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		b, ok := object.([]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for i := range a {
+			if !within(a[i], b[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return reflect.DeepEqual(file, object)
+}
+
+// rollout returns how many pods a Deployment's rollout may have too many and too few.
+func rollout(d *appsv1.Deployment, replicas int) (surge, unavailable int) {
+	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
+		return 0, replicas
+	}
+	most := func(v *intstr.IntOrString, up bool) int {
+		if v == nil {
+			v = &intstr.IntOrString{Type: intstr.String, StrVal: "25%"}
+		}
+		n, err := intstr.GetScaledValueFromIntOrPercent(v, replicas, up)
+		if err != nil {
+			return 0
+		}
+		return n
+	}
+	if r := d.Spec.Strategy.RollingUpdate; r != nil {
+		surge, unavailable = most(r.MaxSurge, true), most(r.MaxUnavailable, false)
+	} else {
+		surge, unavailable = most(nil, true), most(nil, false)
+	}
+	if surge == 0 && unavailable == 0 {
+		unavailable = 1
+	}
+	return surge, unavailable
+}
+
+// roll replaces a workload's pods by those of another template, as many at once as it allows. A rollout whose new pods
+// find no node stops, and the old pods stay.
+func (f *future) roll(ctx context.Context, w *workload, t corev1.PodTemplateSpec, replicas int) error {
+	w.template = t
+	placed, stuck := 0, 0
+	for len(w.pods) > 0 || placed+stuck < replicas {
+		n := min(replicas-placed-stuck, replicas+w.surge-len(w.pods)-placed-stuck)
+		f.more(w, max(n, 0))
+		before := len(f.result.Placed)
+		if err := f.place(ctx, f.queue()); err != nil {
+			return err
+		}
+		came := 0
+		for _, p := range f.result.Placed[before:] {
+			if p.Owner == w.owner && p.New {
+				came++
+			}
+		}
+		stuck = 0
+		for _, p := range f.result.Waiting {
+			if p.Owner == w.owner && p.New {
+				stuck++
+			}
+		}
+		placed += came
+		spare := min(len(w.pods)+placed-(replicas-w.unavailable), len(w.pods))
+		if spare <= 0 && came == 0 {
+			break
+		}
+		if spare > 0 {
+			f.fewer(w, spare)
+			f.retry()
+		}
+	}
+	return nil
+}

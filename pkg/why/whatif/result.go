@@ -1,0 +1,68 @@
+package whatif
+
+import (
+	"bonsai/pkg/why"
+)
+
+// Result is what would follow from a change.
+type Result struct {
+	Change string `json:"change"`
+	// Placed are the pods that would get a node, in the order in which the scheduler takes them.
+	Placed []Placed `json:"placed"`
+	// Waiting are the pods that would find none.
+	Waiting []Waiting `json:"waiting"`
+	// Ended are the pods that would end, also those that are made again and placed.
+	Ended []Ended `json:"ended"`
+	// Budgets are the disruption budgets that would forbid a part of the change, or break.
+	Budgets []Budget `json:"budgets"`
+	// Unseen says what could not be read or was left out, one sentence each.
+	Unseen []string `json:"unseen,omitempty"`
+}
+
+// Placed is a pod that would get a node.
+type Placed struct {
+	Pod why.Object `json:"pod"`
+	// Node is the node that was assumed for what follows; Nodes are all that the scheduler rates equally best, among
+	// which it chooses by chance.
+	Node  string   `json:"node"`
+	Nodes []string `json:"nodes"`
+	// Owner is the workload that makes the pod; New says that the pod does not exist yet.
+	Owner string `json:"owner,omitempty"`
+	New   bool   `json:"new"`
+	// Evicted are pods of lower priority that would make room.
+	Evicted []why.Object `json:"evicted,omitempty"`
+}
+
+// Waiting is a pod that would find no node.
+type Waiting struct {
+	Pod     why.Object `json:"pod"`
+	Owner   string     `json:"owner,omitempty"`
+	New     bool       `json:"new"`
+	Message string     `json:"message"`
+	// Already says that the pod waits without the change, too.
+	Already bool `json:"already"`
+}
+
+// Ended is a pod that would end.
+type Ended struct {
+	Pod  why.Object `json:"pod"`
+	Node string     `json:"node,omitempty"`
+	// Lost says that nobody makes it again.
+	Lost bool `json:"lost"`
+}
+
+// Effects of a change on a budget.
+const (
+	Forbids = "forbids" // evictions are refused
+	Breaks  = "breaks"  // fewer pods than it wants are left, and nobody asks it
+)
+
+// Budget is a disruption budget that would matter.
+type Budget struct {
+	Budget why.Object   `json:"budget"`
+	Effect string       `json:"effect"`
+	Pods   []why.Object `json:"pods"`
+	// Allowed is how many disruptions it allows now.
+	Allowed int32  `json:"allowed"`
+	Text    string `json:"text"`
+}

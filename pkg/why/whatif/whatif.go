@@ -1,0 +1,213 @@
+package whatif
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/scheduler/model"
+	"bonsai/pkg/why"
+	"bonsai/pkg/why/simulate"
+)
+
+// maxVisits bounds the work: some ten seconds. Pods that are left then are not tried, and the result says so.
+const maxVisits = 20_000_000
+
+// Random chooses one of several equally good nodes; nil takes the first.
+type Random func(n int) int
+
+// Foresee returns what would follow from a change.
+func Foresee(ctx context.Context, c *why.Case, ch Change, random Random) (Result, error) {
+	f := &future{Case: c, result: Result{Change: ch.String(), Placed: []Placed{}, Waiting: []Waiting{},
+		Ended:   []Ended{},
+		Budgets: []Budget{}}, made: map[string]int{}, fresh: map[types.UID]string{}}
+	pods, _ := why.List[corev1.Pod](ctx, c.World, "", nil)
+	var concerned []*corev1.Pod
+	for _, p := range pods {
+		if p.Spec.NodeName == "" || p.Spec.NodeName == ch.Name {
+			concerned = append(concerned, p)
+		}
+	}
+	template, err := f.templates(ctx, ch)
+	if err != nil {
+		return Result{}, err
+	}
+	concerned = append(concerned, template...)
+	if len(concerned) == 0 {
+		concerned = []*corev1.Pod{{}} // none needs more than nodes
+	}
+	if f.cluster, err = simulate.Read(ctx, c.World, c.Now, concerned...); err != nil {
+		return Result{}, err
+	}
+	if !f.cluster.Complete {
+		return Result{}, fmt.Errorf("cannot foresee placement without all nodes and pods: %s",
+			strings.Join(c.Finish(why.Answer{}).Unseen, " "))
+	}
+	f.cluster.MaxVisits = maxVisits
+	if random != nil {
+		f.cluster.ChooseBy(random)
+	}
+	f.cluster.ReadBudgets(ctx, c.World)
+	if err := f.change(ctx, ch); err != nil {
+		return Result{}, err
+	}
+	if err := f.place(ctx, f.queue()); err != nil {
+		return Result{}, err
+	}
+	f.result.Unseen = c.Finish(why.Answer{}).Unseen
+	return f.result, nil
+}
+
+// future is the cluster while a change is foreseen.
+type future struct {
+	*why.Case
+	cluster *simulate.Cluster
+	result  Result
+	// pending are pods that the change makes and that have no node yet.
+	pending []*model.PodInfo
+	waiting []*model.PodInfo     // those of result.Waiting
+	made    map[string]int       // new pods, by the name of their owner
+	fresh   map[types.UID]string // the owners of pods that do not exist yet
+}
+
+// queue returns the pods without a node in the scheduler's order.
+func (f *future) queue() []*model.PodInfo {
+	list := slices.Concat(f.cluster.Waiting, f.pending)
+	f.cluster.Waiting, f.pending = nil, nil
+	f.cluster.Sort(list)
+	return list
+}
+
+// place lets the scheduler decide about each pod, as if those before it ran. Pods that are evicted for others and made
+// again come last.
+func (f *future) place(ctx context.Context, list []*model.PodInfo) error {
+	refused := map[string]string{} // the message, by owner, until something changes
+	for len(list) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		pod := list[0]
+		list = list[1:]
+		owner := f.owner(pod)
+		if f.cluster.Exhausted() {
+			f.Note(fmt.Sprintf("%s were not tried: the bound of the work was reached.", why.Count(len(list)+1, "pod")))
+			return nil
+		}
+		if message, ok := refused[owner]; ok && owner != "" && f.isNew(pod) {
+			f.wait(pod, message)
+			continue
+		}
+		if st := f.cluster.Gate(pod); !st.IsSuccess() {
+			f.wait(pod, st.Message())
+			continue
+		}
+		decided, diagnosis, err := f.cluster.Decide(ctx, pod)
+		if err != nil {
+			f.wait(pod, err.Error())
+			continue
+		}
+		p := Placed{Pod: f.object(pod), Owner: owner, New: f.isNew(pod), Node: decided.Node, Nodes: decided.Best}
+		if diagnosis != nil {
+			message := diagnosis.Message()
+			node, victims, _ := f.cluster.Victims(ctx, pod)
+			if node == "" {
+				refused[owner] = message
+				f.wait(pod, message)
+				continue
+			}
+			p.Node, p.Nodes = node, []string{node}
+			for _, v := range victims {
+				p.Evicted = append(p.Evicted, f.object(v))
+				list = append(list, f.end(v)...)
+			}
+		}
+		slices.Sort(p.Nodes)
+		if err := f.cluster.Place(ctx, pod, p.Node); err != nil {
+			f.wait(pod, err.Error())
+			continue
+		}
+		clear(refused) // affinity may be satisfied now
+		f.result.Placed = append(f.result.Placed, p)
+	}
+	return nil
+}
+
+func (f *future) wait(pod *model.PodInfo, message string) {
+	w := Waiting{Pod: f.object(pod), Owner: f.owner(pod), New: f.isNew(pod), Message: message}
+	w.Already = !w.New
+	f.result.Waiting = append(f.result.Waiting, w)
+	f.waiting = append(f.waiting, pod)
+}
+
+// retry has the pods that found no node tried again, since something has ended.
+func (f *future) retry() {
+	f.pending = append(f.pending, f.waiting...)
+	f.waiting, f.result.Waiting = nil, []Waiting{}
+}
+
+func (f *future) object(p *model.PodInfo) why.Object {
+	o := why.ObjectOf("", "Pod", p.Pod)
+	if f.isNew(p) {
+		o.UID = ""
+	}
+	return o
+}
+
+func (f *future) isNew(p *model.PodInfo) bool {
+	_, ok := f.fresh[p.Pod.UID]
+	return ok
+}
+
+// owner names the workload of a pod: deployment/web; "" for none.
+func (f *future) owner(p *model.PodInfo) string {
+	if o, ok := f.fresh[p.Pod.UID]; ok {
+		return o
+	}
+	if ref := metav1.GetControllerOf(p.Pod); ref != nil {
+		return strings.ToLower(ref.Kind) + "/" + ref.Name
+	}
+	return ""
+}
+
+// create returns a new pod from a spec, of an owner that makes it.
+func (f *future) create(owner, namespace string, ref []metav1.OwnerReference, t corev1.PodTemplateSpec) *model.PodInfo {
+	_, base, _ := strings.Cut(owner, "/")
+	f.made[owner]++
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
+		Name: fmt.Sprintf("%s-new-%d", base, f.made[owner]), Labels: t.Labels, Annotations: t.Annotations,
+		OwnerReferences: ref, CreationTimestamp: metav1.NewTime(f.Now)}, Spec: t.Spec}
+	p.UID = types.UID(fmt.Sprintf("new %s/%s %d", namespace, owner, f.made[owner]))
+	f.fresh[p.UID] = owner
+	return simulate.Unplaced(p)
+}
+
+// end takes a pod away and returns the one that its controller makes in its place.
+func (f *future) end(p *model.PodInfo) []*model.PodInfo {
+	again := remade(p.Pod)
+	f.cluster.Remove(p)
+	f.result.Ended = append(f.result.Ended, Ended{Pod: f.object(p), Node: p.Pod.Spec.NodeName, Lost: !again})
+	if !again {
+		return nil
+	}
+	t := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: p.Pod.Labels, Annotations: p.Pod.Annotations},
+		Spec: p.Pod.Spec}
+	return []*model.PodInfo{f.create(f.owner(p), p.Pod.Namespace, p.Pod.OwnerReferences, t)}
+}
+
+// remade reports whether a controller makes a pod again elsewhere.
+func remade(p *corev1.Pod) bool {
+	ref := metav1.GetControllerOf(p)
+	return ref != nil && ref.Kind != "DaemonSet" && ref.Kind != "Node"
+}
+
+// resident reports whether a pod belongs to its node: drain leaves it there.
+func resident(p *corev1.Pod) bool {
+	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
+	ref := metav1.GetControllerOf(p)
+	return mirror || ref != nil && ref.Kind == "DaemonSet"
+}
