@@ -60,6 +60,12 @@ func (q *inquiry) ended(ctx context.Context, c *corev1.Container, t *corev1.Cont
 		cause.Text = fmt.Sprintf("The kubelet killed %s %s%s: %s.", what, c.Name, ran, why.Quote(killer.Message))
 		cause.Evidence = append(cause.Evidence, why.SeeEvent(killer))
 		cause.Because = q.probeFailures(ctx, c, "Liveness", "Startup")
+		const start = time.Minute
+		if !t.StartedAt.IsZero() && t.FinishedAt.Sub(t.StartedAt.Time) < start && c.StartupProbe == nil {
+			cause.Fixes = append(cause.Fixes, why.Fix{Text: "If the program needs longer to start, give it a " +
+				"startupProbe, or " +
+				"its livenessProbe a larger initialDelaySeconds or failureThreshold."})
+		}
 		return cause
 	case t.ExitCode == 0:
 		cause.Code, cause.Text = "ContainerCompleted", fmt.Sprintf("%s ends with success%s, but the pod's "+
@@ -170,6 +176,9 @@ func (q *inquiry) raise(c *corev1.Container, limit *resource.Quantity) why.Fix {
 	return f
 }
 
+// restartedOnce is the code of a container that failed once and has run well since.
+const restartedOnce = "RestartedOnce"
+
 // restarted explains a pod that is ready now, but had a container end a short while ago.
 func (q *inquiry) restarted(ctx context.Context) (causes []why.Cause) {
 	const recently = 15 * time.Minute
@@ -185,6 +194,12 @@ func (q *inquiry) restarted(ctx context.Context) (causes []why.Cause) {
 		}
 		cause := q.ended(ctx, c, t, "container", s)
 		cause.Text += fmt.Sprintf(" It has been restarted %s.", times(s.RestartCount))
+		// What the kubelet kills for a probe, and what the kernel kills, ends again in the same way.
+		if s.RestartCount == 1 && cause.Code == "ContainerFailed" {
+			cause = why.Cause{Code: restartedOnce, Text: cause.Text + " It has been well since.",
+				Evidence: cause.Evidence,
+				Fixes:    cause.Fixes}
+		}
 		causes = append(causes, cause)
 	}
 	return causes

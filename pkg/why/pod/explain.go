@@ -5,6 +5,7 @@ package pod
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,11 +68,11 @@ func (e Explainer) onNode(ctx context.Context, q *inquiry) (why.Answer, error) {
 	ready := condition(q.pod, corev1.PodReady)
 	if ready != nil && ready.Status == corev1.ConditionTrue {
 		a.State = fmt.Sprintf("%s is running and ready on node %s.", q.self, q.pod.Spec.NodeName)
-		a.Causes = q.restarted(ctx)
+		a.Causes = append(q.resizing(), q.restarted(ctx)...)
+		a.Well = !slices.ContainsFunc(a.Causes, lasting)
 		if len(a.Causes) > 0 {
 			return a, nil
 		}
-		a.Well = true
 		placed, err := e.Placement.Explain(ctx, q.Case, q.self)
 		if err != nil {
 			return why.Answer{}, err
@@ -90,6 +91,9 @@ func (e Explainer) onNode(ctx context.Context, q *inquiry) (why.Answer, error) {
 	}
 	return a, nil
 }
+
+// lasting reports whether what a ready pod has is no thing of the past.
+func lasting(c why.Cause) bool { return c.Code != restartedOnce }
 
 // notReady explains a pod on a node that is not ready: its node, its init containers in their order, its containers,
 // its volumes and network, and last its readiness gates. A later step cannot begin before an earlier one has ended, so
