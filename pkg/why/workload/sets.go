@@ -214,8 +214,7 @@ func DaemonSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, erro
 		a.Causes = []why.Cause{noNodes(ctx, c, self, &set.Spec.Template.Spec)}
 		return a, nil
 	}
-	updated := set.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType || s.UpdatedNumberScheduled == want
-	if s.ObservedGeneration >= set.Generation && s.NumberAvailable == want && updated {
+	if s.ObservedGeneration >= set.Generation && s.NumberAvailable == want && s.UpdatedNumberScheduled == want {
 		a.State, a.Well = fmt.Sprintf("%s has its pod on all %s that are fit for it.", self,
 			why.Count(int(want), "node")), true
 		return a, nil
@@ -230,6 +229,12 @@ func DaemonSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, erro
 		a.Causes = refusedPods(ctx, c, self)
 	}
 	a.Causes = append(a.Causes, causes...)
+	if t := set.Spec.UpdateStrategy.Type; len(a.Causes) == 0 && t == appsv1.OnDeleteDaemonSetStrategyType {
+		a.Causes = []why.Cause{{Code: "OnDelete",
+			Text:     "Its updateStrategy is OnDelete: a pod gets the newest template when somebody deletes it.",
+			Evidence: []why.Evidence{why.See(self, ".spec.updateStrategy.type", string(t))},
+			Fixes:    []why.Fix{{Text: "Delete its pods one by one."}}}}
+	}
 	return a, err
 }
 
