@@ -65,9 +65,7 @@ func StatefulSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, er
 	}
 	s := &set.Status
 	a := why.Answer{Subject: self}
-	updated := set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType ||
-		s.UpdateRevision == s.CurrentRevision ||
-		s.UpdatedReplicas == want
+	updated := s.UpdateRevision == s.CurrentRevision || s.UpdatedReplicas == want
 	nameless := namelessPods(ctx, c, self, set)
 	if s.ObservedGeneration >= set.Generation && s.Replicas == want && s.ReadyReplicas == want && updated {
 		a.State, a.Well = fmt.Sprintf("%s has all its %s ready.", self, why.Count(int(want), "pod")), len(nameless) == 0
