@@ -41,6 +41,8 @@ func TestAnswers(t *testing.T) {
 		"traced-namespace.txt":  {traced, "--last 30m --slowest 5"},
 		"traced-all.txt":        {traced, "-A"},
 		"traced-against.txt":    {traced, "--last 9m58s --against 9m58s"},
+		"stock-pod.json":        {stock, "pod/web-6d4cf56db6-aaaaa -o json"},
+		"traced-against.json":   {traced, "--last 9m58s --against 9m58s --slowest 1 -o json"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,6 +2,7 @@ package story
 
 import (
 	"slices"
+	"time"
 
 	"bonsai/api/traces"
 )
@@ -9,18 +10,12 @@ import (
 // pods is the component of those steps of a rollout that are pods.
 const pods = "pods"
 
-// Rollout joins the stories of the pods of one object into one: it lasts from the first step of any of them, or of the
-// object itself, until the last pod is Ready, and each pod is a step of it. own may be nil.
-func Rollout(object traces.Object, own *Story, of []*Story) *Story {
+// Rollout joins the stories of the pods of one object into one: it lasts from the first step of any of them until the
+// last pod is Ready, and each pod is a step of it. own are the stories of the object itself and of what is between it and
+// the pods; their steps count that were taken meanwhile, or shortly before.
+func Rollout(object traces.Object, own, of []*Story) *Story {
 	out := &Story{Object: object}
 	p := &Phase{Name: Startup, Done: len(of) > 0}
-	if own != nil {
-		out.Owner, out.Origin, out.Resolution = own.Owner, own.Origin, own.Resolution
-		out.Notes = slices.Clone(own.Notes)
-		if first := own.Phase(Startup); first != nil {
-			p.Steps = append(p.Steps, copied(first.Steps)...)
-		}
-	}
 	for _, s := range of {
 		out.Origin, out.Resolution = s.Origin, max(out.Resolution, s.Resolution)
 		for _, n := range s.Notes {
@@ -42,19 +37,28 @@ func Rollout(object traces.Object, own *Story, of []*Story) *Story {
 	if len(p.Steps) == 0 {
 		return out
 	}
-	ordered(p.Steps)
 	p.Start, p.End = extent(p.Steps)
-	if len(of) > 0 { // the object's own steps may be much later than its pods
-		p.End = p.Start
-		for _, s := range p.Steps {
-			if s.Component == pods {
-				p.End = latest(p.End, s.End())
+	for _, s := range own {
+		for _, phase := range s.Phases {
+			for _, step := range copied(phase.Steps) {
+				if step.Start.After(p.Start.Add(-before)) && step.Start.Before(p.End) {
+					p.Steps = append(p.Steps, step)
+				}
 			}
 		}
 	}
+	ordered(p.Steps)
+	p.Start = earliest(p.Start, p.Steps[0].Start)
 	p.Path = criticalPath(p)
 	out.Phases = []*Phase{p}
 	return out
+}
+
+func earliest(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // copied returns steps that share nothing with those of another story, whose critical path is another one.

@@ -104,6 +104,10 @@ func TestPod(t *testing.T) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{running("web", 90)}
 			p.Status.ContainerStatuses[0].RestartCount = 2
 		}, nil, nil, "kubelet.start 90-90 web", 2},
+		"ready long after": {func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{is(corev1.PodReady, 5000)}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{running("web", 5)}
+		}, nil, nil, "pod 0-5000, kubelet.start 5-5 web, kubelet.ready 5-5000", 2},
 		"ended": {func(p *corev1.Pod) {
 			p.Status.Phase = corev1.PodSucceeded
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "job", State: corev1.ContainerState{

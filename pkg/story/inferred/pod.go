@@ -26,6 +26,10 @@ const (
 // older owner was made for another reason, such as a scale.
 const ownerDelay = time.Minute
 
+// lateReady is how long after its containers' start a pod may have become Ready without a note: the condition keeps the
+// last time alone.
+const lateReady = 10 * time.Minute
+
 // pod is what the trace of a pod is made of.
 type pod struct {
 	spans
@@ -224,6 +228,9 @@ func (s *pod) readiness() {
 	}
 	if !started.IsZero() && !containersReady.Before(started) {
 		s.add(name, kubelet, started, containersReady, nil)
+	}
+	if !started.IsZero() && s.ready.Sub(started) > lateReady {
+		s.notes = append(s.notes, s.Name+" is Ready since long after its containers started: it may have been Ready before")
 	}
 	if len(s.Spec.ReadinessGates) > 0 && s.ready.After(containersReady) {
 		s.add("readiness gates", "others", containersReady, s.ready, nil)

@@ -84,7 +84,7 @@ func (r *Reader) Rollout(ctx context.Context, kind, namespace, name string) (*st
 		notes = append(notes, fmt.Sprintf("only %d of %d pods were read", MaxStories, len(pods)))
 		pods = pods[:MaxStories]
 	}
-	all, own, more, err := r.storiesOf(ctx, namespace, about, pods, guess)
+	all, own, more, err := r.storiesOf(ctx, namespace, []types.UID{o.UID, holder.UID}, pods, guess)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -96,17 +96,19 @@ func (r *Reader) Rollout(ctx context.Context, kind, namespace, name string) (*st
 	return whole, all, nil
 }
 
-// storiesOf returns the stories of pods, and that of the object itself if the store has one.
-func (r *Reader) storiesOf(ctx context.Context, namespace string, about traces.Object, pods []corev1.Pod,
-	guess bool) (all []*story.Story, own *story.Story, notes []string, err error) {
+// storiesOf returns the stories of pods, and those that the store has of their owners.
+func (r *Reader) storiesOf(ctx context.Context, namespace string, owners []types.UID, pods []corev1.Pod,
+	guess bool) (all, own []*story.Story, notes []string, err error) {
 	if guess {
 		all, notes, err = r.infer(ctx, namespace, pods)
 		return all, nil, notes, err
 	}
-	if t, err := r.trace(ctx, namespace, string(about.UID)); err == nil {
-		own = recorded(t)
-	} else if notKept(err) == "" {
-		return nil, nil, nil, err
+	for _, uid := range slices.Compact(owners) {
+		if t, err := r.trace(ctx, namespace, string(uid)); err == nil {
+			own = append(own, recorded(t))
+		} else if notKept(err) == "" {
+			return nil, nil, nil, err
+		}
 	}
 	var untraced []corev1.Pod
 	for i := range pods {
