@@ -76,28 +76,34 @@ async function life({ o, where, body, signal }) {
   show(body, waterfall(story))
 }
 
+// waterfall draws the phases of a story, as kubectl trace -o json has them.
 function waterfall(story) {
-  const steps = flatten(story.spans ?? story.steps ?? [])
-  if (!steps.length) return h('p', { class: 'quiet' }, 'No steps are known.')
-  const begin = Math.min(...steps.map((s) => s.start))
+  const phases = (story.phases ?? []).filter((p) => p.steps?.length)
+  if (!phases.length) return h('p', { class: 'quiet' }, 'No steps are known.')
+  return [(story.notes ?? []).map((n) => h('p', { class: 'quiet' }, n)), phases.map((p) => [h('h3', {}, p.name), phase(p)])]
+}
+
+function phase(p) {
+  const steps = flatten(p.steps)
+  const begin = Date.parse(p.start)
   const end = Math.max(...steps.map((s) => s.start + s.length), begin + 1)
-  return [story.note && h('p', { class: 'quiet' }, story.note), h('table', { class: 'waterfall' }, h('thead', { class: 'unseen' },
+  return h('table', { class: 'waterfall' }, h('thead', { class: 'unseen' },
     h('tr', {}, ['Step', 'Time', 'Duration'].map((t) => h('th', { scope: 'col' }, t)))), h('tbody', {}, steps.map((s) =>
-    h('tr', {}, h('th', { scope: 'row' }, s.name), h('td', { class: 'track' }, bar(s, begin, end)), h('td', { class: 'number' }, duration(s.length))))))]
+    h('tr', {}, h('th', { scope: 'row' }, s.name), h('td', { class: 'track' }, bar(s, begin, end)), h('td', { class: 'number' }, duration(s.length))))))
 }
 
 // bar is a step's part of the whole, as a drawing: styles in attributes are forbidden by the page's policy.
 function bar(s, begin, end) {
-  const x = 100 * (s.start - begin) / (end - begin)
-  const width = Math.max(100 * s.length / (end - begin), 0.6)
-  return h('svg', { viewBox: '0 0 100 10', preserveAspectRatio: 'none', role: 'img', 'aria-label': `after ${duration(s.start - begin)}` },
+  const x = Math.max(100 * (s.start - begin) / (end - begin), 0) // a controller's round may have begun before
+  const width = Math.max(100 * (s.start + s.length - begin) / (end - begin) - x, 0.6)
+  return h('svg', { viewBox: '0 0 100 10', preserveAspectRatio: 'none', role: 'img', 'aria-label': `after ${duration(Math.max(s.start - begin, 0))}` },
     h('rect', { x: Math.min(x, 99.4), y: 1, width, height: 8, class: s.critical ? 'critical' : 'step' }))
 }
 
-// flatten brings a story's steps into one list, times in milliseconds.
+// flatten brings a phase's steps into one list, times in milliseconds. A step with a part of the critical path is critical.
 function flatten(list) {
-  return list.flatMap((s) => [{ name: s.name, start: Date.parse(s.start), length: (s.duration ?? 0) / 1e6, critical: s.critical },
-    ...flatten(s.children ?? [])])
+  return list.flatMap((s) => [{ name: s.name, start: Date.parse(s.start), length: (s.duration ?? 0) / 1e6, critical: s.onPath > 0 },
+    ...flatten(s.steps ?? [])])
 }
 
 const duration = (ms) => (ms >= 10000 ? `${(ms / 1000).toFixed(0)} s` : ms >= 1000 ? `${(ms / 1000).toFixed(1)} s` : `${ms.toFixed(ms < 10 ? 1 : 0)} ms`)
