@@ -11,8 +11,8 @@ import (
 const pods = "pods"
 
 // Rollout joins the stories of the pods of one object into one: it lasts from the first step of any of them until the
-// last pod is Ready, and each pod is a step of it. own are the stories of the object itself and of what is between it and
-// the pods; their steps count that were taken meanwhile, or shortly before.
+// last pod is Ready, and each pod is a step of it. own are the stories of the object itself and of what is between it
+// and the pods; their steps count that were taken meanwhile, or shortly before.
 func Rollout(object traces.Object, own, of []*Story) *Story {
 	out := &Story{Object: object}
 	p := &Phase{Name: Startup, Done: len(of) > 0}
