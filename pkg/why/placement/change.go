@@ -169,10 +169,15 @@ func (s *search) selectOther(key, want, have string) change {
 		pod:     func(p *corev1.Pod) { p.Spec.NodeSelector[key] = have }}
 }
 
-// near reports whether two words differ by at most two letters that are others, missing or too many.
+// near reports whether two words differ by a letter that is another one, missing or too much; long words by two. Short
+// words that differ more are different ones: ssd and hdd.
 func near(a, b string) bool {
-	const most = 2
-	if len(a)+len(b) < 2*most+2 || len(a) > 63 || len(b) > 63 {
+	const short, long, longest = 3, 6, 63
+	most := 1
+	if min(len(a), len(b)) >= long {
+		most = 2
+	}
+	if min(len(a), len(b)) < short || max(len(a), len(b)) > longest {
 		return false
 	}
 	row := make([]int, len(b)+1)

@@ -31,7 +31,10 @@ func (q *inquiry) nowhere(ctx context.Context, cluster *simulate.Cluster, info *
 	}
 	all := seats(trial, info, cluster.Snapshot)
 	list := groups(all)
-	s := &search{ctx: ctx, cluster: cluster, pod: q.pod, info: info, trial: trial, owner: ownerOf(ctx, q.Case, q.pod)}
+	within, cancel := context.WithTimeout(ctx, maxTime)
+	defer cancel()
+	s := &search{ctx: within, cluster: cluster, pod: q.pod, info: info, trial: trial, owner: ownerOf(ctx, q.Case,
+		q.pod)}
 	helps := s.changesThatHelp(all)
 	if s.cut {
 		q.Note(fmt.Sprintf("Not all changes were tried on all of %s: a smaller one may help, too.",

@@ -17,17 +17,12 @@ import (
 	"bonsai/pkg/why/simulate"
 )
 
-// maxTime bounds the search for changes of one answer.
-const maxTime = 10 * time.Second
-
 // Explain implements why.Explainer for pods that exist and have not ended.
 func Explain(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	p, known := why.Get[corev1.Pod](ctx, c.World, o.Namespace, o.Name)
 	if p == nil {
 		return why.Missing(ctx, c, o, known), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, maxTime)
-	defer cancel()
 	q := &inquiry{Case: c, pod: p, self: why.ObjectOf("", "Pod", p)}
 	if p.Spec.NodeName != "" {
 		return q.here(ctx)

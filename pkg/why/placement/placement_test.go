@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"bonsai/pkg/why"
+	"bonsai/pkg/why/simulate"
 	"bonsai/pkg/why/whytest"
 )
 
@@ -272,6 +273,17 @@ because LimitRangeDefault: The pod itself does not say how much CPU it asks for;
 - Delete pod shop/a on n1, which asks for 1 CPU; the pod then fits on node n1.
   kubectl -n shop delete pod a
 `},
+		"a claim on devices that is missing": {
+			nodeText("n1", "4", "") + waits("1", `, resourceClaims: [{name: gpu, resourceClaimName: big}]`),
+			`DeviceUnavailable: The pod's claims on devices cannot be served: “could not find ResourceClaim "shop/big"”.
+because Asked: About ResourceClaim shop/big
+`},
+		"a resource that no node has": {
+			nodeText("n1", "4", "") + strings.ReplaceAll(waits("1", ""), `requests: {cpu: "1"}`, `requests: {cpu: "1", example.com/gpu: 1}`),
+			`InsufficientResource: The pod asks for 1 example.com/gpu, and the only node, n1, has none at all.
+- Add a node with 1 free example.com/gpu.
+  
+`},
 		"another scheduler's reason": {
 			nodeText("n1", "1", "") + strings.ReplaceAll(waits("2", ""), "message: said",
 				`message: "0/1 nodes are available: 1 node(s) lack the moon."`),
@@ -355,6 +367,35 @@ func TestSeen(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s\nunseen %q", got, c.want, a.Unseen)
 			}
 		})
+	}
+}
+
+// TestBoundsAreSaid: not all nodes of a large cluster are tried for changes, and the answer says so.
+func TestBoundsAreSaid(t *testing.T) {
+	t.Parallel()
+	world := waits("2", "")
+	for i := range maxSeats + 1 {
+		world += nodeText(fmt.Sprintf("n%03d", i), "1", "")
+	}
+	a := ask(t, world, web)
+	want := "Not all changes were tried on all of 65 nodes: a smaller one may help, too."
+	if len(a.Unseen) != 1 || a.Unseen[0] != want || a.Causes[0].Code != insufficientResource ||
+		len(a.Causes[0].Fixes) == 0 {
+		t.Errorf("%q, %s", a.Unseen, shown(a))
+	}
+}
+
+// TestSearchEnds: a search whose time is over returns what it has, and says that it was cut.
+func TestSearchEnds(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &search{ctx: ctx, cluster: &simulate.Cluster{MaxVisits: 1}}
+	if s.spent() || s.cut {
+		t.Error("it ended before it began")
+	}
+	cancel()
+	if !s.spent() || !s.cut {
+		t.Error("it goes on")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,9 @@ import (
 	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/why/simulate"
 )
+
+// maxTime bounds the search for changes of one answer. Reading the cluster may take longer.
+const maxTime = 10 * time.Second
 
 // Bounds of the search for changes: nodes that are looked at, pods of a node that are taken away in turn, and nodes
 // where that is tried.

@@ -133,6 +133,9 @@ func (t *Trial) Scores() (Score, error) {
 			nodes, out.Nodes = append(nodes, n), append(out.Nodes, n.Name())
 		}
 	}
+	if len(nodes) == 0 {
+		return out, nil
+	}
 	out.Total = make([]int64, len(nodes))
 	st := c.Profile.EachScore(t.state, pod, c.Snapshot, nodes, func(pl profile.Weighted, scores []int64) {
 		p := PluginScore{Name: pl.Name(), Weight: pl.Weight, Scores: append([]int64(nil), scores...)}

@@ -80,8 +80,9 @@ func (r Result) lost() []why.Cause {
 	if len(names) == 0 {
 		return nil
 	}
-	return []why.Cause{{Code: "WouldBeLost", Text: fmt.Sprintf("%s would end, and no controller makes them again: %s.",
-		why.Count(len(names), "pod"), why.And(names))}}
+	return []why.Cause{{Code: "WouldBeLost",
+		Text: fmt.Sprintf("%s would end and not be made again, since no controller has made it: %s.",
+			why.Count(len(names), "pod"), why.And(names))}}
 }
 
 func (r Result) evicted() (list []why.Cause) {
@@ -126,7 +127,7 @@ func (r Result) ended() []why.Cause {
 	nodes := map[string]int{}
 	for _, e := range r.Ended {
 		if !e.Lost {
-			nodes[cmp.Or(e.Node, "none")]++
+			nodes[e.Node]++
 		}
 	}
 	if len(nodes) == 0 {
@@ -136,6 +137,10 @@ func (r Result) ended() []why.Cause {
 	total := 0
 	for _, n := range slices.Sorted(maps.Keys(nodes)) {
 		total += nodes[n]
+		if n == "" {
+			parts = append(parts, fmt.Sprintf("%d without a node", nodes[n]))
+			continue
+		}
 		parts = append(parts, fmt.Sprintf("%d on node %s", nodes[n], n))
 	}
 	return []why.Cause{{Code: "WouldEnd", Text: fmt.Sprintf("%s would end: %s.", why.Count(total, "pod"),

@@ -102,8 +102,8 @@ func (f *future) place(ctx context.Context, list []*model.PodInfo) error {
 			f.wait(pod, message)
 			continue
 		}
-		if st := f.cluster.Gate(pod); !st.IsSuccess() {
-			f.wait(pod, st.Message())
+		if message := f.held(pod); message != "" {
+			f.wait(pod, message)
 			continue
 		}
 		decided, diagnosis, err := f.cluster.Decide(ctx, pod)
@@ -135,6 +135,22 @@ func (f *future) place(ctx context.Context, list []*model.PodInfo) error {
 		f.result.Placed = append(f.result.Placed, p)
 	}
 	return nil
+}
+
+// held returns why no scheduler looks at a pod, "" if one does. A pod that asks for another scheduler than the default
+// one counts as looked at if that has said something about it.
+func (f *future) held(pod *model.PodInfo) string {
+	if st := f.cluster.Gate(pod); !st.IsSuccess() {
+		return st.Message()
+	}
+	name := pod.Pod.Spec.SchedulerName
+	seen := slices.ContainsFunc(pod.Pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled
+	})
+	if name != "" && name != corev1.DefaultSchedulerName && !seen && !f.isNew(pod) {
+		return "the scheduler " + name + " has not looked at it"
+	}
+	return ""
 }
 
 func (f *future) wait(pod *model.PodInfo, message string) {

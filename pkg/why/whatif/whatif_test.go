@@ -78,7 +78,7 @@ func TestForesee(t *testing.T) {
 			"drain n1 --ignore-daemonsets", "",
 			`If you drain node n1, 1 pod would be placed, and 1 pod would find no node.
 1 pod of replicaset/web-1 would find no node: “0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.”.
-1 pod would end, and no controller makes them again: shop/alone.
+1 pod would end and not be made again, since no controller has made it: shop/alone.
 1 pod would be placed on node n2: 1 of replicaset/web-1.
 2 pods would end: 2 on node n1.
 `},
@@ -111,6 +111,12 @@ PodDisruptionBudget shop/web would be broken. It would lose 2 pods (a and b) at 
 			"cordon n1", "",
 			`If you cordon node n1, 0 pods would be placed, and 0 pods would find no node.
 1 pod of replicaset/web-1 would still find no node: “0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.”.
+`},
+		"another scheduler's pod": {
+			node("n1", "4") + strings.ReplaceAll(running("b", "", "1", "web"), "schedulerName: default-scheduler", "schedulerName: tetris"),
+			"uncordon n1", "",
+			`If you uncordon node n1, 0 pods would be placed, and 0 pods would find no node.
+1 pod of replicaset/web-1 would still find no node: “the scheduler tetris has not looked at it”.
 `},
 		"a file with more room": {node("n1", "1") + running("b", "", "2", "web"), "", `
 {apiVersion: v1, kind: Node, metadata: {name: n9}, status: {allocatable: {cpu: "2", pods: "9"}}}
