@@ -82,7 +82,7 @@ func pids(status string) string {
 func TestBadFlags(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet",
-		"kube-proxy", "bonsai-network", "kubectl", "bonsai"} {
+		"kube-proxy", "bonsai-network", "bonsai-traces", "kubectl", "bonsai"} {
 		out, err := cluster.command(20*time.Second, name, "--no-such-flag")
 		if err == nil || !strings.Contains(err.Error(), "exit status 1") || !strings.Contains(out, "no-such-flag") {
 			t.Errorf("%s: %s, %v", name, out, err)
