@@ -5,14 +5,18 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	authnv1 "k8s.io/api/authentication/v1"
+	authzv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/cmd/internal/guard"
 	"bonsai/pkg/delegated"
 	"bonsai/pkg/traces"
 	"bonsai/pkg/traces/persist"
@@ -38,6 +42,17 @@ func (k known) Authorize(ctx context.Context, user authnv1.UserInfo, what delega
 		return k.always.Authorize(ctx, user, what)
 	}
 	return k.Authorizer.Authorize(ctx, user, what)
+}
+
+// maySee asks about a resource of objects. If no span names the resource, the object is for those who may see all.
+func maySee(g *guard.Guard) serve.MaySee {
+	return func(r *http.Request, verb string, of schema.GroupResource, namespace string) (bool, error) {
+		if of.Resource == "" {
+			of = schema.GroupResource{Group: "*", Resource: "*"}
+		}
+		return g.May(r, delegated.Attributes{Resource: &authzv1.ResourceAttributes{Verb: verb, Group: of.Group,
+			Resource: of.Resource, Namespace: namespace}})
+	}
 }
 
 // parts are what the process consists of.
@@ -86,7 +101,7 @@ func (p *parts) replay(log *slog.Logger) {
 // run takes spans and answers for them until ctx ends.
 func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger) error {
 	debug.SetGCPercent(gcPercent)
-	guard, err := o.guard.New(component, log)
+	door, err := o.guard.New(component, log)
 	if err != nil {
 		return err
 	}
@@ -94,7 +109,7 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	guard.Attributes, guard.Authorizer = serve.Attributes, known{guard.Authorizer, always}
+	door.Attributes, door.Authorizer = serve.Attributes, known{door.Authorizer, always}
 	registry := daemon.NewMetrics()
 	metrics, err := o.metrics.Show(registry)
 	if err != nil {
@@ -112,21 +127,21 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 		}
 	}
 	server := &daemon.Server{Listener: o.listener, Sockets: o.servingSockets, Serving: o.serving,
-		Clients: guard.Clients, Guard: guard.Wrap,
+		Clients: door.Clients, Guard: door.Wrap,
 		Ready: []daemon.Check{{Name: "replay", Run: func() error {
 			if !p.replayed.Load() {
 				return errors.New("the traces of the last process are being read")
 			}
 			return nil
 		}}},
-		Registry: metrics, Pages: pages, Extra: serve.New(p.store, time.Now).Paths(), Log: log}
+		Registry: metrics, Pages: pages, Extra: serve.New(p.store, maySee(door), time.Now).Paths(), Log: log}
 	// What came until the end is written after the last message was taken.
 	disk, stop := context.WithCancel(context.WithoutCancel(ctx))
 	written := make(chan struct{})
 	go func() { defer close(written); p.disk.Run(disk) }()
 	defer func() { stop(); <-written }()
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { guard.Run(ctx); return nil })
+	g.Go(func() error { door.Run(ctx); return nil })
 	g.Go(func() error {
 		p.replay(log) // a second or two for a full store; senders wait at the sockets meanwhile
 		for i, r := range p.receivers {

@@ -37,7 +37,7 @@ import (
 
 const podUID = "0a1b2c3d-0000-4000-8000-0123456789ab"
 
-// apiServer lets the user "viewer" get and list traces in the namespace "a", and nobody else anything.
+// apiServer lets the user "viewer" get and list traces and pods in the namespace "a", and "other" traces alone.
 func apiServer(t *testing.T) (kubeconfig string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -55,8 +55,10 @@ func apiServer(t *testing.T) (kubeconfig string) {
 			t.Error("the API server is asked what nobody may")
 		}
 		a := review.Spec.ResourceAttributes
-		review.Status.Allowed = review.Spec.User == "viewer" && a != nil && a.Namespace == "a" &&
-			a.Group == "traces.bonsai.io" && a.Resource == "traces" && (a.Verb == "get" || a.Verb == "list")
+		review.Status.Allowed = (review.Spec.User == "viewer" || review.Spec.User == "other") && a != nil &&
+			a.Namespace == "a" && (a.Group == "traces.bonsai.io" && a.Resource == "traces" ||
+			a.Group == "" && a.Resource == "pods" && review.Spec.User == "viewer") &&
+			(a.Verb == "get" || a.Verb == "list")
 		review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SubjectAccessReview"
 		_ = json.NewEncoder(w).Encode(review)
 	}))
@@ -228,7 +230,9 @@ func TestRun(t *testing.T) {
 			{"viewer", group + "/traces", 403, `at the cluster scope`},
 			{"viewer", group + "/clustertraces/x", 403, `clustertraces.traces.bonsai.io \"x\" is forbidden`},
 			{"viewer", "/metrics", 403, "forbidden"},
-			{"other", group + "/namespaces/a/traces/" + podUID, 403, "forbidden"},
+			{"other", group + "/namespaces/a/traces/" + podUID, 403, "the trace is for those who may get pods"},
+			{"other", group + "/namespaces/a/traces", 200, `"items":[]`},
+			{"other", group + "/clustertraces", 403, "forbidden"},
 			{"", group + "/namespaces/a/traces", 403, `User \"system:anonymous\"`},
 			{"", "/livez", 200, "ok"},
 		} {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/api/traces"
@@ -118,6 +119,9 @@ type Query struct {
 	// Kind, Resource, Name and UID are those of the object; "" is any.
 	Kind, Resource, Name string
 	UID                  types.UID
+	// Hidden are resources whose objects' traces are left out. The zero one is that of objects whose resource no span
+	// said.
+	Hidden map[schema.GroupResource]bool
 	// Since leaves out traces whose last span ended before, in nanoseconds since 1970.
 	Since int64
 	// Slowest, if not 0, selects that many of the longest, the longest first. There is no next page then.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 
+	authnv1 "k8s.io/api/authentication/v1"
 	authzv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,7 +57,7 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 		allowed, reason, err := g.Authorizer.Authorize(r.Context(), user, what)
 		switch {
 		case allowed:
-			next.ServeHTTP(w, r)
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
 		case err != nil:
 			g.Log.Error("request not authorized", "user", user.Username, "method", r.Method, "path", r.URL.Path, "err",
 				err)
@@ -66,6 +67,22 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 			refuse(w, forbidden(user.Username, what, reason))
 		}
 	})
+}
+
+// userKey is the key of a request's user in its context.
+type userKey struct{}
+
+// May reports whether the user of a request that came through Wrap may also do something else.
+func (g *Guard) May(r *http.Request, what delegated.Attributes) (bool, error) {
+	user, ok := r.Context().Value(userKey{}).(authnv1.UserInfo)
+	if !ok {
+		return false, nil
+	}
+	allowed, _, err := g.Authorizer.Authorize(r.Context(), user, what)
+	if err != nil {
+		g.Log.Error("request not authorized", "user", user.Username, "path", r.URL.Path, "err", err)
+	}
+	return allowed, err
 }
 
 func (g *Guard) attributes(r *http.Request) delegated.Attributes {

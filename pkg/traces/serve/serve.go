@@ -4,6 +4,8 @@ package serve
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -24,19 +26,27 @@ type Reader interface {
 	// Get returns the trace of an object with its spans. It reports whether there is one.
 	Get(uid types.UID) (*api.Trace, bool)
 	List(q traces.Query) traces.Page
+	// Resources returns the resources of the objects that List would select without a limit.
+	Resources(q traces.Query) []schema.GroupResource
 }
+
+// MaySee reports whether the caller of a request may get or list a resource: in a namespace, in all of them or in none.
+// A trace has its object's name, and so does not show to those who may not see the object: a viewer of a namespace sees
+// no Secrets.
+type MaySee func(r *http.Request, verb string, resource schema.GroupResource, namespace string) (bool, error)
 
 // Handler answers for the group. It is safe for concurrent use.
 type Handler struct {
 	Traces Reader
 	Now    func() time.Time
+	MaySee MaySee
 	// Busy bounds how many traces are written as JSON at once: each may take megabytes. Its capacity is the bound.
 	Busy chan struct{}
 }
 
 // New returns a handler that writes up to eight answers at once.
-func New(reader Reader, now func() time.Time) *Handler {
-	return &Handler{Traces: reader, Now: now, Busy: make(chan struct{}, 8)}
+func New(reader Reader, maySee MaySee, now func() time.Time) *Handler {
+	return &Handler{Traces: reader, MaySee: maySee, Now: now, Busy: make(chan struct{}, 8)}
 }
 
 const (
@@ -156,16 +166,24 @@ func (h *Handler) resource(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if t.name != "" {
-		h.get(w, t, gr, as)
+		h.get(w, r, t, gr, as)
 		return
 	}
 	h.list(w, r, t, gr, as)
 }
 
-func (h *Handler) get(w http.ResponseWriter, t target, gr schema.GroupResource, as form) {
+func (h *Handler) get(w http.ResponseWriter, r *http.Request, t target, gr schema.GroupResource, as form) {
 	trace, ok := h.Traces.Get(types.UID(t.name))
 	if !ok || trace.Namespace != t.namespace || trace.Name != t.name { // a UID without its dashes is another name
 		refuse(w, apierrors.NewNotFound(gr, t.name))
+		return
+	}
+	of := schema.GroupResource{Group: trace.Object.Group, Resource: trace.Object.Resource}
+	if may, err := h.MaySee(r, "get", of, t.namespace); err != nil {
+		refuse(w, apierrors.NewInternalError(errReview))
+		return
+	} else if !may {
+		refuse(w, apierrors.NewForbidden(gr, t.name, fmt.Errorf("the trace is for those who may get %s", of)))
 		return
 	}
 	if as.table {
@@ -176,6 +194,9 @@ func (h *Handler) get(w http.ResponseWriter, t target, gr schema.GroupResource, 
 	write(w, trace)
 }
 
+// errReview is shown for an error that is the cluster's own matter.
+var errReview = errors.New("the API server does not say who may see this")
+
 func (h *Handler) list(w http.ResponseWriter, r *http.Request, t target, gr schema.GroupResource, as form) {
 	q, err := h.query(r.URL.Query(), t)
 	if err != nil {
@@ -184,6 +205,15 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, t target, gr sche
 	}
 	var page traces.Page
 	if q != nil {
+		q.Hidden = map[schema.GroupResource]bool{}
+		for _, of := range h.Traces.Resources(*q) {
+			may, err := h.MaySee(r, "list", of, t.namespace)
+			if err != nil {
+				refuse(w, apierrors.NewInternalError(errReview))
+				return
+			}
+			q.Hidden[of] = !may
+		}
 		page = h.Traces.List(*q)
 	}
 	meta := metav1.ListMeta{}

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	api "bonsai/api/traces"
@@ -39,10 +41,22 @@ func (f *fake) Get(uid types.UID) (*api.Trace, bool) {
 	return nil, false
 }
 
+// Resources implements Reader.
+func (f *fake) Resources(traces.Query) []schema.GroupResource {
+	return []schema.GroupResource{{Resource: "pods"}, {Resource: "nodes"}}
+}
+
+// all may see everything.
+func all(*http.Request, string, schema.GroupResource, string) (bool, error) { return true, nil }
+
 // List implements Reader.
 func (f *fake) List(q traces.Query) (page traces.Page) {
 	f.asked = q
+	f.asked.Hidden = nil
 	for _, t := range f.all {
+		if q.Hidden[schema.GroupResource{Resource: t.Object.Resource}] {
+			continue
+		}
 		if q.Cluster == (t.Namespace == "") && (q.Namespace == "" || q.Namespace == t.Namespace) {
 			page.Traces = append(page.Traces, t)
 		}
@@ -65,7 +79,7 @@ func handler() (http.Handler, *fake) {
 	f := &fake{all: []api.Trace{trace("a", "pods", "Pod", "web"), trace("b", "pods", "Pod", "db"),
 		trace("", "nodes", "Node", "n1")}}
 	mux := http.NewServeMux()
-	for path, h := range New(f, func() time.Time { return now }).Paths() {
+	for path, h := range New(f, all, func() time.Time { return now }).Paths() {
 		mux.Handle(path, h)
 	}
 	return mux, f
@@ -148,7 +162,7 @@ func TestQuery(t *testing.T) {
 	do(h, "GET", group1+"/namespaces/a/traces?fieldSelector=object.kind%3DPod,object.resource%3Dpods,object.name%3Dweb,"+
 		"object.uid%3Du,metadata.name%3Du&since=30m&slowest=7&limit=3")
 	if want := (traces.Query{Namespace: "a", Kind: "Pod", Resource: "pods", Name: "web", UID: "u", Slowest: 7, Limit: 3,
-		Since: now.Add(-30 * time.Minute).UnixNano()}); f.asked != want {
+		Since: now.Add(-30 * time.Minute).UnixNano()}); !reflect.DeepEqual(f.asked, want) {
 		t.Errorf("%+v", f.asked)
 	}
 	var list api.TraceList
@@ -157,19 +171,57 @@ func TestQuery(t *testing.T) {
 	}
 	do(h, "GET", group1+"/traces?continue="+list.Continue)
 	want := traces.Query{Limit: maxPage, After: traces.Position{Namespace: "a", Name: "web", UID: "uid-web"}}
-	if f.asked != want {
+	if !reflect.DeepEqual(f.asked, want) {
 		t.Errorf("%+v", f.asked)
 	}
 	do(h, "GET", group1+"/clustertraces")
-	if f.asked != (traces.Query{Cluster: true, Limit: maxPage}) {
+	if !reflect.DeepEqual(f.asked, traces.Query{Cluster: true, Limit: maxPage}) {
 		t.Errorf("%+v", f.asked)
+	}
+}
+
+// TestHidden: who may not see an object sees no trace of it either.
+func TestHidden(t *testing.T) {
+	t.Parallel()
+	f := &fake{all: []api.Trace{trace("a", "pods", "Pod", "web"), trace("", "nodes", "Node", "n1")}}
+	var asked []string
+	h := New(f, func(_ *http.Request, verb string, resource schema.GroupResource, namespace string) (bool, error) {
+		asked = append(asked, verb+" "+resource.String()+" in "+namespace)
+		if resource.Resource == "broken" {
+			return false, errors.New("a secret of the cluster")
+		}
+		return resource.Resource == "nodes", nil
+	}, func() time.Time { return now })
+	for path, want := range map[string]struct {
+		code int
+		body string
+	}{
+		"/namespaces/a/traces":         {200, `"items":[]`},
+		"/traces":                      {200, `"items":[]`},
+		"/namespaces/a/traces/uid-web": {403, "the trace is for those who may get pods"},
+		"/clustertraces/uid-n1":        {200, `"n1"`},
+	} {
+		w := do(http.HandlerFunc(h.resource), "GET", group1+path)
+		if w.Code != want.code || !strings.Contains(w.Body.String(), want.body) {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	slices.Sort(asked)
+	if want := []string{"get nodes in ", "get pods in a", "list nodes in ", "list nodes in a", "list pods in ",
+		"list pods in a"}; !slices.Equal(asked, want) {
+		t.Errorf("asked: %q", asked)
+	}
+	f.all[0].Object.Resource = "broken"
+	if w := do(http.HandlerFunc(h.resource), "GET", group1+"/namespaces/a/traces/uid-web"); w.Code != 500 ||
+		strings.Contains(w.Body.String(), "secret") {
+		t.Error(w.Code, w.Body)
 	}
 }
 
 // TestBusy: who asks while as many answers are written as may be is told to come again.
 func TestBusy(t *testing.T) {
 	t.Parallel()
-	h := New(&fake{}, func() time.Time { return now })
+	h := New(&fake{}, all, func() time.Time { return now })
 	h.Busy = make(chan struct{}, 1)
 	h.Busy <- struct{}{}
 	if w := do(http.HandlerFunc(h.resource), "GET", group1+"/traces"); w.Code != 429 {

@@ -2,11 +2,13 @@ package store
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/api/traces"
@@ -83,6 +85,23 @@ func (s *Store) List(q of.Query) of.Page {
 	return page
 }
 
+// Resources returns the resources whose objects have traces that a query selects.
+func (s *Store) Resources(q of.Query) []schema.GroupResource {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	found := map[schema.GroupResource]bool{}
+	for _, t := range s.objects {
+		if t.matches(&q) {
+			found[t.resource()] = true
+		}
+	}
+	return slices.Collect(maps.Keys(found))
+}
+
+func (t *trace) resource() schema.GroupResource {
+	return schema.GroupResource{Group: t.object.Group, Resource: t.object.Resource}
+}
+
 // at is where the trace stands in lists.
 func (t *trace) at() of.Position {
 	return of.Position{Namespace: t.object.Namespace, Name: t.object.Name, UID: string(t.object.UID)}
@@ -99,7 +118,7 @@ func (t *trace) matches(q *of.Query) bool {
 	o := &t.object
 	return q.Cluster == (o.Namespace == "") && is(q.Namespace, o.Namespace) && is(q.Kind, o.Kind) &&
 		is(q.Resource, o.Resource) && is(q.Name, o.Name) && is(string(q.UID), string(o.UID)) && t.end >= q.Since &&
-		(q.After == of.Position{} || q.After.Less(t.at()))
+		!q.Hidden[t.resource()] && (q.After == of.Position{} || q.After.Less(t.at()))
 }
 
 // summary is the trace as the API shows it, without spans.

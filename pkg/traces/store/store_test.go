@@ -11,6 +11,7 @@ import (
 	"time"
 	"unsafe"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/api/traces"
@@ -317,6 +318,9 @@ func TestList(t *testing.T) {
 		"since":                {of.Query{Since: 10_000}, "pod-8 pod-5", 0},
 		"slowest":              {of.Query{Slowest: 3}, "pod-2 pod-5 pod-4", 6},
 		"slowest with a limit": {of.Query{Slowest: 3, Limit: 1, Namespace: "b"}, "pod-5", 3},
+		"hidden":               {of.Query{Hidden: map[schema.GroupResource]bool{{Resource: "pods"}: true}}, "", 0},
+		"hidden elsewhere": {of.Query{Cluster: true, Hidden: map[schema.GroupResource]bool{{Resource: "pods"}: true}},
+			"n1", 0},
 	} {
 		page := s.List(c.query)
 		var got []string
@@ -326,6 +330,9 @@ func TestList(t *testing.T) {
 		if strings.Join(got, " ") != c.want || page.Remaining != c.remaining {
 			t.Errorf("%s: %v, %d remaining; not %s, %d", name, got, page.Remaining, c.want, c.remaining)
 		}
+	}
+	if got := s.Resources(of.Query{}); !slices.Equal(got, []schema.GroupResource{{Resource: "pods"}}) {
+		t.Errorf("objects in namespaces are %v", got)
 	}
 	got, ok := s.Get(u4)
 	if !ok || got.Name != string(u4) || got.Namespace != "a" ||
