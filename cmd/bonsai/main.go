@@ -82,7 +82,7 @@ func command() *cobra.Command {
 		stopCommand(c), startCommand(c), pauseCommand(c), resumeCommand(c), nodeCommand(c), snapshotCommand(c),
 		defragmentCommand(c), encryptionCommand(c), tokenCommand(c), joinCommand(c), statusCommand(c), exportCommand(c),
 		kubeconfigCommand(c), imageCommand(c), testenvCommand(), versionCommand())...)
-	root.AddCommand(consoleCommand(), dnsCommand(c), logsCommand(c), execCommand(c),
+	root.AddCommand(consoleCommand(), tourCommand(), dnsCommand(c), logsCommand(c), execCommand(c),
 		superviseCommand(c), nodeEnterCommand(), nodeInitCommand(), memberEnterCommand(), balanceCommand(),
 		containerizedCommand(c), rootlessKeepCommand(), rootlessBeginCommand(), rootlessInitCommand())
 	root.Version = kubeversion.Git

@@ -43,6 +43,10 @@ docker save app:1 | bonsai image load -
 bonsai image load app.tar other.tar.gz
 ended: bonsai dns
 ended: bonsai dns --listen 127.0.0.1:5300
+ended: bonsai console
+bonsai tour --list => The life of a pod
+bonsai tour => THE LIFE OF A POD
+bonsai tour pod service => HOW A SERVICE FINDS ITS PODS
 bonsai node add
 bonsai node add --labels disktype=ssd
 bonsai node remove n3
@@ -82,6 +86,7 @@ bonsai token delete abcdef
 bonsai up --name dev --nodes 3
 bonsai down --name dev
 bonsai config print-default > dev.yaml; bonsai up --name dev --config dev.yaml
+ended: bonsai console --context bonsai-dev --port 8001
 bonsai down --all
 bonsai up --name ha --control-planes 3
 + bonsai down --all
