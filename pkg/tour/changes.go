@@ -22,7 +22,7 @@ var noise = []string{".metadata.managedFields", ".metadata.resourceVersion", ".m
 var dull = []string{"lastProbeTime", "lastTransitionTime", "observedGeneration", "name", "type", "started"}
 
 // changes returns what differs between two objects as JSON, one field a line, in the order of the fields. before is
-// empty for an object that was not shown yet: only how many fields it has is told then.
+// empty for an object that was not shown yet: then it only says how many fields the object has.
 func changes(before, after string) ([]string, error) {
 	now, err := leaves(after)
 	if err != nil {

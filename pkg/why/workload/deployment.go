@@ -128,8 +128,8 @@ func ordered(sets []*appsv1.ReplicaSet, newest *appsv1.ReplicaSet) (list []*apps
 	return list
 }
 
-// oldPods explains a rollout that waits for pods to go: those of older revisions, and with the strategy Recreate all that
-// are terminating.
+// oldPods explains a rollout that waits for pods to go: those of older revisions, and with the strategy Recreate all
+// that are terminating.
 func oldPods(ctx context.Context, c *why.Case, d *appsv1.Deployment, sets []*appsv1.ReplicaSet,
 	newest *appsv1.ReplicaSet) (causes []why.Cause) {
 	recreate := d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType
@@ -144,9 +144,10 @@ func oldPods(ctx context.Context, c *why.Case, d *appsv1.Deployment, sets []*app
 				Text:     fmt.Sprintf("Pod %s of an older revision is still there.", p.Name),
 				Evidence: []why.Evidence{why.See(o, ".metadata.ownerReferences", set.Name)}}
 			if recreate && going {
-				cause.Text = fmt.Sprintf("Its strategy is Recreate: new pods are made when all old ones have gone, and pod %s "+
-					"is still terminating.", p.Name)
-				cause.Evidence = append(cause.Evidence, why.See(why.ObjectOf("apps", "Deployment", d), ".spec.strategy.type",
+				cause.Text = fmt.Sprintf("Its strategy is Recreate: new pods are made when all old ones have " +
+					"gone, and pod %s is still terminating.", p.Name)
+				cause.Evidence = append(cause.Evidence, why.See(why.ObjectOf("apps", "Deployment", d),
+					".spec.strategy.type",
 					string(d.Spec.Strategy.Type)))
 			}
 			cause.Because, _ = c.Causes(ctx, o)

@@ -62,7 +62,7 @@ func Job(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	return a, err
 }
 
-// running explains pods of which some containers have done their work while another one runs on: a pod ends with its
+// running explains pods in which some containers have done their work while another one runs on: a pod ends with its
 // last container.
 func running(pods []*corev1.Pod) (causes []why.Cause) {
 	for _, p := range pods {
