@@ -144,7 +144,7 @@ func oldPods(ctx context.Context, c *why.Case, d *appsv1.Deployment, sets []*app
 				Text:     fmt.Sprintf("Pod %s of an older revision is still there.", p.Name),
 				Evidence: []why.Evidence{why.See(o, ".metadata.ownerReferences", set.Name)}}
 			if recreate && going {
-				cause.Text = fmt.Sprintf("Its strategy is Recreate: new pods are made when all old ones have " +
+				cause.Text = fmt.Sprintf("Its strategy is Recreate: new pods are made when all old ones have "+
 					"gone, and pod %s is still terminating.", p.Name)
 				cause.Evidence = append(cause.Evidence, why.See(why.ObjectOf("apps", "Deployment", d),
 					".spec.strategy.type",
