@@ -93,8 +93,7 @@ func (s *server) headers(next http.Handler) http.Handler {
 		}
 		h := w.Header()
 		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' "+
-			"data:; "+
-			"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+			"data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")

@@ -19,9 +19,8 @@ var builtin = map[string]string{
 	"kubernetes.io/pv-protection":  "the volume is still bound to a claim",
 	"foregroundDeletion":           "objects that it owns, and that block its deletion, are still there",
 	"orphan":                       "the garbage collector still takes its name out of the objects that it owns",
-	"batch.kubernetes.io/job-tracking": "the Job's controller has not counted the pod yet: " +
-		"kube-controller-manager does " +
-		"not run, or the Job is gone",
+	"batch.kubernetes.io/job-tracking": "the Job's controller has not counted the pod yet: kube-controller-manager " +
+		"does not run, or the Job is gone",
 	"service.kubernetes.io/load-balancer-cleanup":                    "its load balancer has not been removed yet",
 	"resource.kubernetes.io/delete-protection":                       "a pod still uses the devices",
 	"customresourcecleanup.apiextensions.k8s.io":                     "its custom resources are still being deleted",
@@ -51,8 +50,7 @@ func Finalizers(ctx context.Context, c *Case, o Object, m metav1.Object) ([]Caus
 			Text:     fmt.Sprintf("The finalizer %s keeps it, which a controller outside Kubernetes must remove.", f),
 			Evidence: []Evidence{see},
 			Fixes: []Fix{{Text: "Let that controller run again. Only if it will never come back: remove the " +
-				"finalizer, " +
-				"and clean up by hand what it would have.", Command: removal(o, m.GetFinalizers(), f)}}}
+				"finalizer, and clean up by hand what it would have.", Command: removal(o, m.GetFinalizers(), f)}}}
 		manager := setBy(m, f)
 		if manager != "" {
 			cause.Text += fmt.Sprintf(" The field manager %q has set it.", manager)
@@ -107,8 +105,7 @@ func alive(ctx context.Context, c *Case, finalizer, manager string) (causes []Ca
 		if !related {
 			causes = append(causes, Cause{Code: "OperatorGone",
 				Text: fmt.Sprintf("No CustomResourceDefinition of %s exists: the software that the finalizer "+
-					"belongs to "+
-					"seems to be uninstalled.", domain)})
+					"belongs to seems to be uninstalled.", domain)})
 		}
 	}
 	pods, complete := List[corev1.Pod](ctx, c.World, "", nil)

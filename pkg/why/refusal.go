@@ -53,8 +53,8 @@ func Refused(ctx context.Context, c *Case, namespace, message string, seen Evide
 	if m := overQuota.FindStringSubmatch(message); m != nil {
 		quota := Object{Kind: "ResourceQuota", Namespace: namespace, Name: m[1]}
 		cause.Code = "QuotaExceeded"
-		cause.Text = fmt.Sprintf("The ResourceQuota %s of namespace %s is used up: %s are used of %s, and this "+
-			"asks for %s.",
+		cause.Text = fmt.Sprintf("The ResourceQuota %s of namespace %s is used up: %s are used of %s, and this asks "+
+			"for %s.",
 			m[1], namespace, m[3], m[4], m[2])
 		if q, _ := Get[corev1.ResourceQuota](ctx, c.World, namespace, m[1]); q != nil {
 			for name, hard := range q.Status.Hard {
@@ -127,8 +127,7 @@ func Refused(ctx context.Context, c *Case, namespace, message string, seen Evide
 	}
 	if m := noPriority.FindStringSubmatch(message); m != nil {
 		cause.Code, cause.Text = "PriorityClassMissing", fmt.Sprintf("The PriorityClass %s, which the pods name, "+
-			"does not "+
-			"exist.", m[1])
+			"does not exist.", m[1])
 		return cause
 	}
 	if limitRange.MatchString(message) {

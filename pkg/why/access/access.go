@@ -126,8 +126,8 @@ func (q *inquiry) explain(ctx context.Context, subject why.Object, reason string
 	}
 	switch {
 	case held == 0:
-		cause.Text = fmt.Sprintf("No binding names %s or one of its groups that others do not have, so that it "+
-			"has the rights of everybody alone.", q.who)
+		cause.Text = fmt.Sprintf("No binding names %s or one of its groups that others do not have, so that it has "+
+			"the rights of everybody alone.", q.who)
 	default:
 		cause.Text = fmt.Sprintf("%s names it, and no rule allows it to %s.", plural(held), phrase(q.access))
 	}
@@ -277,8 +277,8 @@ func (q *inquiry) fixes(roles []role) []why.Fix {
 	}
 	if a.Path != "" {
 		return []why.Fix{{Text: "Give that path alone.", Command: fmt.Sprintf("kubectl create clusterrole NAME "+
-			"--verb=%s "+
-			"--non-resource-url=%s && kubectl create clusterrolebinding NAME --clusterrole=NAME %s", a.Verb, a.Path,
+			"--verb=%s --non-resource-url=%s && kubectl create clusterrolebinding NAME --clusterrole=NAME "+
+			"%s", a.Verb, a.Path,
 			subject)}}
 	}
 	kind, scope := "clusterrole", ""
@@ -293,9 +293,8 @@ func (q *inquiry) fixes(roles []role) []why.Fix {
 		resource += "/" + a.Subresource
 	}
 	name := fmt.Sprintf("%s-%s", strings.ReplaceAll(a.Resource, ".", "-"), a.Verb)
-	fixes := []why.Fix{{Text: "Give that one right alone.", Command: fmt.Sprintf("kubectl create %s %s%s "+
-		"--verb=%s --resource=%s && "+
-		"kubectl create %sbinding %s%s --%s=%s %s", kind, name, scope, a.Verb, resource, kind, name, scope, kind,
+	fixes := []why.Fix{{Text: "Give that one right alone.", Command: fmt.Sprintf("kubectl create %s %s%s --verb=%s "+
+		"--resource=%s && kubectl create %sbinding %s%s --%s=%s %s", kind, name, scope, a.Verb, resource, kind, name, scope, kind,
 		name, subject)}}
 	var best *role
 	for i := range roles {

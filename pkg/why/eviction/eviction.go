@@ -77,8 +77,8 @@ func Explain(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error)
 	a.State = fmt.Sprintf("%s may not be evicted now: %s forbids it.", self, budget(b))
 	cause, err := full(ctx, c, b)
 	if !ready(p) {
-		cause.Fixes = append(cause.Fixes, why.Fix{Text: "Let the budget give up pods that are not ready: they " +
-			"serve nobody.",
+		cause.Fixes = append(cause.Fixes, why.Fix{Text: "Let the budget give up pods that are not ready: they serve " +
+			"nobody.",
 			Command: fmt.Sprintf(
 				`kubectl patch pdb %s%s --type=merge -p '{"spec":{"unhealthyPodEvictionPolicy":"AlwaysAllow"}}'`,
 				b.Name,

@@ -42,8 +42,7 @@ func (q *inquiry) policies(ctx context.Context, pods []*corev1.Pod) []why.Cause 
 		if len(p.Spec.Ingress) > 0 {
 			value = "port " + why.And(allowed(p))
 			text = fmt.Sprintf("NetworkPolicy %s selects the pod and allows port %s alone. Ports of policies are "+
-				"those of pods, "+
-				"not of Services.", p.Name, why.And(allowed(p)))
+				"those of pods, not of Services.", p.Name, why.And(allowed(p)))
 		}
 		cause.Because = append(cause.Because, why.Cause{Code: "NetworkPolicy", Text: text,
 			Evidence: []why.Evidence{why.See(o, ".spec.ingress", value)}})

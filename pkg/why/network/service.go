@@ -73,8 +73,7 @@ func externalName(s *corev1.Service, self why.Object) why.Answer {
 		a.Well = false
 		a.Causes = []why.Cause{{Code: "ExternalNameIsAddress",
 			Text: fmt.Sprintf("Its externalName %s is an address. DNS answers with a name of these digits, which "+
-				"nobody can "+
-				"look up.", s.Spec.ExternalName),
+				"nobody can look up.", s.Spec.ExternalName),
 			Evidence: []why.Evidence{why.See(self, ".spec.externalName", s.Spec.ExternalName)},
 			Fixes:    []why.Fix{{Text: "Use a Service without selector, with an EndpointSlice that has the address."}}}}
 	}
@@ -109,8 +108,8 @@ func (q *inquiry) withoutSelector(ctx context.Context) []why.Cause {
 		return nil
 	}
 	cause := why.Cause{Code: "NoSelector",
-		Text: "It has no selector, so that somebody must write its EndpointSlices, and there is none with a " +
-			"ready endpoint.",
+		Text: "It has no selector, so that somebody must write its EndpointSlices, and there is none with a ready " +
+			"endpoint.",
 		Evidence: []why.Evidence{why.See(q.self, ".spec.selector", "not set")},
 		Fixes: []why.Fix{{Text: fmt.Sprintf("Set a selector, or create an EndpointSlice with the label %s=%s.",
 			discoveryv1.LabelServiceName, q.service.Name)}}}
@@ -173,8 +172,7 @@ func (q *inquiry) local(ctx context.Context, ready []*corev1.Pod) (causes []why.
 	if p := q.service.Spec.InternalTrafficPolicy; p != nil && *p == corev1.ServiceInternalTrafficPolicyLocal {
 		causes = append(causes, why.Cause{Code: "InternalTrafficLocal",
 			Text: fmt.Sprintf("Its internalTrafficPolicy is Local: pods reach it only through pods on their own "+
-				"node, and %s "+
-				"has none.", why.And(without)),
+				"node, and %s has none.", why.And(without)),
 			Evidence: []why.Evidence{why.See(q.self, ".spec.internalTrafficPolicy", string(*p))},
 			Fixes: []why.Fix{{Text: "Run a pod on each node, or let traffic go to other nodes.", Command: fmt.Sprintf(
 				`kubectl patch service %s%s --type=merge -p '{"spec":{"internalTrafficPolicy":"Cluster"}}'`,
@@ -184,9 +182,8 @@ func (q *inquiry) local(ctx context.Context, ready []*corev1.Pod) (causes []why.
 	outside := q.service.Spec.Type == corev1.ServiceTypeNodePort
 	if p := q.service.Spec.ExternalTrafficPolicy; p == corev1.ServiceExternalTrafficPolicyLocal && outside {
 		causes = append(causes, why.Cause{Code: "ExternalTrafficLocal",
-			Text: fmt.Sprintf("Its externalTrafficPolicy is Local: its node ports answer only on nodes with one "+
-				"of its pods, and "+
-				"%s has none.", why.And(without)),
+			Text: fmt.Sprintf("Its externalTrafficPolicy is Local: its node ports answer only on nodes with one of "+
+				"its pods, and %s has none.", why.And(without)),
 			Evidence: []why.Evidence{why.See(q.self, ".spec.externalTrafficPolicy", string(p))}})
 	}
 	return causes
@@ -324,17 +321,16 @@ func (q *inquiry) ports(pods []*corev1.Pod) (causes []why.Cause) {
 					why.See(why.ObjectOf("", "Pod", pods[0]), ".spec.containers[*].ports", why.And(declared))}})
 		case target.Type == intstr.String:
 			causes = append(causes, why.Cause{Code: "TargetPortUnknown",
-				Text: fmt.Sprintf("Port %d of the Service leads to the container port named %q, and no container "+
-					"of its pods "+
-					"has a port of that name. They have: %s.", port.Port, target.StrVal, why.And(declared)),
+				Text: fmt.Sprintf("Port %d of the Service leads to the container port named %q, and no container of "+
+					"its pods has a port of that name. They have: %s.", port.Port, target.StrVal, why.And(declared)),
 				Evidence: []why.Evidence{why.See(q.self, field, target.StrVal),
 					why.See(why.ObjectOf("", "Pod", pods[0]), ".spec.containers[*].ports", why.And(declared))},
 				Fixes: []why.Fix{fix}})
 		default:
 			causes = append(causes, why.Cause{Code: "TargetPortUndeclared",
 				Text: fmt.Sprintf("Port %d of the Service leads to port %d of its pods, but their containers "+
-					"declare other "+
-					"ports: %s. If nothing listens at %d, connections are refused.", port.Port, target.IntVal,
+					"declare other ports: %s. If nothing listens at %d, connections are "+
+					"refused.", port.Port, target.IntVal,
 					why.And(declared), target.IntVal),
 				Evidence: []why.Evidence{why.See(q.self, field, target.String()),
 					why.See(why.ObjectOf("", "Pod", pods[0]), ".spec.containers[*].ports", why.And(declared))},

@@ -42,9 +42,8 @@ func Explain(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error)
 			}
 		case cond.Status == corev1.ConditionTrue && strings.HasSuffix(string(cond.Type), "Pressure"):
 			a.Causes = append(a.Causes, why.Cause{Code: string(cond.Type),
-				Text: fmt.Sprintf("The node has %s since %s: the kubelet evicts pods and takes no new ones that "+
-					"do not "+
-					"tolerate it. It says: %s.", cond.Type, why.Span(c.Now.Sub(cond.LastTransitionTime.Time)),
+				Text: fmt.Sprintf("The node has %s since %s: the kubelet evicts pods and takes no new ones that do "+
+					"not tolerate it. It says: %s.", cond.Type, why.Span(c.Now.Sub(cond.LastTransitionTime.Time)),
 					why.Quote(cond.Message)), Evidence: []why.Evidence{seen}})
 		case cond.Status == corev1.ConditionTrue && cond.Type == corev1.NodeNetworkUnavailable:
 			a.Causes = append(a.Causes, why.Cause{Code: "NetworkUnavailable",
@@ -88,9 +87,8 @@ func notReady(ctx context.Context, c *why.Case, n *corev1.Node, cond *corev1.Nod
 	seen why.Evidence) why.Cause {
 	since := why.Span(c.Now.Sub(cond.LastTransitionTime.Time))
 	if cond.Status == corev1.ConditionFalse {
-		cause := why.Cause{Code: "KubeletNotReady", Text: fmt.Sprintf("The kubelet runs and says that the node "+
-			"has not been "+
-			"ready for %s: %s.", since, why.Quote(cond.Message)), Evidence: []why.Evidence{seen}}
+		cause := why.Cause{Code: "KubeletNotReady", Text: fmt.Sprintf("The kubelet runs and says that the node has "+
+			"not been ready for %s: %s.", since, why.Quote(cond.Message)), Evidence: []why.Evidence{seen}}
 		switch {
 		case strings.Contains(cond.Message, "cni") || strings.Contains(cond.Message, "network plugin"):
 			cause.Code = "NetworkPluginNotReady"
@@ -104,11 +102,11 @@ func notReady(ctx context.Context, c *why.Case, n *corev1.Node, cond *corev1.Nod
 		return cause
 	}
 	cause := why.Cause{Code: "KubeletSilent",
-		Text: fmt.Sprintf("Nothing has been heard of the node's kubelet for %s: the machine is off or cut off, or its "+
-			"kubelet does not run.", why.Span(c.Now.Sub(cond.LastHeartbeatTime.Time))),
+		Text: fmt.Sprintf("Nothing has been heard of the node's kubelet for %s: the machine is off or cut off, or "+
+			"its kubelet does not run.", why.Span(c.Now.Sub(cond.LastHeartbeatTime.Time))),
 		Evidence: []why.Evidence{seen},
-		Fixes: []why.Fix{{Text: "Look at the machine: is it on, does it reach the API server, does the kubelet " +
-			"run there?"}}}
+		Fixes: []why.Fix{{Text: "Look at the machine: is it on, does it reach the API server, does the kubelet run " +
+			"there?"}}}
 	if l, _ := why.Get[coordinationv1.Lease](ctx, c.World, leases, n.Name); l != nil && l.Spec.RenewTime != nil {
 		lease := why.ObjectOf("coordination.k8s.io", "Lease", l)
 		at := l.Spec.RenewTime.Time

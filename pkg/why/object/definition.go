@@ -108,8 +108,8 @@ func APIService(ctx context.Context, c *why.Case, o why.Object) (why.Answer, err
 			continue
 		}
 		a.Well = false
-		a.State = fmt.Sprintf("%s is not available: discovery lacks its kinds, and namespaces cannot be emptied "+
-			"of them.", self)
+		a.State = fmt.Sprintf("%s is not available: discovery lacks its kinds, and namespaces cannot be emptied of "+
+			"them.", self)
 		cause := why.Cause{Code: "APIServiceDown", Text: fmt.Sprintf("The API server does not reach it (%s): %s.",
 			cond.Reason,
 			why.Quote(cond.Message)), Evidence: []why.Evidence{why.Condition(self, string(cond.Type),

@@ -62,8 +62,8 @@ func Namespace(ctx context.Context, c *why.Case, o why.Object) (why.Answer, erro
 			continue
 		}
 		a.Causes = append(a.Causes, why.Cause{Code: "NamespaceFinalizer",
-			Text: fmt.Sprintf("The finalizer %s in its spec keeps it, which a controller outside Kubernetes "+
-				"must remove.", f),
+			Text: fmt.Sprintf("The finalizer %s in its spec keeps it, which a controller outside Kubernetes must "+
+				"remove.", f),
 			Evidence: []why.Evidence{why.See(self, ".spec.finalizers", string(f))}})
 	}
 	causes, err := why.Finalizers(ctx, c, self, n)

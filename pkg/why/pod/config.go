@@ -28,12 +28,10 @@ func (q *inquiry) misconfigured(ctx context.Context, c *corev1.Container, w *cor
 		Evidence: []why.Evidence{seen, why.See(q.self, statusField(what, c.Name, "state.waiting.message"), w.Message)}}
 	if strings.Contains(w.Message, "runAsNonRoot") {
 		cause.Code = "RunAsNonRoot"
-		cause.Text = fmt.Sprintf("%s %s must not run as root (runAsNonRoot), but its image %s does, or does not "+
-			"say by "+
-			"number as whom.", capital(what), c.Name, c.Image)
-		cause.Fixes = []why.Fix{{Text: "Set securityContext.runAsUser to another user than 0, or use an image " +
-			"whose user " +
-			"is a number."}}
+		cause.Text = fmt.Sprintf("%s %s must not run as root (runAsNonRoot), but its image %s does, or does not say "+
+			"by number as whom.", capital(what), c.Name, c.Image)
+		cause.Fixes = []why.Fix{{Text: "Set securityContext.runAsUser to another user than 0, or use an image whose " +
+			"user is a number."}}
 	}
 	return []why.Cause{cause}
 }

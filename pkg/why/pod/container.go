@@ -36,8 +36,8 @@ func (q *inquiry) container(ctx context.Context, c *corev1.Container, s *corev1.
 // runningInit explains a pod that waits for an init container to end.
 func (q *inquiry) runningInit(ctx context.Context, c *corev1.Container, s *corev1.ContainerStatus) why.Cause {
 	cause := why.Cause{Code: "InitContainerRunning",
-		Text: fmt.Sprintf("Init container %s has been running for %s; the containers after it start when it has ended "+
-			"with success.", c.Name, q.since(s.State.Running.StartedAt.Time)),
+		Text: fmt.Sprintf("Init container %s has been running for %s; the containers after it start when it has "+
+			"ended with success.", c.Name, q.since(s.State.Running.StartedAt.Time)),
 		Evidence: []why.Evidence{why.See(q.self, statusField("init container", c.Name, "state.running.startedAt"),
 			s.State.Running.StartedAt.UTC().Format("2006-01-02T15:04:05Z"), s.State.Running.StartedAt)},
 		Fixes: []why.Fix{{Text: "Look at what it waits for.",

@@ -14,8 +14,8 @@ import (
 // crashing explains a container that keeps ending.
 func (q *inquiry) crashing(ctx context.Context, c *corev1.Container, s *corev1.ContainerStatus, what string) why.Cause {
 	cause := why.Cause{Code: "CrashLoopBackOff",
-		Text: fmt.Sprintf("%s %s ends again and again; it has been restarted %s, and the kubelet waits longer before "+
-			"each start.", capital(what), c.Name, times(s.RestartCount)),
+		Text: fmt.Sprintf("%s %s ends again and again; it has been restarted %s, and the kubelet waits longer "+
+			"before each start.", capital(what), c.Name, times(s.RestartCount)),
 		Evidence: []why.Evidence{why.See(q.self, statusField(what, c.Name, "restartCount"),
 			fmt.Sprint(s.RestartCount))}}
 	t := s.LastTerminationState.Terminated
@@ -63,33 +63,29 @@ func (q *inquiry) ended(ctx context.Context, c *corev1.Container, t *corev1.Cont
 		const start = time.Minute
 		if !t.StartedAt.IsZero() && t.FinishedAt.Sub(t.StartedAt.Time) < start && c.StartupProbe == nil {
 			cause.Fixes = append(cause.Fixes, why.Fix{Text: "If the program needs longer to start, give it a " +
-				"startupProbe, or " +
-				"its livenessProbe a larger initialDelaySeconds or failureThreshold."})
+				"startupProbe, or its livenessProbe a larger initialDelaySeconds or failureThreshold."})
 		}
 		return cause
 	case t.ExitCode == 0:
 		cause.Code, cause.Text = "ContainerCompleted", fmt.Sprintf("%s ends with success%s, but the pod's "+
-			"restartPolicy "+
-			"is %s: its program is expected to run forever.", name, ran, q.pod.Spec.RestartPolicy)
+			"restartPolicy is %s: its program is expected to run forever.", name, ran, q.pod.Spec.RestartPolicy)
 		cause.Fixes = []why.Fix{{Text: "Give the container a command that does not end, or make it a Job."}, logs}
 		return cause
 	case t.Reason == "StartError" || t.Reason == "ContainerCannotRun":
 		cause.Code, cause.Text = "StartError", fmt.Sprintf("%s cannot be started: %s.", name, why.Quote(t.Message))
 		return cause
 	case t.ExitCode == 137:
-		cause.Code, cause.Text = "Killed", name+" was killed by signal 9"+ran+", and nothing in its status says "+
-			"by whom."
+		cause.Code, cause.Text = "Killed", name+" was killed by signal 9"+ran+", and nothing in its status says by "+
+			"whom."
 		if limit := c.Resources.Limits.Memory(); !limit.IsZero() {
 			cause.Text += fmt.Sprintf(" Its memory limit is %s: the kernel kills containers at their limit like "+
-				"this, and "+
-				"runtimes do not always say so.", limit)
+				"this, and runtimes do not always say so.", limit)
 			cause.Evidence = append(cause.Evidence, why.See(q.self, specField(what, c.Name, "resources.limits.memory"),
 				limit.String()))
 			cause.Fixes = append(cause.Fixes, q.raise(c, limit))
 		} else {
-			cause.Text += " It has no memory limit: the node may have run out of memory, or a stop took longer " +
-				"than the " +
-				"grace period."
+			cause.Text += " It has no memory limit: the node may have run out of memory, or a stop took longer than " +
+				"the grace period."
 		}
 	case t.ExitCode == 139:
 		cause.Text = name + " crashed with a segmentation fault (exit code 139)" + ran + "."
@@ -141,16 +137,15 @@ func (q *inquiry) outOfMemory(c *corev1.Container, t *corev1.ContainerStateTermi
 		cause.Fixes = []why.Fix{q.raise(c, limit)}
 	case q.pod.Spec.Resources != nil && !q.pod.Spec.Resources.Limits.Memory().IsZero():
 		pod := q.pod.Spec.Resources.Limits.Memory()
-		cause.Text = fmt.Sprintf("%s was killed because the containers of the pod together used more memory than the "+
-			"pod's limit of %s.", name, pod)
+		cause.Text = fmt.Sprintf("%s was killed because the containers of the pod together used more memory than "+
+			"the pod's limit of %s.", name, pod)
 		cause.Evidence = append(cause.Evidence, why.See(q.self, ".spec.resources.limits.memory", pod.String()))
 		cause.Fixes = []why.Fix{{Text: "Raise the pod's memory limit, or give its containers limits of their own."}}
 	default:
-		cause.Text = fmt.Sprintf("%s was killed because node %s ran out of memory. It has no memory limit, so that no "+
-			"limit of its own was the reason.", name, q.pod.Spec.NodeName)
-		cause.Fixes = []why.Fix{{Text: "Give the container a memory request of what it needs, so that the " +
-			"scheduler keeps " +
-			"that much free."}}
+		cause.Text = fmt.Sprintf("%s was killed because node %s ran out of memory. It has no memory limit, so that "+
+			"no limit of its own was the reason.", name, q.pod.Spec.NodeName)
+		cause.Fixes = []why.Fix{{Text: "Give the container a memory request of what it needs, so that the scheduler " +
+			"keeps that much free."}}
 	}
 	if !t.FinishedAt.IsZero() {
 		cause.Text += fmt.Sprintf(" This was %s ago.", q.since(t.FinishedAt.Time))

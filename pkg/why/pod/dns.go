@@ -31,15 +31,14 @@ func (q *inquiry) names(ctx context.Context, text string) []why.Cause {
 		return q.egress(ctx)
 	}
 	cause := why.Cause{Code: "DNSPolicy",
-		Text: fmt.Sprintf("Its dnsPolicy is %s: it asks the DNS servers of its node, which do not know the names "+
-			"of Services.",
+		Text: fmt.Sprintf("Its dnsPolicy is %s: it asks the DNS servers of its node, which do not know the names of "+
+			"Services.",
 			spec.DNSPolicy),
 		Evidence: []why.Evidence{why.See(q.self, ".spec.dnsPolicy", string(spec.DNSPolicy))},
 		Fixes:    []why.Fix{{Text: "Set dnsPolicy to ClusterFirst, in a new pod."}}}
 	if spec.HostNetwork {
 		cause.Text = fmt.Sprintf("It uses its node's network (hostNetwork), where the dnsPolicy %s means Default: "+
-			"it asks the "+
-			"DNS servers of its node, which do not know the names of Services.", spec.DNSPolicy)
+			"it asks the DNS servers of its node, which do not know the names of Services.", spec.DNSPolicy)
 		cause.Evidence = append(cause.Evidence, why.See(q.self, ".spec.hostNetwork", "true"))
 		cause.Fixes = []why.Fix{{Text: "Set dnsPolicy to ClusterFirstWithHostNet, in a new pod."}}
 	}
@@ -68,9 +67,8 @@ func (q *inquiry) egress(ctx context.Context) []why.Cause {
 		return nil
 	}
 	return []why.Cause{{Code: "NetworkPolicyDeniesDNS",
-		Text: fmt.Sprintf("NetworkPolicy %s restricts what the pod may reach, and does not allow DNS (port 53, "+
-			"UDP and TCP): "+
-			"it cannot look up names.", why.And(names)), Evidence: evidence,
+		Text: fmt.Sprintf("NetworkPolicy %s restricts what the pod may reach, and does not allow DNS (port 53, UDP "+
+			"and TCP): it cannot look up names.", why.And(names)), Evidence: evidence,
 		Fixes: []why.Fix{{Text: "Allow egress to port 53 of the cluster's DNS, by UDP and TCP.",
 			Command: fmt.Sprintf("kubectl edit networkpolicy %s%s", names[0], q.self.Flag())}}}}
 }

@@ -141,8 +141,8 @@ func (q *inquiry) gates() (causes []why.Cause) {
 			}
 		}
 		causes = append(causes, why.Cause{Code: "ReadinessGate",
-			Text: fmt.Sprintf("The pod has the readiness gate %s, and %s. A controller outside the pod must set "+
-				"it to True.",
+			Text: fmt.Sprintf("The pod has the readiness gate %s, and %s. A controller outside the pod must set it "+
+				"to True.",
 				g.ConditionType, said),
 			Evidence: []why.Evidence{why.See(q.self, ".spec.readinessGates", string(g.ConditionType))}})
 	}

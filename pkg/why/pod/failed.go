@@ -24,14 +24,12 @@ func (q *inquiry) failed(ctx context.Context) []why.Cause {
 	case "NodeAffinity", "OutOfcpu", "OutOfmemory", "OutOfpods", "OutOfephemeral-storage", "UnexpectedAdmissionError",
 		"TopologyAffinityError", "PodOSNotSupported", "Sysctl", "SysctlForbidden", "AppArmor":
 		return []why.Cause{{Code: "RefusedByNode",
-			Text: fmt.Sprintf("The kubelet of node %s refused the pod (%s): %s. The pod does not get another "+
-				"node; its "+
-				"controller makes a new pod.", q.pod.Spec.NodeName, s.Reason, why.Quote(s.Message)),
+			Text: fmt.Sprintf("The kubelet of node %s refused the pod (%s): %s. The pod does not get another node; "+
+				"its controller makes a new pod.", q.pod.Spec.NodeName, s.Reason, why.Quote(s.Message)),
 			Evidence: []why.Evidence{why.See(q.self, ".status.reason", s.Reason), seen}}}
 	case "DeadlineExceeded":
 		return []why.Cause{{Code: "DeadlineExceeded",
-			Text: "The pod ran longer than its activeDeadlineSeconds " +
-				"allows" + seconds(q.pod.Spec.ActiveDeadlineSeconds) + ".",
+			Text:     "The pod ran longer than its activeDeadlineSeconds allows" + seconds(q.pod.Spec.ActiveDeadlineSeconds) + ".",
 			Evidence: []why.Evidence{why.See(q.self, ".status.reason", s.Reason), seen}}}
 	case "NodeShutdown", "Terminated", "Shutdown":
 		return []why.Cause{{Code: "NodeShutdown",
@@ -87,8 +85,8 @@ func (q *inquiry) evicted(ctx context.Context, seen why.Evidence) why.Cause {
 	case short != "":
 		cause.Text = fmt.Sprintf("The kubelet of node %s evicted the pod because the node ran low on %s: %s.",
 			q.pod.Spec.NodeName, short, why.Quote(message))
-		cause.Fixes = []why.Fix{{Text: fmt.Sprintf("Request as much %s as the pod uses: pods above their requests are "+
-			"evicted first.", short)}}
+		cause.Fixes = []why.Fix{{Text: fmt.Sprintf("Request as much %s as the pod uses: pods above their requests "+
+			"are evicted first.", short)}}
 	default:
 		cause.Text = "The pod was evicted: " + why.Quote(message) + "."
 	}

@@ -69,15 +69,15 @@ func (q *inquiry) justStarting() []why.Cause {
 			return nil
 		}
 		return []why.Cause{{Code: "NotSeenByKubelet",
-			Text: fmt.Sprintf("The kubelet of node %s has not reported anything about the pod since it was "+
-				"assigned %s ago.",
+			Text: fmt.Sprintf("The kubelet of node %s has not reported anything about the pod since it was assigned "+
+				"%s ago.",
 				q.pod.Spec.NodeName, q.since(scheduled.LastTransitionTime.Time)),
 			Evidence: []why.Evidence{why.See(q.self, ".status.containerStatuses", "empty")}}}
 	}
 	if e := q.event("Pulling"); e != nil && !q.superseded(e) {
 		if done := q.event("Pulled"); done == nil || why.LastSeen(done).Before(why.LastSeen(e)) {
-			return []why.Cause{{Code: "PullingImage", Text: fmt.Sprintf("The node has been pulling an image for "+
-				"%s: %s.",
+			return []why.Cause{{Code: "PullingImage", Text: fmt.Sprintf("The node has been pulling an image for %s: "+
+				"%s.",
 				q.since(why.LastSeen(e)), why.Quote(e.Message)), Evidence: []why.Evidence{why.SeeEvent(e)}}}
 		}
 	}

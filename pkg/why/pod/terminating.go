@@ -54,8 +54,8 @@ func (q *inquiry) terminating(ctx context.Context) []why.Cause {
 	}
 	if len(running) > 0 {
 		cause := why.Cause{Code: "ContainersStillRunning",
-			Text: fmt.Sprintf("%s still running %s after the grace period has ended. The runtime has not been able to "+
-				"kill them.", plural(running), why.Span(overdue)),
+			Text: fmt.Sprintf("%s still running %s after the grace period has ended. The runtime has not been able "+
+				"to kill them.", plural(running), why.Span(overdue)),
 			Evidence: []why.Evidence{why.See(q.self, ".status.containerStatuses[*].state", "running")}}
 		if e := q.event("FailedKillPod", "KillContainerError"); e != nil {
 			cause.Text += " The kubelet says: " + why.Quote(e.Message) + "."

@@ -91,8 +91,8 @@ func (q *inquiry) pending(ctx context.Context) ([]why.Cause, error) {
 				"%s.", name, why.And(names)),
 			Evidence: []why.Evidence{why.Absent("StorageClass", "", name), why.See(q.self, ".spec.storageClassName",
 				name)},
-			Fixes: []why.Fix{{Text: "Create that class, or make the claim again with another one: a claim's " +
-				"class cannot be changed."}}}}, nil
+			Fixes: []why.Fix{{Text: "Create that class, or make the claim again with another one: a claim's class " +
+				"cannot be changed."}}}}, nil
 	}
 	class := classes[i]
 	o := why.ObjectOf("storage.k8s.io", "StorageClass", class)
@@ -148,9 +148,8 @@ func (q *inquiry) withoutClass(ctx context.Context, classes []*storagev1.Storage
 
 // firstConsumer explains a claim whose class waits for a pod: there is none, or it has not been scheduled.
 func (q *inquiry) firstConsumer(ctx context.Context, class why.Object) ([]why.Cause, error) {
-	cause := why.Cause{Code: "WaitForFirstConsumer", Text: fmt.Sprintf("Its StorageClass %s makes the volume when "+
-		"a pod that "+
-		"uses the claim has been scheduled.", class.Name),
+	cause := why.Cause{Code: "WaitForFirstConsumer", Text: fmt.Sprintf("Its StorageClass %s makes the volume when a "+
+		"pod that uses the claim has been scheduled.", class.Name),
 		Evidence: []why.Evidence{why.See(class, ".volumeBindingMode",
 			string(storagev1.VolumeBindingWaitForFirstConsumer))}}
 	users := q.users(ctx)
@@ -194,8 +193,8 @@ func (q *inquiry) provisioner(ctx context.Context, class *storagev1.StorageClass
 	}
 	driver, known := why.Get[storagev1.CSIDriver](ctx, q.World, "", class.Provisioner)
 	if driver == nil && known && !strings.HasPrefix(class.Provisioner, "kubernetes.io/") {
-		cause.Text += fmt.Sprintf(" No CSIDriver named %s is installed; a provisioner without one may still run "+
-			"as a pod.", class.Provisioner)
+		cause.Text += fmt.Sprintf(" No CSIDriver named %s is installed; a provisioner without one may still run as "+
+			"a pod.", class.Provisioner)
 	}
 	cause.Fixes = []why.Fix{{Text: "Look whether the provisioner's pod runs, and at its logs."}}
 	return []why.Cause{cause}
@@ -287,8 +286,8 @@ func (q *inquiry) named(ctx context.Context) []why.Cause {
 		if !known {
 			return nil
 		}
-		return []why.Cause{{Code: "VolumeMissing", Text: fmt.Sprintf("The PersistentVolume %s, which it names, "+
-			"does not exist.", name),
+		return []why.Cause{{Code: "VolumeMissing", Text: fmt.Sprintf("The PersistentVolume %s, which it names, does "+
+			"not exist.", name),
 			Evidence: []why.Evidence{why.Absent("PersistentVolume", "", name), why.See(q.self, ".spec.volumeName",
 				name)}}}
 	}

@@ -37,8 +37,7 @@ func Volume(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) 
 	case corev1.VolumeReleased:
 		a.Causes = []why.Cause{{Code: "Released",
 			Text: fmt.Sprintf("Its claim %s/%s is gone, and its reclaim policy is %s: the data is kept, and no "+
-				"other claim gets "+
-				"the volume until somebody removes its claimRef.", v.Spec.ClaimRef.Namespace, v.Spec.ClaimRef.Name,
+				"other claim gets the volume until somebody removes its claimRef.", v.Spec.ClaimRef.Namespace, v.Spec.ClaimRef.Name,
 				v.Spec.PersistentVolumeReclaimPolicy),
 			Evidence: []why.Evidence{why.See(self, ".spec.persistentVolumeReclaimPolicy",
 				string(v.Spec.PersistentVolumeReclaimPolicy))},

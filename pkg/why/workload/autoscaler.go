@@ -59,9 +59,8 @@ func HorizontalPodAutoscaler(ctx context.Context, c *why.Case, o why.Object) (wh
 		}
 	}
 	if len(h.Status.Conditions) == 0 {
-		a.Causes = append(a.Causes, why.Cause{Code: "NotObserved", Text: "The controller has not looked at it " +
-			"yet. Does " +
-			"kube-controller-manager run?", Evidence: []why.Evidence{why.See(self, ".status.conditions", "empty")}})
+		a.Causes = append(a.Causes, why.Cause{Code: "NotObserved", Text: "The controller has not looked at it yet. " +
+			"Does kube-controller-manager run?", Evidence: []why.Evidence{why.See(self, ".status.conditions", "empty")}})
 	}
 	a.Well = len(a.Causes) == 0
 	return a, nil
@@ -118,9 +117,8 @@ func inactive(ctx context.Context, c *why.Case, h *autoscalingv2.HorizontalPodAu
 				cause.Code = "MetricsUnknown"
 				cause.Text = "It does not know its metrics, since nothing serves them."
 				cause.Because = append(cause.Because, why.Cause{Code: "MetricsAPIMissing",
-					Text: fmt.Sprintf("Nothing serves the API %s: the cluster has no metrics-server, or no "+
-						"adapter of these "+
-						"metrics.", group), Evidence: []why.Evidence{why.Absent("APIService", "", group)}})
+					Text: fmt.Sprintf("Nothing serves the API %s: the cluster has no metrics-server, or no adapter "+
+						"of these metrics.", group), Evidence: []why.Evidence{why.Absent("APIService", "", group)}})
 			}
 			continue
 		}

@@ -36,8 +36,8 @@ func CronJob(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error)
 	a.State = fmt.Sprintf("%s (%s) is next due in %s. %s.", self, zoned(cj), why.Span(next.Sub(c.Now)), last)
 	if cj.Spec.Suspend != nil && *cj.Spec.Suspend {
 		a.State = fmt.Sprintf("%s is suspended. %s.", self, last)
-		a.Causes = []why.Cause{{Code: "Suspended", Text: "Its spec.suspend is true: it makes no Jobs until that " +
-			"is changed.",
+		a.Causes = []why.Cause{{Code: "Suspended", Text: "Its spec.suspend is true: it makes no Jobs until that is " +
+			"changed.",
 			Evidence: []why.Evidence{why.See(self, ".spec.suspend", "true")},
 			Fixes: []why.Fix{{Text: "Let it run.", Command: fmt.Sprintf(
 				`kubectl patch cronjob %s%s --type=merge -p '{"spec":{"suspend":false}}'`, cj.Name, self.Flag())}}}}
@@ -93,8 +93,7 @@ func missed(ctx context.Context, c *why.Case, cj *batchv1.CronJob, self why.Obje
 	if d := cj.Spec.StartingDeadlineSeconds; d != nil && c.Now.Sub(due) > time.Duration(*d)*time.Second {
 		return []why.Cause{{Code: "StartingDeadlineMissed",
 			Text: fmt.Sprintf("It was due %s ago, and may only be started within startingDeadlineSeconds (%d s): "+
-				"the time "+
-				"was missed.", ago, *d),
+				"the time was missed.", ago, *d),
 			Evidence: []why.Evidence{why.See(self, ".spec.startingDeadlineSeconds", fmt.Sprint(*d))}}}
 	}
 	const patience = 30 * time.Second

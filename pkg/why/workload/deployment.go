@@ -90,8 +90,7 @@ func conditions(self why.Object, list []appsv1.DeploymentCondition) (causes []wh
 	for _, cond := range list {
 		if cond.Type == appsv1.DeploymentReplicaFailure && cond.Status == corev1.ConditionTrue ||
 			cond.Type == appsv1.DeploymentProgressing && cond.Status == corev1.ConditionFalse {
-			causes = append(causes, why.Cause{Code: cond.Reason, Text: "The controller says: " +
-				"" + why.Quote(cond.Message) + ".",
+			causes = append(causes, why.Cause{Code: cond.Reason, Text: "The controller says: " + why.Quote(cond.Message) + ".",
 				Evidence: []why.Evidence{why.Condition(self, string(cond.Type), string(cond.Status), cond.Reason,
 					cond.Message, cond.LastTransitionTime)}})
 		}
@@ -144,8 +143,8 @@ func oldPods(ctx context.Context, c *why.Case, d *appsv1.Deployment, sets []*app
 				Text:     fmt.Sprintf("Pod %s of an older revision is still there.", p.Name),
 				Evidence: []why.Evidence{why.See(o, ".metadata.ownerReferences", set.Name)}}
 			if recreate && going {
-				cause.Text = fmt.Sprintf("Its strategy is Recreate: new pods are made when all old ones have "+
-					"gone, and pod %s is still terminating.", p.Name)
+				cause.Text = fmt.Sprintf("Its strategy is Recreate: new pods are made when all old ones have gone, "+
+					"and pod %s is still terminating.", p.Name)
 				cause.Evidence = append(cause.Evidence, why.See(why.ObjectOf("apps", "Deployment", d),
 					".spec.strategy.type",
 					string(d.Spec.Strategy.Type)))

@@ -45,8 +45,8 @@ func Job(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 		j.Status.Active, j.Status.Succeeded, j.Status.Failed)
 	if by := j.Spec.ManagedBy; by != nil && *by != batchv1.JobControllerName && j.Status.StartTime == nil {
 		a.Causes = append(a.Causes, why.Cause{Code: "ManagedBy",
-			Text: fmt.Sprintf("Its managedBy is %s: Kubernetes' own controller leaves it to that one, which has "+
-				"not started it.",
+			Text: fmt.Sprintf("Its managedBy is %s: Kubernetes' own controller leaves it to that one, which has not "+
+				"started it.",
 				*by),
 			Evidence: []why.Evidence{why.See(self, ".spec.managedBy", *by)}})
 		return a, nil
@@ -81,13 +81,11 @@ func running(pods []*corev1.Pod) (causes []why.Cause) {
 		o := why.ObjectOf("", "Pod", p)
 		causes = append(causes, why.Cause{Code: "ContainerRunsOn",
 			Text: fmt.Sprintf("Container %s of pod %s has done its work, and container %s runs on: the pod ends "+
-				"with its last "+
-				"container.", why.And(done), p.Name, why.And(on)),
+				"with its last container.", why.And(done), p.Name, why.And(on)),
 			Evidence: []why.Evidence{why.See(o, ".status.containerStatuses[*].state", "terminated: "+why.And(done)+
 				"; running: "+why.And(on))},
 			Fixes: []why.Fix{{Text: fmt.Sprintf("If %s only helps, make it a sidecar: an initContainer with "+
-				"restartPolicy "+
-				"Always, which ends with the others.", why.And(on))}}})
+				"restartPolicy Always, which ends with the others.", why.And(on))}}})
 	}
 	return causes
 }
@@ -123,8 +121,7 @@ func jobFailure(ctx context.Context, c *why.Case, j *batchv1.Job, self why.Objec
 		}
 		cause.Text += ", so that the controller ended its pods."
 		cause.Fixes = []why.Fix{{Text: "Make it again with a longer activeDeadlineSeconds: that of an existing " +
-			"Job's past cannot " +
-			"be mended."}}
+			"Job's past cannot be mended."}}
 		return cause
 	default:
 		cause.Text = "The controller says: " + why.Quote(cond.Message) + "."

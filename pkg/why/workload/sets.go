@@ -94,8 +94,8 @@ func StatefulSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, er
 		}
 		o := why.ObjectOf("", "Pod", p)
 		going := why.Cause{Code: "PodTerminating",
-			Text: fmt.Sprintf("Pod %s is still terminating, and a new pod of that name can only be made when it "+
-				"has gone.",
+			Text: fmt.Sprintf("Pod %s is still terminating, and a new pod of that name can only be made when it has "+
+				"gone.",
 				p.Name), Evidence: []why.Evidence{why.See(o, ".metadata.deletionTimestamp",
 				p.DeletionTimestamp.String())}}
 		if going.Because, err = c.Causes(ctx, o); err != nil {
@@ -121,8 +121,8 @@ func heldBack(self why.Object, set *appsv1.StatefulSet, pods []*corev1.Pod) []wh
 	}
 	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
 		return []why.Cause{{Code: "OnDelete",
-			Text: fmt.Sprintf("Its updateStrategy is OnDelete: a pod gets the newest template when somebody "+
-				"deletes it, as %s.",
+			Text: fmt.Sprintf("Its updateStrategy is OnDelete: a pod gets the newest template when somebody deletes "+
+				"it, as %s.",
 				old),
 			Evidence: []why.Evidence{why.See(self, ".spec.updateStrategy.type", string(set.Spec.UpdateStrategy.Type))},
 			Fixes: []why.Fix{{Text: "Delete its pods one by one.",
@@ -153,8 +153,7 @@ func oldBroken(set *appsv1.StatefulSet, pods []*corev1.Pod, causes []why.Cause) 
 		o := why.ObjectOf("", "Pod", p)
 		return []why.Cause{{Code: "OldRevisionNotReady",
 			Text: fmt.Sprintf("Pod %s was made from an earlier revision of the template and is not ready. The "+
-				"controller waits "+
-				"until it is, and does not replace it.", p.Name),
+				"controller waits until it is, and does not replace it.", p.Name),
 			Evidence: []why.Evidence{why.See(o, ".metadata.labels."+appsv1.StatefulSetRevisionLabel,
 				p.Labels[appsv1.StatefulSetRevisionLabel])},
 			Fixes: []why.Fix{{Text: "Delete the pod; it is made again from the newest template.",
@@ -176,12 +175,10 @@ func namelessPods(ctx context.Context, c *why.Case, self why.Object, set *appsv1
 	}
 	return []why.Cause{{Code: "ServiceMissing",
 		Text: fmt.Sprintf("The Service %s, which its serviceName says, does not exist: its pods have no names in "+
-			"DNS, such as "+
-			"%s-0.%s.", name, set.Name, name),
+			"DNS, such as %s-0.%s.", name, set.Name, name),
 		Evidence: []why.Evidence{why.Absent("Service", set.Namespace, name), why.See(self, ".spec.serviceName", name)},
 		Fixes: []why.Fix{{Text: "Create a headless Service of that name. An existing StatefulSet's serviceName " +
-			"cannot be " +
-			"changed.", Command: fmt.Sprintf("kubectl create service clusterip %s --clusterip=None%s", name,
+			"cannot be changed.", Command: fmt.Sprintf("kubectl create service clusterip %s --clusterip=None%s", name,
 			self.Flag())}}}}
 }
 
