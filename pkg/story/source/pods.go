@@ -64,10 +64,10 @@ const missing = "missing: the request, the scheduler's queue and plug-ins, volum
 func notKept(err error) string {
 	switch {
 	case errors.Is(err, errNoTrace):
-		return "traces.bonsai.io has no trace of this object, which may be older than what it keeps: built from " + fromState +
-			", most of which have whole seconds only"
+		return "traces.bonsai.io has no trace of this object, which may be older than what it keeps: built from " +
+			fromState + roughly
 	case apierrors.IsForbidden(err):
-		return "you may not read traces.bonsai.io: built from " + fromState + ", most of which have whole seconds only"
+		return "you may not read traces.bonsai.io: built from " + fromState + roughly
 	}
 	return ""
 }
@@ -151,10 +151,15 @@ func (r *Reader) Namespace(ctx context.Context, namespace string, w Window,
 	}
 	if !guess {
 		all, notes, err := r.traced(ctx, namespace, w, kept)
-		if !apierrors.IsForbidden(err) {
+		r.found = r.found || len(all) > 0
+		switch {
+		case apierrors.IsForbidden(err):
+			why = notKept(err)
+		case err != nil || r.found: // two times are compared by the same source
 			return all, notes, err
+		default:
+			why = "traces.bonsai.io has no traces of these pods: built from " + fromState + roughly
 		}
-		why = notKept(err)
 	}
 	var pods []corev1.Pod
 	path := []string{"/api/v1", "namespaces", namespace, "pods"}

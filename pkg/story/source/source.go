@@ -42,6 +42,8 @@ type Reader struct {
 	now time.Time
 	// origin is where stories come from, "" before the first question, and why says why they are inferred.
 	origin, why string
+	// found reports whether the store had traces of a namespace's pods.
+	found bool
 }
 
 // New returns a Reader. now is when the question is asked.
@@ -50,6 +52,7 @@ func New(api Getter, now time.Time) *Reader { return &Reader{api: api, now: now}
 const (
 	fromTraces = "traces.bonsai.io"
 	fromState  = "conditions, container statuses, events, managedFields and owners"
+	roughly    = ", most of which have whole seconds only"
 )
 
 // Inferred reports whether stories are inferred, and why in a sentence.
@@ -57,7 +60,7 @@ func (r *Reader) Inferred(ctx context.Context) (why string, inferred bool, err e
 	if r.origin != "" {
 		return r.why, r.origin == fromState, nil
 	}
-	built := ": built from " + fromState + ", most of which have whole seconds only"
+	built := ": built from " + fromState + roughly
 	_, err = r.get(ctx, []string{"/apis", traces.GroupVersion.Group, traces.GroupVersion.Version}, nil)
 	switch {
 	case err == nil:

@@ -160,6 +160,33 @@ func TestTraceGone(t *testing.T) {
 	}
 }
 
+// TestNoTraces: a store that has no traces of a time is no reason to show nothing, unless it has some of the other time
+// that is compared.
+func TestNoTraces(t *testing.T) {
+	t.Parallel()
+	p := corev1.Pod{}
+	p.Name, p.UID, p.CreationTimestamp = "p", "u", metav1.NewTime(storytest.Zero())
+	trace := storytest.Pods(1, 0)[0]
+	const path = served + "/namespaces/default/traces"
+	a := &api{answers: map[string]any{served: "{}", path: traces.TraceList{},
+		"/api/v1/namespaces/default/pods": corev1.PodList{Items: []corev1.Pod{p}}, "/api/v1/namespaces/default/events": "{}"}}
+	pods, notes, err := New(a, now()).Namespace(t.Context(), "default", lastHour(), nil)
+	if err != nil || len(pods) != 1 || !strings.HasPrefix(notes[0], "traces.bonsai.io has no traces of these pods") {
+		t.Errorf("%d pods, notes %q, %v", len(pods), notes, err)
+	}
+	a.answers[path], a.answers[path+"/"+trace.Name] = traces.TraceList{Items: []traces.Trace{*trace}}, trace
+	r := New(a, now())
+	earlier := Window{From: lastHour().From.AddDate(0, 0, -1), To: lastHour().To.AddDate(0, 0, -1)}
+	for _, w := range []Window{lastHour(), earlier} {
+		if pods, _, err = r.Namespace(t.Context(), "default", w, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(pods) != 0 {
+		t.Errorf("%d pods of the earlier time, although it has no traces and the later one has", len(pods))
+	}
+}
+
 // TestRollout: which pods of a workload count.
 func TestRollout(t *testing.T) {
 	t.Parallel()
