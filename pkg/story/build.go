@@ -150,7 +150,7 @@ func phases(top []*Step, root *traces.Span, resolution time.Duration) []*Phase {
 		startup.Start = at
 	}
 	if root != nil {
-		startup.Done, startup.End = true, root.End()
+		startup.Done, startup.End, startup.Ended = true, root.End(), root.Attributes[Ended]
 		startup.Start = began(root, startup.Steps, resolution)
 	}
 	shutdown.Done = slices.ContainsFunc(shutdown.Steps, func(s *Step) bool { return s.Name == "kubelet.delete" })

@@ -149,6 +149,8 @@ func (p *Phase) Extent() (start, end time.Time) {
 func (p *Phase) Headline(resolution time.Duration) string {
 	took := Text(p.Duration(), resolution)
 	switch {
+	case p.Ended != "" && p.Done:
+		return p.Ended + " after " + took
 	case p.Name == Startup && p.Done:
 		return "Ready after " + took
 	case p.Name == Startup:

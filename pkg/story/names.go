@@ -42,7 +42,7 @@ func gapName(prev, next *Step, p *Phase) string {
 	switch {
 	case next == nil && prev == nil:
 		return "no step is known"
-	case next == nil && p.Name == Startup && p.Done:
+	case next == nil && p.Name == Startup && p.Done && p.Ended == "":
 		return "waiting to become Ready"
 	case next == nil:
 		return "after " + prev.Name

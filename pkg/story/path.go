@@ -46,14 +46,21 @@ func criticalPath(p *Phase) []Segment {
 		}
 		joined = append(joined, s)
 	}
+	ofPods := slices.ContainsFunc(p.Steps, func(s *Step) bool { return s.Component == pods })
 	for i := range joined {
 		s := &joined[i]
 		s.Share = p.Share(s.Duration)
 		if s.Gap = s.Step == nil; s.Gap {
 			s.Name = gapName(neighbour(joined, i, -1), neighbour(joined, i, +1), p)
+			if ofPods && i > 0 && i < len(joined)-1 {
+				s.Name = "no pod was starting"
+			}
 			continue
 		}
 		s.Name, s.Component = s.Step.Name, s.Step.Component
+		if s.Component == pods && len(s.Step.Steps) > 0 {
+			s.Name += ", between its steps"
+		}
 	}
 	own := map[*Step]time.Duration{}
 	for i := range joined {

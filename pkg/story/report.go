@@ -48,6 +48,9 @@ func (r *Report) Headline() string {
 	if n := r.Summary.Unready; n > 0 {
 		head += "; " + plural(n, "pod") + " not Ready"
 	}
+	if n := r.Summary.Ended; n > 0 {
+		head += "; " + plural(n, "pod") + " ended"
+	}
 	return head
 }
 

@@ -15,6 +15,10 @@ const pods = "pods"
 // and the pods; their steps count that were taken meanwhile, or shortly before.
 func Rollout(object traces.Object, own, of []*Story) *Story {
 	out := &Story{Object: object}
+	of, later := together(object.Kind, of)
+	if later > 0 {
+		out.Notes = append(out.Notes, plural(later, "pod")+" created long after the others were Ready: not counted here")
+	}
 	p := &Phase{Name: Startup, Done: len(of) > 0}
 	for _, s := range of {
 		out.Origin, out.Resolution = s.Origin, max(out.Resolution, s.Resolution)
@@ -29,6 +33,9 @@ func Rollout(object traces.Object, own, of []*Story) *Story {
 			continue
 		}
 		p.Done = p.Done && startup.Done
+		if p.Ended == "" || startup.Ended == "failed" {
+			p.Ended = startup.Ended
+		}
 		end := startup.End
 		inner := slices.DeleteFunc(copied(startup.Steps), func(x *Step) bool { return x.Start.After(end) })
 		p.Steps = append(p.Steps, &Step{Name: s.Object.Name, Component: pods, Start: startup.Start,
@@ -52,6 +59,30 @@ func Rollout(object traces.Object, own, of []*Story) *Story {
 	p.Path = criticalPath(p)
 	out.Phases = []*Phase{p}
 	return out
+}
+
+// pause is how long after all others were Ready a pod of a Deployment may begin that is part of the same rollout. Later
+// ones replace others, or were asked for later. Rollouts of other kinds may wait longer, for pods that stop.
+const pause = time.Minute
+
+// together returns the stories of pods that are of one rollout, by their start, and how many began later.
+func together(kind string, of []*Story) (first []*Story, later int) {
+	if kind != "Deployment" && kind != "ReplicaSet" {
+		return of, 0
+	}
+	of = slices.DeleteFunc(slices.Clone(of), func(s *Story) bool { return s.Phase(Startup) == nil })
+	slices.SortStableFunc(of, func(a, b *Story) int { return a.Phase(Startup).Start.Compare(b.Phase(Startup).Start) })
+	var end time.Time
+	for i, s := range of {
+		p := s.Phase(Startup)
+		if i > 0 && p.Start.After(end.Add(pause)) {
+			return of[:i], len(of) - i
+		}
+		if end = latest(end, p.End); !p.Done {
+			return of, 0 // one that is not yet Ready
+		}
+	}
+	return of, 0
 }
 
 func earliest(a, b time.Time) time.Time {

@@ -18,6 +18,8 @@ type Summary struct {
 	Slowest []Slow `json:"slowest,omitempty"`
 	// Unready is how many objects have not become Ready. They are counted nowhere else.
 	Unready int `json:"unready,omitempty"`
+	// Ended is how many have ended, so that nobody knows when they were Ready.
+	Ended int `json:"ended,omitempty"`
 }
 
 // Spread is how long one step takes in many startups.
@@ -63,8 +65,12 @@ func Summarize(stories []*Story, slowest int) Summary {
 	}
 	for _, s := range stories {
 		p := s.Phase(Startup)
-		if p == nil || !p.Done {
+		switch {
+		case p == nil || !p.Done:
 			out.Unready++
+			continue
+		case p.Ended != "":
+			out.Ended++
 			continue
 		}
 		total.times = append(total.times, p.Duration())

@@ -79,6 +79,16 @@ func TestRollout(t *testing.T) {
 	if fast.Phases[0].Steps[0].OnPath != 2*time.Second {
 		t.Error("the path of a pod was changed")
 	}
+	// A pod of a Deployment that replaces another much later is no part of the rollout, one of a StatefulSet is.
+	replaced := startup("replaced", 2, at("pull", 0, 2))
+	replaced.Phases[0].Start, replaced.Phases[0].End = zero().Add(time.Hour), zero().Add(time.Hour+time.Second)
+	for kind, want := range map[string]time.Duration{"Deployment": 5 * time.Second,
+		"StatefulSet": time.Hour + time.Second} {
+		s := Rollout(traces.Object{Kind: kind}, nil, []*Story{replaced, fast, slow})
+		if p := s.Phase(Startup); p.Duration() != want || len(s.Notes) > 0 != (kind == "Deployment") {
+			t.Errorf("%s: %s, notes %q", kind, p.Duration(), s.Notes)
+		}
+	}
 	waiting := startup("waiting", 1, at("queue", 0, 1))
 	waiting.Phases[0].Done = false
 	if p := Rollout(traces.Object{}, nil, []*Story{fast, waiting}).Phase(Startup); p.Done {

@@ -112,7 +112,7 @@ func TestPod(t *testing.T) {
 			p.Status.Phase = corev1.PodSucceeded
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "job", State: corev1.ContainerState{
 				Terminated: &corev1.ContainerStateTerminated{StartedAt: at(3), FinishedAt: at(60)}}}}
-		}, nil, nil, "kubelet.start 3-3 job, kubelet.run 3-60 job", 2},
+		}, nil, nil, "pod 0-60, kubelet.start 3-3 job, kubelet.run 3-60 job", 2},
 		"deleted": {func(p *corev1.Pod) {
 			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(at(90)), new(int64(30))
 		}, []corev1.Event{event("Killing", "", "web", 61, 61)}, nil, "kubelet.stop 60-61", 0},

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 
 	"bonsai/api/traces"
 	"bonsai/pkg/safetext"
+	"bonsai/pkg/story"
 )
 
 const (
@@ -53,11 +55,10 @@ func Pod(p *corev1.Pod, events []corev1.Event, owner *Owner) (*traces.Trace, []s
 	}
 	events = inOrder(events)
 	if !s.scheduled.IsZero() {
-		at := s.scheduled
-		if precise := find(events, "Scheduled"); precise.Truncate(time.Second).Equal(at) {
-			at = precise
+		if precise := find(events, "Scheduled"); precise.Truncate(time.Second).Equal(s.scheduled) {
+			s.scheduled = precise
 		}
-		s.add("scheduler", scheduler, s.created, at, nil)
+		s.add("scheduler", scheduler, s.created, s.scheduled, nil)
 	}
 	if !s.sandboxed.IsZero() && !s.scheduled.IsZero() {
 		s.add("kubelet.sandbox", kubelet, s.scheduled, s.sandboxed, nil)
@@ -67,9 +68,7 @@ func Pod(p *corev1.Pod, events []corev1.Event, owner *Owner) (*traces.Trace, []s
 	}
 	s.containers(events)
 	s.readiness()
-	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
-		s.notes = append(s.notes, p.Name+" has ended: the object does not keep when it was Ready")
-	}
+	s.ended()
 	s.end(events)
 	s.writes(&p.ObjectMeta, func(m string) bool {
 		return !slices.Contains([]string{"kubelet", "kube-scheduler", "kube-controller-manager"}, m)
@@ -180,6 +179,23 @@ func (s *pod) containers(events []corev1.Event) {
 				"start only", safetext.Text(c.Name), c.RestartCount))
 		}
 	}
+}
+
+// ended adds the span of the whole for a pod that has ended: its object does not keep when it was Ready.
+func (s *pod) ended() {
+	if s.Status.Phase != corev1.PodSucceeded && s.Status.Phase != corev1.PodFailed {
+		return
+	}
+	var last time.Time
+	for i := range s.Status.ContainerStatuses {
+		if t := s.Status.ContainerStatuses[i].State.Terminated; t != nil && t.FinishedAt.After(last) {
+			last = t.FinishedAt.Time
+		}
+	}
+	if !last.IsZero() && s.ready.IsZero() {
+		s.add("pod", kubelet, s.created, last, map[string]string{story.Ended: strings.ToLower(string(s.Status.Phase))})
+	}
+	s.notes = append(s.notes, s.Name+" has ended: the object does not keep when it was Ready")
 }
 
 // ofContainer returns when an event of that reason about that container happened first.

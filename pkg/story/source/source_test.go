@@ -169,7 +169,8 @@ func TestNoTraces(t *testing.T) {
 	trace := storytest.Pods(1, 0)[0]
 	const path = served + "/namespaces/default/traces"
 	a := &api{answers: map[string]any{served: "{}", path: traces.TraceList{},
-		"/api/v1/namespaces/default/pods": corev1.PodList{Items: []corev1.Pod{p}}, "/api/v1/namespaces/default/events": "{}"}}
+		"/api/v1/namespaces/default/pods":   corev1.PodList{Items: []corev1.Pod{p}},
+		"/api/v1/namespaces/default/events": "{}"}}
 	pods, notes, err := New(a, now()).Namespace(t.Context(), "default", lastHour(), nil)
 	if err != nil || len(pods) != 1 || !strings.HasPrefix(notes[0], "traces.bonsai.io has no traces of these pods") {
 		t.Errorf("%d pods, notes %q, %v", len(pods), notes, err)

@@ -79,7 +79,7 @@ func (c *canvas) label(l *story.Line) string {
 func (c *canvas) axis(p *story.Phase, b *bars, label int, resolution time.Duration) {
 	total := c.plain(story.Text(p.Duration(), resolution))
 	at := b.half(p.End) / 2
-	left := max(at-termtext.Columns(total), 1)
+	left := max(at-termtext.Columns(total), 2)
 	s := strings.Repeat(" ", label+1) + "0" + strings.Repeat(" ", left-1) + total
 	c.line(termtext.Pad(s, label+b.cells+2)+c.right("time", timeColumns-1)+c.right("share", shareColumns+1), dim)
 }
@@ -226,7 +226,10 @@ func (c *canvas) path(p *story.Phase, resolution time.Duration) {
 		if s.Step != nil && s.Step.Detail != "" {
 			text += " " + s.Step.Detail
 		}
-		if meaning := story.Meaning(s.Name); meaning != "" && !s.Gap {
+		switch meaning := story.Meaning(s.Name); {
+		case s.Step != nil && s.Step.Error != "":
+			text += ": " + s.Step.Error
+		case meaning != "" && !s.Gap:
 			text += ": " + meaning
 		}
 		c.share(s.Duration, s.Share, text, s.Gap, resolution)
