@@ -96,7 +96,8 @@ func (k kept) Get(uid types.UID) (*traces.Trace, bool) {
 	if i < 0 {
 		return nil, false
 	}
-	return k[i], true
+	found := *k[i] // the handler sets its kind
+	return &found, true
 }
 
 // List implements serve.Reader.
