@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/api/traces"
@@ -53,7 +54,8 @@ func start(t *testing.T, s *server) *server {
 	if s.served {
 		answers["/apis/traces.bonsai.io/v1alpha1"] = fmt.Sprintf(resources, "traces.bonsai.io/v1alpha1", "")
 	}
-	group := serve.New(kept(s.traces), now)
+	everything := func(*http.Request, string, schema.GroupResource, string) (bool, error) { return true, nil }
+	group := serve.New(kept(s.traces), everything, now)
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
 			t.Errorf("%s %s: it writes", r.Method, r.URL)
@@ -112,6 +114,9 @@ func (k kept) List(q store.Query) (out store.Page) {
 	}
 	return out
 }
+
+// Resources implements serve.Reader.
+func (k kept) Resources(store.Query) []schema.GroupResource { return []schema.GroupResource{{Resource: "pods"}} }
 
 // recorded reads the objects of a file in testdata, by their paths.
 func recorded(t *testing.T, name string) map[string]json.RawMessage {
