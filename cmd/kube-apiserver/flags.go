@@ -13,6 +13,7 @@ import (
 func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.logging.AddFlags(fs)
 	o.metrics.AddFlags(fs)
+	o.tracing.AddFlags(fs)
 	o.storageFlags(fs)
 	o.servingFlags(fs)
 	o.serving.AddFlags(fs)
@@ -244,7 +245,6 @@ func accepted() daemon.AcceptedFlags {
 				"coordinated-leadership-retry-period"}},
 		{Why: "the start waits ten seconds for the first answer of etcd, and ends with an error if there is none",
 			Durations: []string{"storage-initialization-timeout"}},
-		{Why: "no spans are exported", Files: []string{"tracing-config-file"}},
 		daemon.AcceptedVersions(),
 	}
 }

@@ -32,7 +32,7 @@ func command() *cobra.Command {
 			defer flush()
 			o.parts.Authentication.AnonymousFlag = cmd.Flags().Changed("anonymous-auth")
 			if err := errors.Join(refused().Check(cmd.Flags()), accepted().Check(cmd.Flags()),
-				daemon.CheckCloudProvider(cmd.Flags()), o.validate()); err != nil {
+				daemon.CheckCloudProvider(cmd.Flags()), o.tracing.Read(), o.validate()); err != nil {
 				return err
 			}
 			accepted().Warn(cmd.Flags(), log)

@@ -35,6 +35,7 @@ import (
 type options struct {
 	logging   daemon.Logging
 	metrics   daemon.MetricFlags
+	tracing   daemon.Tracing
 	serving   daemon.Serving
 	profiling profiling.Flags
 	gates     featuregates.Flag

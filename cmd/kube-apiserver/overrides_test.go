@@ -182,7 +182,7 @@ func TestUnreachableShowsNoPassword(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := openStores(ctx, &options{etcdServers: []string{"http://u:secret@127.0.0.1:1"}}, nil,
+	_, err := openStores(ctx, &options{etcdServers: []string{"http://u:secret@127.0.0.1:1"}}, nil, false,
 		etcd.Config{Log: slog.New(slog.DiscardHandler)})
 	if err == nil || strings.Contains(err.Error(), "secret") ||
 		!strings.Contains(err.Error(), "http://u:xxxxx@127.0.0.1:1") {

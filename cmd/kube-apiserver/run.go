@@ -45,6 +45,11 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	defer end()
 	starts := context.AfterFunc(ctx, end)
 	counted := daemon.NewMetrics()
+	tracer, lastSpans, err := o.tracing.Open(life, "kube-apiserver", "", counted, log)
+	if err != nil {
+		return err
+	}
+	defer lastSpans()
 	all := rows.With(rows.Options{Now: time.Now, EventTTL: o.eventTTL, ForbidPrivileged: !o.allowPrivileged})
 	encrypted, err := newEncryption(life, o, all, counted, log)
 	if err != nil {
@@ -70,8 +75,8 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	kept, err := openStores(life, o, all, etcd.Config{Prefix: o.etcdPrefix, TLS: toEtcd, Dial: ways.Dial(selector.Etcd),
-		Transform: transform, Log: log})
+	kept, err := openStores(life, o, all, tracer != nil, etcd.Config{Prefix: o.etcdPrefix, TLS: toEtcd,
+		Dial: ways.Dial(selector.Etcd), Transform: transform, Log: log})
 	if err != nil {
 		return err
 	}
@@ -128,7 +133,7 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 			ShutdownDelay: o.shutdownDelay, SendRetryAfter: o.sendRetryAfter, WatchGrace: o.watchGrace,
 			LivezGrace: o.livezGrace, Origins: origins, StrictTransport: strings.Join(o.strictTransport, "; "),
 			MaxStreams: o.serving.MaxStreams, Paths: paths(o, pages), GoAwayChance: o.goAwayChance, Auditor: auditor,
-			Log: log,
+			Tracer: tracer, Log: log,
 		},
 	})
 	if err != nil {

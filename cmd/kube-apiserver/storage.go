@@ -17,6 +17,7 @@ import (
 	"bonsai/pkg/apiserver/storage"
 	"bonsai/pkg/apiserver/storage/etcd"
 	"bonsai/pkg/apiserver/storage/split"
+	"bonsai/pkg/apiserver/storage/traced"
 	"bonsai/pkg/apiserver/storage/watchcache"
 	"bonsai/pkg/health"
 	"bonsai/pkg/safetext"
@@ -37,9 +38,10 @@ type store struct {
 	cache   *watchcache.Cache
 }
 
-// openStores connects to every etcd, as connect says. It fails if one of them does not answer. ctx outlives the
-// requests.
-func openStores(ctx context.Context, o *options, rows []resources.Row, connect etcd.Config) (_ *stores, err error) {
+// openStores connects to every etcd, as connect says, and records what requests ask of them if spans are wanted. It
+// fails if one of them does not answer. ctx outlives the requests.
+func openStores(ctx context.Context, o *options, rows []resources.Row, spans bool, connect etcd.Config) (_ *stores,
+	err error) {
 	overrides, err := parseOverrides(o.etcdOverrides)
 	if err != nil {
 		return nil, err
@@ -70,7 +72,11 @@ func openStores(ctx context.Context, o *options, rows []resources.Row, connect e
 		if one.backend, err = etcd.New(ctx, its); err != nil {
 			return nil, err
 		}
-		if one.cache, err = watchcache.New(ctx, one.backend, watchcache.Config{Facts: s.facts, Open: one.backend.Open,
+		backend := watchcache.Backend(one.backend)
+		if spans {
+			backend = traced.Storage{Backend: one.backend}
+		}
+		if one.cache, err = watchcache.New(ctx, backend, watchcache.Config{Facts: s.facts, Open: one.backend.Open,
 			Log: its.Log}); err != nil {
 			return nil, errors.Join(fmt.Errorf("start the watch cache of %s: %w", name, err),
 				one.backend.Close())

@@ -31,6 +31,7 @@ import (
 type options struct {
 	logging   daemon.Logging
 	metrics   daemon.MetricFlags
+	tracing   daemon.Tracing
 	guard     guard.Flags
 	listener  daemon.Listener
 	serving   daemon.Serving
@@ -69,6 +70,7 @@ type options struct {
 func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.logging.AddFlags(fs)
 	o.metrics.AddFlags(fs)
+	o.tracing.AddFlags(fs)
 	o.gates.AddFlag(fs)
 	o.guard.AddFlags(fs)
 	o.serving.AddFlags(fs)
@@ -290,6 +292,7 @@ func (o *options) validate() error {
 		daemon.Require(o.mirroring.Batch >= 0,
 			"--mirroring-endpointslice-updates-batch-period must not be negative, not %s", o.mirroring.Batch),
 		o.signing.validate(), o.serving.Validate(), o.metrics.Validate(), o.limits.Validate(), o.elect.Validate(),
+		o.tracing.Read(),
 		o.checkWorkers(),
 		controllersError,
 	)

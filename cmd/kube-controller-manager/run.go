@@ -20,6 +20,7 @@ import (
 	"bonsai/pkg/apiclient/coordination"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller"
+	"bonsai/pkg/trace"
 	"bonsai/pkg/zpages"
 )
 
@@ -54,6 +55,12 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	if err != nil {
 		return err
 	}
+	tracer, lastSpans, err := o.tracing.Open(ctx, component, "", shown.registry, log)
+	if err != nil {
+		return err
+	}
+	defer lastSpans()
+	ctx = trace.With(ctx, tracer)
 	m := &manager{o: o, log: log, root: root, anonymous: anonymous, scheme: s, shown: shown}
 	guard, err := o.guard.New(component, log)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 // options are the flags, with upstream's names. A flag that is given wins over the configuration file.
 type options struct {
 	logging    daemon.Logging
+	tracing    daemon.Tracing
 	limits     daemon.Limits
 	configFile string
 	writeTo    string
@@ -32,6 +33,7 @@ type options struct {
 // addFlags registers the flags with their defaults.
 func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.logging.AddFlags(fs)
+	o.tracing.AddFlags(fs)
 	c := &o.flags
 	fs.StringVar(&o.configFile, "config", "", "The path to the configuration file (kubeproxy.config.k8s.io/v1alpha1).")
 	fs.BoolVar(&o.cleanup, "cleanup", false, "If true remove the proxy's rules of every mode and exit.")

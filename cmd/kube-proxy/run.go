@@ -57,7 +57,13 @@ func run(ctx context.Context, s *settings, pages *zpages.Config, log *slog.Logge
 		log.Warn("The ipvs proxier is now deprecated and may be removed in a future release. " +
 			"Please use 'nftables' instead.")
 	}
+	tracer, lastSpans, err := s.tracing.Open(ctx, component, s.node, registry, log)
+	if err != nil {
+		return err
+	}
+	defer lastSpans()
 	state := proxy.NewState(s.node)
+	state.Arrivals = tracer != nil
 	state.Protect(needed(ctx, config, log), s.clusterCIDRs)
 	m := newMetrics(s.mode, state, registry)
 	backends, err := s.backends(m, log)
@@ -74,6 +80,9 @@ func run(ctx context.Context, s *settings, pages *zpages.Config, log *slog.Logge
 		Extras: append(s.extras(h.ok, log), &observer{health: h, lacking: map[proxy.Name]lack{}}), Settle: settle,
 		MinPeriod: s.rules.minSync, Resync: s.rules.resync, Log: log,
 		Begin: h.begin, Done: h.done,
+	}
+	if tracer != nil {
+		loop.Arrived = func(all []proxy.Arrival, at time.Time) { recordArrivals(tracer, all, at) }
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, follow := range sources(client, state, log) {

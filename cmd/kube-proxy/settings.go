@@ -34,6 +34,7 @@ type settings struct {
 	tracking               proxyconfig.KubeProxyConntrackConfiguration
 	limits                 daemon.Limits
 	logging                daemon.Logging
+	tracing                daemon.Tracing
 	profiling              profiling.Flags
 	// hardFail ends the process where a server cannot listen.
 	hardFail bool
@@ -58,6 +59,9 @@ func (o *options) settings(fs *pflag.FlagSet, log *slog.Logger) (*settings, erro
 	if errs := validate(c); len(errs) > 0 {
 		return nil, fmt.Errorf("failed validate: %w", errs.ToAggregate())
 	}
+	if err := o.tracing.Read(); err != nil {
+		return nil, err
+	}
 	node, err := nodeName(c.HostnameOverride)
 	if err != nil {
 		return nil, err
@@ -67,6 +71,7 @@ func (o *options) settings(fs *pflag.FlagSet, log *slog.Logger) (*settings, erro
 		metrics: c.MetricsBindAddress,
 		primary: primary(c.BindAddress), mode: string(c.Mode), rules: rulesOf(c), limits: o.requests(c, fs.Changed),
 		logging:   logging,
+		tracing:   o.tracing,
 		profiling: profiling.Flags{Enabled: c.EnableProfiling}, hardFail: c.BindAddressHardFail,
 		ipvs: c.IPVS, tracking: c.Conntrack,
 		oomScoreAdj: c.OOMScoreAdj, gates: c.FeatureGates, idle: idle(c),

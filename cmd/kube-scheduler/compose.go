@@ -24,6 +24,7 @@ import (
 	"bonsai/pkg/scheduler/slim"
 	"bonsai/pkg/scheduler/volumes"
 	"bonsai/pkg/scheduler/write"
+	"bonsai/pkg/trace"
 )
 
 // binders is how many bindings may be under way at once: enough to keep the API server busy, few enough to be polite.
@@ -44,7 +45,9 @@ type parts struct {
 	volumes   *volumes.Volumes
 	devices   *devices.Devices
 	metrics   *scheduler.Metrics
-	log       *slog.Logger
+	// tracer may be nil.
+	tracer *trace.Tracer
+	log    *slog.Logger
 }
 
 // newParts returns the parts of a scheduler on host, which its events name.
@@ -82,6 +85,7 @@ func newScheduler(
 		Decider:   decide.NewIncremental(p.nominator, rand.IntN),
 		Binders:   binders,
 		Now:       time.Now,
+		Tracer:    p.tracer,
 		Log:       p.log,
 		Metrics:   p.metrics,
 	})

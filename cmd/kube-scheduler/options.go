@@ -22,6 +22,7 @@ import (
 type options struct {
 	logging   daemon.Logging
 	metrics   daemon.MetricFlags
+	tracing   daemon.Tracing
 	guard     guard.Flags
 	listener  daemon.Listener
 	serving   daemon.Serving
@@ -38,6 +39,7 @@ type options struct {
 func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.logging.AddFlags(fs)
 	o.metrics.AddFlags(fs)
+	o.tracing.AddFlags(fs)
 	o.gates.AddFlag(fs)
 	o.guard.AddFlags(fs)
 	o.serving.AddFlags(fs)
@@ -103,7 +105,7 @@ func (o *options) complete(fs *pflag.FlagSet) (*configv1.KubeSchedulerConfigurat
 		daemon.Require(o.maxUnschedulable > 0, "--pod-max-in-unschedulable-pods-duration %s must be greater than 0",
 			o.maxUnschedulable),
 		refused().Check(fs), accepted().Check(fs), o.serving.Validate(), o.metrics.Validate(),
-		o.limits.Validate(), o.elect.Validate(),
+		o.limits.Validate(), o.elect.Validate(), o.tracing.Read(),
 		daemon.Require(o.kubeconfig != "",
 			"--kubeconfig, or clientConnection.kubeconfig in the file of --config, is required"),
 	}

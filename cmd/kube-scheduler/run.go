@@ -56,8 +56,14 @@ func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfigurati
 	if err != nil {
 		return fmt.Errorf("naming this scheduler: %w", err)
 	}
+	tracer, lastSpans, err := o.tracing.Open(ctx, component, host, shown.registry, log)
+	if err != nil {
+		return err
+	}
+	defer lastSpans()
 	w := newWorld(c, log)
 	p := newParts(c, host, shown.scheduler, log)
+	p.tracer = tracer
 	s, err := newScheduler(o, cfg, w, p)
 	if err != nil {
 		return err

@@ -8,6 +8,8 @@ import (
 	goruntime "runtime"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	tracingapi "k8s.io/component-base/tracing/api/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"bonsai/cmd/internal/daemon"
@@ -99,6 +101,9 @@ func unsupported(c *kubeletconfig.KubeletConfiguration) (errs []error) {
 	default:
 		refuse(true, "configMapAndSecretChangeDetectionStrategy: unknown strategy %q", s)
 	}
+	for _, err := range tracingapi.ValidateTracingConfiguration(c.Tracing, nil, field.NewPath("tracing")) {
+		errs = append(errs, fmt.Errorf("invalid configuration: %w", err))
+	}
 	// The machine is asked only if the field is set. An error here is reported when the cgroups are made.
 	if c.FailCgroupV1 != nil && *c.FailCgroupV1 {
 		if version, err := cgroup.Version(); err == nil {
@@ -152,7 +157,6 @@ func idleFields(c *kubeletconfig.KubeletConfiguration) []idleField {
 		{"syncFrequency", "changes are watched",
 			c.SyncFrequency.Duration != 0 && c.SyncFrequency.Duration != time.Minute},
 		{"systemCgroups", starter, c.SystemCgroups != ""},
-		{"tracing", "no spans are exported", c.Tracing != nil},
 		{"volumePluginDir", "there are no FlexVolumes", c.VolumePluginDir != ""},
 		{"volumeStatsAggPeriod", measured,
 			c.VolumeStatsAggPeriod.Duration != 0 && c.VolumeStatsAggPeriod.Duration != time.Minute},

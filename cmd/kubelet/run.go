@@ -54,6 +54,13 @@ func run(ctx context.Context, s *settings, log *slog.Logger) (err error) {
 		return err
 	}
 	registry := daemon.NewMetrics()
+	var tracing daemon.Tracing
+	tracing.Use(s.file.Tracing)
+	tracer, lastSpans, err := tracing.Open(ctx, component, name, registry, log)
+	if err != nil {
+		return err
+	}
+	defer lastSpans()
 	id, err := connect(ctx, s, name, registry, log)
 	if err != nil {
 		return err
@@ -78,7 +85,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) (err error) {
 	if cfg.Users, err = userns.NodeRanges(ctx, idsPerPod(s.file), int(s.file.MaxPods)); err != nil {
 		return err
 	}
-	cfg.Metrics = registry
+	cfg.Metrics, cfg.Tracer = registry, tracer
 	// The serving certificate has the node's addresses, so its manager must notice their changes.
 	observed := notify.New() // the Node changed in the API, and its addresses with it
 	cfg.Node.Observed = observed.Notify

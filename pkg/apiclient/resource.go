@@ -60,7 +60,33 @@ func (r *Resource[T]) Get(ctx context.Context, ns, name string) (T, error) {
 
 // Create makes obj in its namespace and returns it as stored.
 func (r *Resource[T]) Create(ctx context.Context, obj T) (T, error) {
-	return r.do(ctx, func(c rest.Interface) *rest.Request { return r.on(c.Post(), obj.GetNamespace()).Body(obj) })
+	made, err := r.do(ctx, func(c rest.Interface) *rest.Request {
+		return r.on(c.Post(), obj.GetNamespace()).Body(obj)
+	})
+	if err == nil {
+		r.created(ctx, made)
+	}
+	return made, err
+}
+
+// Created receives an object that was made, with its kind and its resource.
+type Created func(kind schema.GroupVersionKind, resource string, made metav1.Object)
+
+type createdKey struct{}
+
+// WithCreated returns a context with which f receives each object that Create makes.
+func WithCreated(ctx context.Context, f Created) context.Context {
+	return context.WithValue(ctx, createdKey{}, f)
+}
+
+func (r *Resource[T]) created(ctx context.Context, made T) {
+	f, ok := ctx.Value(createdKey{}).(Created)
+	if !ok {
+		return
+	}
+	if kinds, _, err := r.client.scheme.ObjectKinds(made); err == nil {
+		f(kinds[0], r.gvr.Resource, made)
+	}
 }
 
 // GetSub reads a subresource of the named object into out.

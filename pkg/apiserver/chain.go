@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"bonsai/pkg/apiserver/request"
 	"bonsai/pkg/apiserver/rest"
 	"bonsai/pkg/slowclient"
+	"bonsai/pkg/trace"
 )
 
 // filter wraps a handler in one concern. While a stream is open, all filters are on its goroutine's stack, and a watch
@@ -30,6 +32,7 @@ func (s *Server) chain(router http.HandlerFunc) http.HandlerFunc {
 	filters := []filter{
 		s.requestInfo,   // what is asked for: request.Info
 		s.observe,       // metrics, status code, Audit-Id
+		s.trace,         // the span of the request, with a Tracer
 		s.retryLater,    // 429 at the server's end
 		s.recover,       // a panic ends this request only
 		s.cors,          // which scripts may see the answer
@@ -216,10 +219,28 @@ func timeoutParam(r *http.Request) string {
 // system:anonymous, if the authenticator has that.
 func (s *Server) authenticate(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if user := s.caller(w, r); user != nil {
-			next(w, r.WithContext(request.WithUser(r.Context(), user)))
+		if ctx := s.identified(w, r); ctx != nil {
+			next(w, r.WithContext(ctx))
 		}
 	}
+}
+
+// identified returns the context of a request with its user, and with its span, which begins now that it is known
+// whose wish to record it counts. If there is no user, it has answered, and returns nil.
+func (s *Server) identified(w http.ResponseWriter, r *http.Request) context.Context {
+	if s.Tracer == nil {
+		if user := s.caller(w, r); user != nil {
+			return request.WithUser(r.Context(), user)
+		}
+		return nil
+	}
+	begun := time.Now()
+	user := s.caller(w, r)
+	ctx := s.beginSpan(r, user, begun)
+	if user == nil {
+		return nil
+	}
+	return request.WithUser(ctx, user)
 }
 
 // caller returns the authenticated user of a request. If there is none, it has answered, and returns nil.
@@ -257,7 +278,8 @@ func (s *Server) authorize(next http.HandlerFunc) http.HandlerFunc {
 // Up to three questions are asked: the request itself, once more after the default roles are known (awaitRoles), and
 // the stricter verb of a WebSocket (runsInPod).
 func (s *Server) allowed(w http.ResponseWriter, r *http.Request) bool {
-	ctx := r.Context()
+	ctx, span := trace.Start(r.Context(), "authorization")
+	defer span.End()
 	a := authz.Attributes{User: request.UserFrom(ctx), Info: *request.InfoFrom(ctx)}
 	start := time.Now()
 	decision, reason, err := s.Authorizer.Authorize(ctx, a)
@@ -270,6 +292,9 @@ func (s *Server) allowed(w http.ResponseWriter, r *http.Request) bool {
 	}
 	s.authorizations.Observe(decision, err, time.Since(start))
 	noteDecision(a.Audit, decision == authz.Allow, reason, err)
+	if err != nil {
+		span.Fail(errUndecided)
+	}
 	if decision == authz.Allow {
 		return true
 	}

@@ -22,6 +22,7 @@ import (
 	"bonsai/pkg/apiserver/request"
 	"bonsai/pkg/apiserver/rest"
 	"bonsai/pkg/health"
+	"bonsai/pkg/trace"
 )
 
 // Config is what the server is made of.
@@ -82,7 +83,9 @@ type Config struct {
 	// GoAwayChance is the probability (0 to 0.02) of asking an HTTP/2 client to connect again, to spread clients over
 	// servers.
 	GoAwayChance float64
-	Log          *slog.Logger
+	// Tracer makes the spans of requests and of the objects that they make; nil: nothing is recorded.
+	Tracer *trace.Tracer
+	Log    *slog.Logger
 }
 
 // Aggregated hands requests on to other servers.

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -35,7 +34,6 @@ import (
 	"bonsai/pkg/apiserver/request"
 	"bonsai/pkg/apiserver/storage"
 	"bonsai/pkg/apiserver/storage/memory"
-	"bonsai/pkg/trace"
 )
 
 // byHeader takes the user from the header Test-User; without it nobody is known.
@@ -429,52 +427,6 @@ func TestWarnings(t *testing.T) {
 		!strings.Contains(h.Get("Warning"), "v1 Endpoints is deprecated") {
 		t.Errorf("endpoints: %d, Warning: %s", code, h.Get("Warning"))
 	}
-}
-
-// TestTrace: the step that makes an object links the object's trace, its UID, to that of the request. Nothing is
-// written on the object, and nothing is logged for a request without a trace.
-func TestTrace(t *testing.T) {
-	t.Parallel()
-	var mu sync.Mutex
-	var out bytes.Buffer
-	url := start(t, func(c *assemble.Config) {
-		c.HTTP.Log = slog.New(slog.NewJSONHandler(locked{&mu, &out}, &slog.HandlerOptions{Level: trace.Level}))
-	})
-	maps := url + "/api/v1/namespaces/ns/configmaps"
-	const id = "0af7651916cd43dd8448eb211c80319c"
-	call(t, "POST", maps, `{"metadata":{"name":"untraced"}}`)
-	code, _, body := call(t, "POST", maps, `{"metadata":{"name":"a"}}`, trace.Header, "00-"+id+"-b7ad6b7169203331-01")
-	var made metav1.PartialObjectMetadata
-	if err := json.Unmarshal([]byte(body), &made); code != 201 || err != nil || made.Annotations != nil {
-		t.Fatalf("%d, %v: %s", code, err, body)
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	var step struct{ Trace, Step, Object, Link string }
-	var lines [][]byte
-	for line := range bytes.Lines(out.Bytes()) {
-		if bytes.Contains(line, []byte(`"msg":"step"`)) {
-			lines = append(lines, line)
-		}
-	}
-	if len(lines) != 1 || json.Unmarshal(lines[0], &step) != nil {
-		t.Fatalf("want one step: %s", &out)
-	}
-	if step.Trace != trace.Of(&made) || step.Step != "apiserver.create" || step.Object != "ns/a" || step.Link != id {
-		t.Errorf("object %s, logged %+v", made.UID, step)
-	}
-}
-
-// locked is a writer for several goroutines.
-type locked struct {
-	mu *sync.Mutex
-	to io.Writer
-}
-
-func (l locked) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.to.Write(p)
 }
 
 func TestForms(t *testing.T) {

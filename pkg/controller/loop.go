@@ -11,8 +11,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/trace"
 )
 
 // Result says when a key that was reconciled without an error is to be looked at again. The zero Result: when it
@@ -56,7 +61,7 @@ type Loop[K comparable] struct {
 	synced    []cache.InformerSynced
 }
 
-// NewLoop returns a loop that does nothing until Run.
+// NewLoop returns a loop that does nothing until Run. The Tracer of Run's context records the rounds that make objects.
 func NewLoop[K comparable](cfg LoopConfig, reconcile Reconcile[K]) *Loop[K] {
 	if cfg.MaxBackoff == 0 {
 		cfg.MaxBackoff = time.Minute
@@ -164,7 +169,31 @@ func (l *Loop[K]) safely(ctx context.Context, key K) (res Result, err error) {
 			err = fmt.Errorf("reconcile panicked: %v", p)
 		}
 	}()
-	return l.reconcile(ctx, key)
+	return l.traced(ctx, key)
+}
+
+// traced reconciles a key, and records the round if it makes anything.
+func (l *Loop[K]) traced(ctx context.Context, key K) (Result, error) {
+	round := trace.From(ctx).Round(l.cfg.Name, time.Now())
+	if round == nil {
+		return l.reconcile(ctx, key)
+	}
+	res, err := l.reconcile(apiclient.WithCreated(ctx,
+		func(kind schema.GroupVersionKind, resource string, made metav1.Object) {
+			round.Made(trace.About(kind, resource, made), time.Now())
+		}), key)
+	round.End(time.Now(), roundError(err))
+	return res, err
+}
+
+// errRound is what the span of a round says of its error, whose text may have parts of specs.
+var errRound = errors.New("the round failed")
+
+func roundError(err error) error {
+	if err != nil {
+		return errRound
+	}
+	return nil
 }
 
 func outcome(res Result, err error) string {

@@ -29,6 +29,7 @@ import (
 	"bonsai/pkg/kubelet/shutdown"
 	"bonsai/pkg/kubelet/sysctl"
 	"bonsai/pkg/kubelet/volume/csi"
+	"bonsai/pkg/trace"
 )
 
 // Config is what a Kubelet needs. Every field is required unless its comment says otherwise. New completes the parts
@@ -87,7 +88,9 @@ type Config struct {
 	AppArmor bool
 	// Metrics gets the kubelet's own metrics; nil: none are kept.
 	Metrics prometheus.Registerer
-	Log     *slog.Logger
+	// Tracer records the steps of pods; nil: nothing is recorded.
+	Tracer *trace.Tracer
+	Log    *slog.Logger
 }
 
 // complete checks the configuration and makes RootDir absolute: drivers and plug-ins get paths below it. A relative

@@ -69,13 +69,14 @@ func newPodParts(ctx context.Context, cfg *Config, r reporting, s signals, c *co
 	}
 	// Probes have the context of New and not of Run: they start with containers, and Run waits for them at its end.
 	p.probes = prober.New(ctx, prober.Config{Exec: c.cri.ExecSync, Changed: s.changed, Event: r.events.Container,
-		Started: time.Now(), Log: cfg.Log, Metrics: prober.NewMetrics(r.probes)})
+		Started: time.Now(), Tracer: cfg.Tracer, Log: cfg.Log,
+		Metrics: prober.NewMetrics(r.probes)})
 	act, err := executor.New(executor.Config{Runtime: c.cri, Images: c.images, Volumes: v.manager,
 		Resources: n.resources, Cgroups: c.cgroups,
 		Allocations: admitter, Node: n.node, Classes: p.classes, Events: r.events, Metrics: r.metrics,
 		Environment: environment{p.services, v.objects, n.node}.build, Secret: v.objects.Secret, Message: cri.Message,
 		ImageVolumeFailed: cri.ImageVolumeFailed, DNS: cfg.DNS, Logs: cfg.Logs, Capacity: cfg.Node.Machine.Capacity(),
-		MaxBackOff: cfg.MaxBackOff, Log: cfg.Log})
+		MaxBackOff: cfg.MaxBackOff, Tracer: cfg.Tracer, Log: cfg.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +84,8 @@ func newPodParts(ctx context.Context, cfg *Config, r reporting, s signals, c *co
 		Admission: admitter, Probes: p.probes, Volumes: v.manager, Cgroups: c.cgroups, Resources: n.resources,
 		Objects: v.objects, Logs: cfg.Logs, Events: r.events, Changes: s.changes,
 		Evicted: r.metrics.Evicted, Running: r.metrics.PodRunning, Terminated: r.metrics.Terminated, Resizes: r.metrics,
-		HostIPs: n.node.HostIPs, Active: s.active, Now: time.Now, Log: cfg.Log})
+		HostIPs: n.node.HostIPs, Active: s.active, Now: time.Now, Tracer: cfg.Tracer,
+		Log: cfg.Log})
 	if p.sources, err = newSources(cfg, r, s, n, v, admitter); err != nil {
 		return nil, err
 	}
@@ -134,7 +136,7 @@ func newSources(cfg *Config, r reporting, s signals, n *nodeParts, v *volumePart
 	}
 	x := syncloop.Config{API: api, Pods: s.pods, Workers: s.workers, Admission: admitter, Objects: v.objects,
 		Volumes: v.manager, Own: status.Own, Orphaned: r.metrics.Orphaned, Registered: n.node.Registered(),
-		Log: cfg.Log}
+		Tracer: cfg.Tracer, Log: cfg.Log}
 	var static config.Static
 	if cfg.StaticPodPath != "" {
 		static.Files = &config.Files{Path: cfg.StaticPodPath, Node: cfg.NodeName, Period: cfg.StaticPeriod,

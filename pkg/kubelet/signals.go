@@ -35,7 +35,7 @@ func newReporting(cfg *Config) reporting {
 	m.Began(machineStarted(), time.Now())
 	return reporting{metrics: m, probes: prometheus.NewRegistry(),
 		events: events.New(cfg.Client.Scheme(), cfg.NodeName),
-		status: status.New(cfg.Client, m.StatusSynced, cfg.Log)}
+		status: status.New(cfg.Client, m.StatusSynced, cfg.Tracer, cfg.Log)}
 }
 
 // close ends the goroutines that newReporting started.

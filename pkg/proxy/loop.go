@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"time"
 
 	"bonsai/pkg/boundedfrequency"
@@ -33,7 +34,11 @@ type Loop struct {
 	// Backend's index.
 	Begin func(i int)
 	Done  func(i int, took time.Duration, refused int, err error)
-	Log   *slog.Logger
+	// Arrived is called with the endpoints of pods that are in the kernel now, and when they are; nil: nobody asks.
+	Arrived func(all []Arrival, at time.Time)
+	Log     *slog.Logger
+	// arrived wait for a round that succeeds.
+	arrived []Arrival
 }
 
 // Run returns when ctx ends.
@@ -63,6 +68,7 @@ func (l *Loop) round(ctx context.Context) error {
 	if whole != nil {
 		l.State.Again(maps.Keys(u.Services))
 	}
+	l.arrive(u.Arrived, whole != nil, refused)
 	var errs []error
 	if len(refused) > 0 {
 		l.State.Again(maps.Keys(refused))
@@ -72,4 +78,21 @@ func (l *Loop) round(ctx context.Context) error {
 		errs = append(errs, b.Apply(ctx, u))
 	}
 	return errors.Join(append(errs, whole)...)
+}
+
+// arrive passes on the endpoints that a round has brought into the kernel. After a round that failed they wait for the
+// next one. Those of refused Services are dropped: when they will arrive says nothing of the proxy.
+func (l *Loop) arrive(now []Arrival, failed bool, refused map[Name]error) {
+	if l.Arrived == nil {
+		return
+	}
+	if l.arrived = append(l.arrived, now...); len(l.arrived) > maxArrivals {
+		l.arrived = l.arrived[:maxArrivals]
+	}
+	if failed || len(l.arrived) == 0 {
+		return
+	}
+	all := slices.DeleteFunc(l.arrived, func(a Arrival) bool { return refused[a.Service] != nil })
+	l.arrived = nil
+	l.Arrived(all, time.Now())
 }

@@ -36,6 +36,7 @@ func (s *State) Services() apiclient.Sink[*corev1.Service] {
 func (s *State) Slices() apiclient.Sink[*discoveryv1.EndpointSlice] {
 	set := func(o *discoveryv1.EndpointSlice) {
 		if sl, ok := sliceOf(o); ok {
+			s.noteArrivalsLocked(o, &sl)
 			s.setSliceLocked(sl)
 		} else {
 			s.dropSliceLocked(sl.Key)

@@ -19,7 +19,9 @@ type State struct {
 	node string
 	// Queued is called, under the state's lock, when there is something to Take. It may be set before anything is fed.
 	Queued func()
-	wake   chan struct{} // has room for one: Take gives everything that changed, however often
+	// Arrivals is set if Updates are to have Arrived. It may be set before anything is fed.
+	Arrivals bool
+	wake     chan struct{} // has room for one: Take gives everything that changed, however often
 
 	// mu guards everything below: the API's watches change it, one goroutine per kind, while the loop takes. Nothing is
 	// written to the kernel under it.
@@ -37,6 +39,8 @@ type State struct {
 	changes [2]changes
 	// triggers are those of the slices that the next Take will report, the earliest of each.
 	triggers map[Name]trigger
+	// arrivals are those that the next Take will report.
+	arrivals []Arrival
 }
 
 // The indices of changes.
@@ -86,6 +90,8 @@ type Update struct {
 	ServiceCIDRs []netip.Prefix
 	// Triggers are the changes in the cluster that the endpoints among Services come from. The first list has none.
 	Triggers []trigger
+	// Arrived are the pods' endpoints that became ready, if State.Arrivals is set.
+	Arrived []Arrival
 }
 
 // Health is what a load balancer asks a node about a service; Port 0: nothing is served for it.
@@ -135,6 +141,7 @@ func (s *State) Take() Update {
 		u.Health[name] = Health{Port: svc.HealthCheckPort, Local: localEndpoints(all, s.node)}
 	}
 	u.Triggers = slices.Collect(maps.Values(s.triggers))
+	u.Arrived, s.arrivals = s.arrivals, nil
 	clear(s.dirty)
 	clear(s.triggers)
 	for i := range s.changes {

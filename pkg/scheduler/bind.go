@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +12,6 @@ import (
 	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/profile"
-	"bonsai/pkg/trace"
 )
 
 // binding is the second half of a pod's walk: from an assumed node to a bound one.
@@ -53,9 +51,7 @@ func (b *binding) run(ctx context.Context) {
 	begin := b.s.Now()
 	st := b.bind(ctx)
 	now := b.s.Now()
-	// One record for all that the scheduler did: each costs 4 µs, and a whole pod some 270.
-	trace.Step(ctx, b.s.Log, b.pod.Pod, "scheduler.bind", begin, now,
-		slog.Duration("queued", b.start.Sub(b.pod.Added)), slog.Duration("decide", b.decided.Sub(b.start)))
+	b.did(begin, now, st)
 	b.s.Statuses.Release(ctx, b.pod.Pod.UID, st.IsSuccess())
 	if !st.IsSuccess() {
 		b.undo(ctx, st)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +11,6 @@ import (
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/profile"
-	"bonsai/pkg/trace"
 )
 
 // one runs a pod's scheduling cycle and starts its binding.
@@ -24,12 +22,12 @@ func (s *Scheduler) one(ctx context.Context, pod *framework.QueuedPod) {
 	}
 	start := s.Now()
 	state := framework.NewCycleState()
+	s.begin(state, pod, start)
 	node, err := s.decide(ctx, p, state, pod)
 	decided := s.Now()
 	s.Metrics.decided(decided.Sub(start))
+	s.didDecide(state, pod, node, start, decided, err)
 	if err != nil {
-		trace.Step(ctx, s.Log, pod.Pod, "scheduler.decide", start, decided,
-			slog.Duration("queued", start.Sub(pod.Added)))
 		s.fail(ctx, p, state, pod, err, start)
 		return
 	}

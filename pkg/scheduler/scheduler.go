@@ -19,6 +19,7 @@ import (
 	"bonsai/pkg/scheduler/profile"
 	"bonsai/pkg/scheduler/queue"
 	"bonsai/pkg/scheduler/volumes"
+	"bonsai/pkg/trace"
 )
 
 // Recorder publishes events about pods. It must not block.
@@ -33,7 +34,7 @@ type Decider interface {
 		s *model.Snapshot) (decide.Result, error)
 }
 
-// Config is what a Scheduler needs; all fields but Metrics, Volumes and Devices are required.
+// Config is what a Scheduler needs; all fields but Metrics, Tracer, Volumes and Devices are required.
 type Config struct {
 	Statuses  *podstatus.Writer
 	Recorder  Recorder
@@ -49,6 +50,8 @@ type Config struct {
 	// Binders is how many pods may be in binding at once.
 	Binders int
 	Now     func() time.Time
+	// Tracer records what is done for pods; nil: nothing is recorded.
+	Tracer  *trace.Tracer
 	Log     *slog.Logger
 	Metrics *Metrics
 }

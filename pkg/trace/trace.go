@@ -1,86 +1,303 @@
-// Package trace tells the story of an object in timed steps, from the request that made it to the running container.
+// Package trace tells the story of an object as spans of OpenTelemetry, from the request that made it to the running
+// container.
+//
+// # Traces and their ids
 //
 // The trace of an object is its UID: a UUID has 16 bytes, as a W3C trace-id has (https://www.w3.org/TR/trace-context/).
-// So every component that has the object knows its trace, and nothing is written on objects for it. A request has a
-// trace of its own, which the client sends in the header "traceparent" ("00-<32 hex trace-id>-<16 hex parent-id>-<2 hex
-// flags>"); the step of the API server that makes an object names both, and this links them. The trace of an object's
-// owner is the uid in metadata.ownerReferences.
+// So every component that has the object knows its trace, and nothing is written on objects for it.
+//
+// Each span of an object is below one root span, whose id is the first 8 bytes of the UID. So every component knows
+// that id, too, and none needs to have seen the root. It is sent once, by the component that sees the object reach its
+// aim: for a pod by its kubelet, from creationTimestamp until the pod is Ready. Until then a reader finds children of a
+// parent that it does not have.
+//
+// A request has a trace of its own, which its client chooses in the header "traceparent" (package traceparent). The
+// API server's span "apiserver.create" of an object links to the request, and to the trace of the object's owner. Links
+// say what they point at in the attribute bonsai.link.relation.
+//
+// # What is recorded
+//
+// A part of all traces, which the sampling rate of the configuration sets. For an object its UID alone decides, so that
+// all components decide alike and a trace is whole. For a request the decision of a client that is known counts, if it
+// sends one.
+//
+// # What spans say
+//
+// Attributes are those of OpenTelemetry's semantic conventions, and bonsai.object.* and bonsai.owner.*, which name the
+// object and its controller. They say no more of an object than its name, its place and what was done when: whoever may
+// read an object's trace need not be allowed to read the object, nor the audit log. So no span has a body, an
+// environment variable, a command, a query, a user or an address.
+//
+// # Cost
+//
+// A nil *Tracer makes no spans and costs a comparison. Where attributes are made for a span, Records is asked first.
 package trace
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"log/slog"
-	"regexp"
-	"runtime"
+	"encoding/binary"
+	"math/bits"
+	"math/rand/v2"
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.39.0"
+	oteltrace "go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/api/traces"
 )
 
-// Header is where HTTP carries the trace context of a request.
-const Header = "Traceparent"
+// scope names what makes the spans, as OpenTelemetry wants it named.
+const scope = "bonsai"
 
-var valid = regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
+// Bounds of one span: attributes, bytes of a value, links. What is beyond them is cut off.
+const (
+	maxAttributes = 48
+	maxValue      = 1024
+	maxLinks      = 8
+)
 
-// New returns a fresh trace context for a request.
-func New() string {
-	var b [24]byte
-	rand.Read(b[:])
-	return "00-" + hex.EncodeToString(b[:16]) + "-" + hex.EncodeToString(b[16:]) + "-01"
+// Config describes a Tracer.
+type Config struct {
+	// Component is service.name of the spans, and the first part of their names; Version its release, Instance the node
+	// or the host where it runs.
+	Component, Version, Instance string
+	// PerMillion is how many of a million traces are recorded.
+	PerMillion int32
+	// Processor receives the spans as they end. It must not block.
+	Processor sdktrace.SpanProcessor
 }
 
-// Valid reports whether s is a trace context of version 00.
-func Valid(s string) bool { return len(s) == 55 && valid.MatchString(s) }
+// Tracer makes the spans of one component. Its methods are safe for concurrent use, and for a nil *Tracer, which makes
+// none.
+type Tracer struct {
+	tracer    oteltrace.Tracer
+	component string
+	// below is what the random part of a trace id is compared with: 2^56 records all.
+	below uint64
+}
 
-// Of returns the trace-id of obj, 32 hex digits; "" if its UID is no UUID.
-func Of(obj metav1.Object) string {
-	id := strings.ReplaceAll(string(obj.GetUID()), "-", "")
-	if len(id) != 32 || strings.Trim(id, "0123456789abcdef") != "" {
-		return ""
+// New returns a Tracer.
+func New(c Config) *Tracer {
+	provider := sdktrace.NewTracerProvider(
+		sdktrace.WithSpanProcessor(c.Processor),
+		// What is not recorded never gets there.
+		sdktrace.WithSampler(sdktrace.AlwaysSample()),
+		sdktrace.WithIDGenerator(ids{}),
+		sdktrace.WithRawSpanLimits(sdktrace.SpanLimits{AttributeValueLengthLimit: maxValue,
+			AttributeCountLimit: maxAttributes, LinkCountLimit: maxLinks, AttributePerLinkCountLimit: maxAttributes}),
+		sdktrace.WithResource(resource.NewWithAttributes(semconv.SchemaURL, semconv.ServiceName(c.Component),
+			semconv.ServiceVersion(c.Version), semconv.ServiceInstanceID(c.Instance))),
+	)
+	hi, lo := bits.Mul64(uint64(max(c.PerMillion, 0)), 1<<randomBits)
+	below, _ := bits.Div64(hi, lo, 1_000_000)
+	return &Tracer{tracer: provider.Tracer(scope), component: c.Component, below: below}
+}
+
+// randomBits is how many bits at the end of a trace id are random, in W3C's Trace Context as in a UUID of version 4.
+// The 64 bits that OpenTelemetry's TraceIDRatioBased compares are not: the first of them are the same in all UUIDs, so
+// that it takes no object at rates up to a half, and all of them from three quarters on.
+const randomBits = 56
+
+// takes reports whether the sampling rate takes a trace.
+func (t *Tracer) takes(id oteltrace.TraceID) bool {
+	return binary.BigEndian.Uint64(id[8:])&(1<<randomBits-1) < t.below
+}
+
+// Of returns the trace id of the object with a UID, and false if the UID is no UUID. The UID of a static pod, 32 hex
+// digits, is one without its dashes.
+func Of(uid types.UID) (id oteltrace.TraceID, ok bool) {
+	n := 0
+	for i := range len(uid) {
+		c := uid[i]
+		switch {
+		case c == '-':
+			continue
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c >= 'a' && c <= 'f':
+			c -= 'a' - 10
+		default:
+			return oteltrace.TraceID{}, false
+		}
+		if n == 2*len(id) {
+			return oteltrace.TraceID{}, false
+		}
+		id[n/2] = id[n/2]<<4 | c
+		n++
 	}
-	return id
+	return id, n == 2*len(id) && id.IsValid()
 }
 
-// Level is that of steps: they show from verbosity 2 (-v=2) on. A record costs its component some 10 µs, which is much
-// compared with what the scheduler does for a pod: users without an interest in the steps should not pay for them.
-const Level = slog.LevelInfo - 2
-
-// Step logs one timed step of obj's story, as a record of the message "step" with the keys trace, step, object, uid,
-// start and duration, and those of more. Step names are "<component>.<what>": "kubelet.sandbox". The record's place in
-// the program is the caller's.
-func Step(ctx context.Context, log *slog.Logger, obj metav1.Object, step string, start, end time.Time,
-	more ...slog.Attr) {
-	if log.Enabled(ctx, Level) {
-		write(ctx, log, obj, step, start, end, more)
+// Root returns the id of the root span of an object's trace.
+func Root(id oteltrace.TraceID) (root oteltrace.SpanID) {
+	copy(root[:], id[:])
+	if !root.IsValid() { // is no id, and no UUID of any version has it
+		root[len(root)-1] = 1
 	}
+	return root
 }
 
-// Created logs the step "apiserver.create" of obj, which a request with the trace context parent has made. Its key link
-// is the request's trace-id. A request without a valid context logs nothing: only who asks for a story gets a line per
-// object.
-func Created(ctx context.Context, log *slog.Logger, obj metav1.Object, parent string, start, end time.Time) {
-	if log.Enabled(ctx, Level) && Valid(parent) {
-		write(ctx, log, obj, "apiserver.create", start, end, []slog.Attr{slog.String("link", parent[3:35])})
+// Records reports whether the spans of the object with a UID are recorded. Whoever makes attributes for Step asks
+// first.
+func (t *Tracer) Records(uid types.UID) bool {
+	if t == nil || t.below == 0 {
+		return false
 	}
+	id, ok := Of(uid)
+	return ok && t.takes(id)
 }
 
-// write is what both have in common; they call it themselves, because their caller is two calls up.
-func write(ctx context.Context, log *slog.Logger, obj metav1.Object, step string, start, end time.Time,
-	more []slog.Attr) {
-	id := Of(obj)
-	if id == "" {
+// Component is the name of the component whose spans t makes.
+func (t *Tracer) Component() string { return t.component }
+
+// Step is a timed step of an object.
+type Step struct {
+	// Name is "<component>.<step>": kubelet.sandbox. It has no names of objects.
+	Name       string
+	Start, End time.Time
+	// Attributes are those that the object does not have already.
+	Attributes []attribute.KeyValue
+	// Links point at other traces.
+	Links []oteltrace.Link
+	// Err is why the step failed, nil if it did not. Its text is in the span.
+	Err error
+	// Parent is the span that the step is a part of; zero: the root.
+	Parent oteltrace.SpanID
+	// ID is the span's own; zero: a random one.
+	ID oteltrace.SpanID
+}
+
+// Step records a step of an object, if the object's spans are recorded, and returns the id of its span.
+func (t *Tracer) Step(o Object, s Step) oteltrace.SpanID {
+	if !t.Records(o.UID) {
+		return oteltrace.SpanID{}
+	}
+	id, _ := Of(o.UID)
+	if !s.Parent.IsValid() {
+		s.Parent = Root(id)
+	}
+	return t.record(oteltrace.ContextWithRemoteSpanContext(wanted{id: s.ID}, remote(id, s.Parent)), o, s)
+}
+
+// Reached records the root span of an object: what it has been on the way to since its creation, it has reached at end.
+// The span is named after the object: "pod".
+func (t *Tracer) Reached(o Object, end time.Time, more ...attribute.KeyValue) {
+	if !t.Records(o.UID) {
 		return
 	}
-	var caller [1]uintptr
-	runtime.Callers(3, caller[:]) // after Callers itself, write, and Step or Created
-	r := slog.NewRecord(time.Now(), Level, "step", caller[0])
-	r.AddAttrs(slog.String("trace", id), slog.String("step", step),
-		slog.String("object", obj.GetNamespace()+"/"+obj.GetName()), slog.String("uid", string(obj.GetUID())),
-		slog.Time("start", start), slog.Duration("duration", end.Sub(start)))
-	r.AddAttrs(more...)
-	// Like slog's own methods, it has nobody to tell that the log cannot be written.
-	_ = log.Handler().Handle(ctx, r)
+	id, _ := Of(o.UID)
+	t.record(wanted{trace: id, id: Root(id)}, o,
+		Step{Name: strings.ToLower(o.Kind), Start: o.Created, End: end, Attributes: more})
+}
+
+func (t *Tracer) record(ctx context.Context, o Object, s Step) oteltrace.SpanID {
+	_, span := t.tracer.Start(ctx, s.Name, oteltrace.WithTimestamp(s.Start), oteltrace.WithLinks(s.Links...),
+		oteltrace.WithAttributes(append(o.attributes(len(s.Attributes)), s.Attributes...)...))
+	if s.Err != nil {
+		span.SetStatus(codes.Error, printable(s.Err))
+	}
+	if s.End.Before(s.Start) { // a clock was put back, or creationTimestamp is of another machine
+		s.End = s.Start
+	}
+	span.End(oteltrace.WithTimestamp(s.End))
+	return span.SpanContext().SpanID()
+}
+
+// ToOwner is the link from an object to the trace of its owner, none if the UID is no trace. span is a span of the
+// owner's trace; zero: its root.
+func ToOwner(owner types.UID, span oteltrace.SpanID) []oteltrace.Link {
+	id, ok := Of(owner)
+	if !ok {
+		return nil
+	}
+	if !span.IsValid() {
+		span = Root(id)
+	}
+	return []oteltrace.Link{link(traces.RelationOwner, id, span)}
+}
+
+func link(relation string, id oteltrace.TraceID, span oteltrace.SpanID) oteltrace.Link {
+	return oteltrace.Link{SpanContext: remote(id, span),
+		Attributes: []attribute.KeyValue{relationKey.String(relation)}}
+}
+
+// remote is a recorded span of another process.
+func remote(id oteltrace.TraceID, span oteltrace.SpanID) oteltrace.SpanContext {
+	return oteltrace.NewSpanContext(oteltrace.SpanContextConfig{TraceID: id, SpanID: span,
+		TraceFlags: oteltrace.FlagsSampled, Remote: true})
+}
+
+// NewID returns an id for a span that others are to name before it is recorded.
+func NewID() oteltrace.SpanID { return ids{}.NewSpanID(wanted{}, oteltrace.TraceID{}) }
+
+// printable is the text of an error, cut to what a span takes.
+func printable(err error) string {
+	text := err.Error()
+	if len(text) > maxValue {
+		text = text[:maxValue]
+	}
+	return strings.ToValidUTF8(text, "")
+}
+
+// wanted is the context of a span, and has the ids that the span is to have where they are not random. Spans of objects
+// are recorded when their steps are over: no deadline, no cancellation and no value of the caller's context is to reach
+// them.
+type wanted struct {
+	trace oteltrace.TraceID
+	id    oteltrace.SpanID
+}
+
+var _ context.Context = wanted{}
+
+// Deadline implements context.Context.
+func (wanted) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+// Done implements context.Context.
+func (wanted) Done() <-chan struct{} { return nil }
+
+// Err implements context.Context.
+func (wanted) Err() error { return nil }
+
+type wantedKey struct{}
+
+// Value implements context.Context.
+func (w wanted) Value(key any) any {
+	if key == (wantedKey{}) {
+		return w
+	}
+	return nil
+}
+
+// ids makes the ids of spans.
+type ids struct{}
+
+var _ sdktrace.IDGenerator = ids{}
+
+// NewIDs implements sdktrace.IDGenerator.
+func (g ids) NewIDs(ctx context.Context) (id oteltrace.TraceID, span oteltrace.SpanID) {
+	if w, ok := ctx.Value(wantedKey{}).(wanted); ok && w.trace.IsValid() {
+		id = w.trace
+	}
+	for !id.IsValid() {
+		binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
+		binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
+	}
+	return id, g.NewSpanID(ctx, id)
+}
+
+// NewSpanID implements sdktrace.IDGenerator.
+func (ids) NewSpanID(ctx context.Context, _ oteltrace.TraceID) (span oteltrace.SpanID) {
+	if w, ok := ctx.Value(wantedKey{}).(wanted); ok && w.id.IsValid() {
+		return w.id
+	}
+	for !span.IsValid() {
+		binary.NativeEndian.PutUint64(span[:], rand.Uint64())
+	}
+	return span
 }

@@ -24,8 +24,7 @@ import (
 // Logging is how a component logs, by the logging flags and the section "logging" of its configuration file. Names,
 // defaults, messages and lines are upstream's.
 //
-// A record of level Info-n is one of verbosity n: the steps of package trace are of verbosity 2, Debug, which is
-// Info-4, is 4.
+// A record of level Info-n is one of verbosity n: Debug, which is Info-4, is of verbosity 4.
 type Logging struct{ Config logsapi.LoggingConfiguration }
 
 // AddFlags registers the flags with their defaults.

@@ -23,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/pkg/featuregates"
-	"bonsai/pkg/trace"
 )
 
 // output is what a log has written, which may go on.
@@ -95,7 +94,7 @@ func TestVerbosity(t *testing.T) {
 	} {
 		for _, format := range []string{"text", "json"} {
 			log, _, out, _ := logged(t, "--v="+v, "--logging-format="+format)
-			for level, want := range map[slog.Level]bool{slog.LevelInfo: want.info, trace.Level: want.step,
+			for level, want := range map[slog.Level]bool{slog.LevelInfo: want.info, slog.LevelInfo - 2: want.step,
 				slog.LevelDebug: want.debug, slog.LevelError: true} {
 				out.Reset()
 				log.Log(t.Context(), level, "m")

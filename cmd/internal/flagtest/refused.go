@@ -21,7 +21,6 @@ var protecting = map[string]map[string]string{
 		"peer-ca-file":        "/nowhere",
 		"runtime-config":      "resource.k8s.io/v1beta1=true",
 		"storage-backend":     "etcd2",
-		"tracing-config-file": "/nowhere",
 	},
 	"kube-controller-manager": {"emulated-version": "1.35", "leader-migration-config": "/nowhere"},
 	"kube-scheduler":          {"emulated-version": "1.35", "write-config-to": "/nowhere/x"},

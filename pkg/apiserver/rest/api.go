@@ -18,6 +18,7 @@ import (
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/request"
 	"bonsai/pkg/docbounds"
+	"bonsai/pkg/trace"
 )
 
 // Config is what the API is made of.
@@ -40,7 +41,9 @@ type Config struct {
 	MinWatch time.Duration
 	// MaxValues bounds the values in the body of a request: objects, lists and scalars. 0: DefaultValues.
 	MaxValues int
-	Log       *slog.Logger
+	// Tracer records the making of objects; nil: nothing is recorded.
+	Tracer *trace.Tracer
+	Log    *slog.Logger
 	// Now is the clock of ages in tables; nil: time.Now.
 	Now func() time.Time
 }

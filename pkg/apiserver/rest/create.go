@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	oteltrace "go.opentelemetry.io/otel/trace"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,9 +49,7 @@ func serveCreate(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	if err := traceCreated(x, obj, begun); err != nil {
-		return err
-	}
+	traceCreated(x, obj, opts.DryRun, begun)
 	if err := x.share(a, item, obj); err != nil {
 		return err
 	}
@@ -98,14 +97,16 @@ func readCreateOptions(x *exchange, p purpose) (accepted, *metav1.CreateOptions,
 	return a, opts, invalidOptions("CreateOptions", validation.ValidateCreateOptions(opts))
 }
 
-// traceCreated records the first step of the new object's trace, which links it to the trace of the request.
-func traceCreated(x *exchange, obj runtime.Object, begun time.Time) error {
+// traceCreated records the first step of the new object's trace, which links it to the trace of the request, and to
+// that of its owner. Objects that live for a while only, which are events, tell about others: they have no story.
+func traceCreated(x *exchange, obj runtime.Object, dryRun []string, begun time.Time) {
 	access, err := meta.Accessor(obj)
-	if err != nil {
-		return apierrors.NewInternalError(err)
+	if err != nil || !x.Tracer.Records(access.GetUID()) || x.res.Row.TTL > 0 || len(dryRun) > 0 {
+		return
 	}
-	trace.Created(x.r.Context(), x.Log, access, x.r.Header.Get(trace.Header), begun, time.Now())
-	return nil
+	o := trace.About(x.res.GVK, x.res.Row.Resource, access)
+	x.Tracer.Step(o, trace.Step{Name: "apiserver.create", Start: begun, End: time.Now(),
+		Links: append(trace.ToRequest(x.r.Context()), trace.ToOwner(o.Owner.UID, oteltrace.SpanID{})...)})
 }
 
 // serveCreateWith answers a POST for a kind that is not stored: reviews, binding, eviction, token. Mutating admission

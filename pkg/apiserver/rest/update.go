@@ -3,6 +3,7 @@ package rest
 import (
 	"fmt"
 	"net/http"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -71,7 +72,11 @@ func serveUpdate(x *exchange, subresource string) error {
 		if err := withoutVersion(obj); err != nil {
 			return err
 		}
+		begun := time.Now()
 		item, updated, err = x.res.Store.CreateItem(ctx, x.info.Namespace, x.info.Name, obj, createOptions(opts))
+		if err == nil {
+			traceCreated(x, updated, opts.DryRun, begun)
+		}
 	}
 	if err != nil {
 		return err

@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"bonsai/pkg/safetext"
+	"bonsai/pkg/trace"
+	"bonsai/pkg/trace/traceparent"
 )
 
 // Hook says where a webhook is. It is not changed any more when it is called.
@@ -98,6 +100,9 @@ func (c *Client) Call(ctx context.Context, to *Hook, body []byte, timeout time.D
 	}
 	r.Header = http.Header{"Accept": {"application/json, */*"}, "Content-Type": {"application/json"},
 		"User-Agent": {userAgent}}
+	if parent := trace.Outgoing(ctx); parent != "" {
+		r.Header.Set(traceparent.Header, parent)
+	}
 	answer, err := client.Do(r)
 	if err != nil {
 		return nil, safetext.Error(err)

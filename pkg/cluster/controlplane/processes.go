@@ -111,7 +111,6 @@ func schedulerArgs(c plan.Config, m plan.Member) []string {
 		"--authorization-kubeconfig=" + kubeconfig,
 		"--bind-address=" + m.Local, "--secure-port=" + strconv.Itoa(c.Ports.Scheduler),
 		election(c),
-		plan.StepsFlag,
 	}
 }
 
@@ -196,7 +195,7 @@ func apiserverArgs(c plan.Config, m plan.Member) []string {
 		"--requestheader-allowed-names=front-proxy-client",
 		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-		"--enable-aggregator-routing=true", "--allow-privileged=true", plan.StepsFlag,
+		"--enable-aggregator-routing=true", "--allow-privileged=true",
 	},
 		encryption, joining, pair("apiserver", "--tls-cert-file", "--tls-private-key-file"),
 		pair("apiserver-etcd-client", "--etcd-certfile", "--etcd-keyfile"),

@@ -72,7 +72,6 @@ func (n *Config) Processes(log *slog.Logger) []supervise.Process {
 			"--config=" + l.Node(n.Name, "etc", "kubelet.yaml"),
 			"--kubeconfig=" + kubelet,
 			"--hostname-override=" + n.Name, "--node-ip=" + plan.CommaList(n.IPs()),
-			plan.StepsFlag,
 		}, kubeletFlags...)},
 		{Name: "kube-proxy", Before: identified, Argv: []string{bin("kube-proxy"),
 			"--kubeconfig=" + proxy,

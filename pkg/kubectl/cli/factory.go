@@ -26,7 +26,7 @@ import (
 
 	"bonsai/pkg/kubectl/printers"
 	"bonsai/pkg/kubectl/resource"
-	"bonsai/pkg/trace"
+	"bonsai/pkg/trace/traceparent"
 )
 
 // discoveryTTL is how long the discovery cache on disk is trusted.
@@ -267,7 +267,7 @@ func (t *traced) RoundTrip(r *http.Request) (*http.Response, error) {
 	r.Header.Set("Kubectl-Session", t.session)
 	switch r.Method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
-		r.Header.Set(trace.Header, trace.New())
+		r.Header.Set(traceparent.Header, traceparent.New())
 	}
 	return t.next.RoundTrip(r)
 }

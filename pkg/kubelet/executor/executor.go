@@ -17,6 +17,7 @@ import (
 	"bonsai/pkg/kubelet/logs"
 	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/kubelet/volume"
+	"bonsai/pkg/trace"
 )
 
 // Runtime is the container runtime.
@@ -121,7 +122,7 @@ type Metrics interface {
 // Addresses are those of a pod and of its node, the primary one first.
 type Addresses struct{ Pod, Host []string }
 
-// Config is what an Executor needs. All but MaxBackOff is required.
+// Config is what an Executor needs. All but MaxBackOff and Tracer is required.
 type Config struct {
 	Runtime   Runtime
 	Images    Images
@@ -150,7 +151,9 @@ type Config struct {
 	Capacity corev1.ResourceList
 	// MaxBackOff is the longest delay between restarts of a crashing container, 0 for upstream's 5 min.
 	MaxBackOff time.Duration
-	Log        *slog.Logger
+	// Tracer records the steps of pods; nil: nothing is recorded.
+	Tracer *trace.Tracer
+	Log    *slog.Logger
 }
 
 // Executor carries out plans. It decides nothing about a pod's life: that is lifecycle's. Its methods are safe for
@@ -169,7 +172,7 @@ func New(cfg Config) (*Executor, error) {
 		cfg.Metrics == nil, cfg.Environment == nil, cfg.Secret == nil, cfg.Message == nil, cfg.ImageVolumeFailed == nil,
 		cfg.Log == nil} {
 		if missing {
-			return nil, errors.New("executor: all but MaxBackOff is required")
+			return nil, errors.New("executor: all but MaxBackOff and Tracer is required")
 		}
 	}
 	return &Executor{cfg: cfg, turns: newTurns()}, nil

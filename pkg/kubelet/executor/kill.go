@@ -9,7 +9,6 @@ import (
 
 	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/runtime"
-	"bonsai/pkg/trace"
 )
 
 // podGrace returns the grace period of a pod's spec, 30 s by default.
@@ -37,7 +36,7 @@ func (e *Executor) KillPod(ctx context.Context, pod *corev1.Pod, rt *runtime.Pod
 	if err := e.stopper(pod, begun.Add(grace)).all(ctx, list); err != nil {
 		return err
 	}
-	trace.Step(ctx, e.cfg.Log, pod, "kubelet.stop", begun, time.Now())
+	e.did(pod, "stop", begun)
 	begun = time.Now()
 	for _, s := range rt.Sandboxes {
 		if err := e.cfg.Runtime.StopSandbox(ctx, s.ID); err != nil {
@@ -45,7 +44,7 @@ func (e *Executor) KillPod(ctx context.Context, pod *corev1.Pod, rt *runtime.Pod
 			return err
 		}
 	}
-	trace.Step(ctx, e.cfg.Log, pod, "kubelet.unsandbox", begun, time.Now())
+	e.did(pod, "unsandbox", begun)
 	return nil
 }
 

@@ -14,7 +14,6 @@ import (
 	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/kubelet/volume"
-	"bonsai/pkg/trace"
 )
 
 // PrepareRunning gives a pod that already runs when the kubelet starts its resources, directories and volumes. Its
@@ -57,7 +56,7 @@ func (e *Executor) mount(ctx context.Context, pod *corev1.Pod, p *Pod) error {
 		return fmt.Errorf("mount the volumes: %w", err)
 	}
 	p.mounts, p.prepared = mounts, true
-	trace.Step(ctx, e.cfg.Log, pod, "kubelet.volumes", begun, time.Now())
+	e.did(pod, "volumes", begun)
 	return nil
 }
 
@@ -147,7 +146,7 @@ func (e *Executor) newSandbox(ctx context.Context, f lifecycle.Facts, p *Pod, at
 		return err
 	}
 	e.cfg.Log.Debug("pod sandbox made", "pod", runtime.FullName(pod), "sandbox", id)
-	trace.Step(ctx, e.cfg.Log, pod, "kubelet.sandbox", begun, time.Now())
+	e.did(pod, "sandbox", begun)
 	return mountErr
 }
 

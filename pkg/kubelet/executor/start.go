@@ -16,7 +16,6 @@ import (
 	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/logs"
 	"bonsai/pkg/kubelet/runtime"
-	"bonsai/pkg/trace"
 )
 
 // retryAfter is the pause before a container that could not be made is tried again.
@@ -70,11 +69,11 @@ func (e *Executor) tryStart(ctx context.Context, f lifecycle.Facts, p *Pod, s li
 	pull := now
 	img, release, err := e.holdImage(ctx, pod, p, c, c.Image, c.ImagePullPolicy)
 	p.waited += time.Since(pull)
+	didPull(e, pod, c, pull, img, err)
 	if err != nil {
 		return err
 	}
 	defer release()
-	trace.Step(ctx, e.cfg.Log, pod, "kubelet.pull", pull, time.Now())
 	if !p.prepared {
 		if err := e.mount(ctx, pod, p); err != nil {
 			return err
@@ -89,22 +88,31 @@ func (e *Executor) tryStart(ctx context.Context, f lifecycle.Facts, p *Pod, s li
 	req, err := e.request(ctx, f, p, s, img, mounted)
 	if err != nil {
 		e.cfg.Events.Container(pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+err.Error())
-		return &startError{reason: "CreateContainerConfigError", err: err}
+		failed := &startError{reason: "CreateContainerConfigError", err: err}
+		e.didContainer(pod, c, "create", begun, failed)
+		return failed
 	}
 	id, err := e.cfg.Runtime.CreateContainer(ctx, req)
 	if e.countImageVolumes(len(mounted), err); err != nil {
 		e.cfg.Events.Container(pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+e.cause(err))
-		return &startError{reason: "CreateContainerError", err: errors.New(e.cause(err))}
+		failed := &startError{reason: "CreateContainerError", err: errors.New(e.cause(err))}
+		e.didContainer(pod, c, "create", begun, failed)
+		return failed
 	}
+	e.didContainer(pod, c, "create", begun, nil)
 	e.cfg.Events.Container(pod, c.Name, corev1.EventTypeNormal, "Created", "Container created")
 	if ended := lastExited(f.Runtime, c.Name); ended != nil {
 		past := p.starts(c)
 		past.backOff = past.backOff.Restarted(ended.FinishedAt, now, e.cfg.MaxBackOff)
 	}
+	begun = time.Now()
 	if err := e.cfg.Runtime.StartContainer(ctx, id); err != nil {
 		e.cfg.Events.Container(pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+e.cause(err))
-		return &startError{reason: "RunContainerError", err: errors.New(e.cause(err)), until: now}
+		failed := &startError{reason: "RunContainerError", err: errors.New(e.cause(err)), until: now}
+		e.didContainer(pod, c, "start", begun, failed)
+		return failed
 	}
+	e.didContainer(pod, c, "start", begun, nil)
 	e.cfg.Allocations.Actuated(pod.UID, c.Name, runtime.Effective(pod, c))
 	e.cfg.Events.Container(pod, c.Name, corev1.EventTypeNormal, "Started", "Container started")
 	log := logs.Container{Namespace: pod.Namespace, Pod: pod.Name, UID: pod.UID, Name: c.Name, ID: id,
@@ -112,7 +120,6 @@ func (e *Executor) tryStart(ctx context.Context, f lifecycle.Facts, p *Pod, s li
 	if err := e.cfg.Logs.Link(log); err != nil {
 		e.cfg.Log.Warn("a container's log has no link", "pod", runtime.FullName(pod), "container", c.Name, "err", err)
 	}
-	trace.Step(ctx, e.cfg.Log, pod, "kubelet.start", begun, time.Now())
 	return e.postStart(ctx, f, c, id)
 }
 
@@ -122,16 +129,21 @@ func (e *Executor) postStart(ctx context.Context, f lifecycle.Facts, c *corev1.C
 	if c.Lifecycle == nil || c.Lifecycle.PostStart == nil {
 		return nil
 	}
+	begun := time.Now()
 	err := e.hook(ctx, f.Pod, c, id, c.Lifecycle.PostStart)
 	if err == nil {
+		e.didContainer(f.Pod, c, "poststart", begun, nil)
 		return nil
 	}
+	failed := &startError{reason: "PostStartHookError", err: errors.New("PostStartHook failed"), until: time.Now()}
+	e.didContainer(f.Pod, c, "poststart", begun, failed)
 	e.cfg.Events.Container(f.Pod, c.Name, corev1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed")
 	e.cfg.Log.Info("postStart hook failed", "pod", runtime.FullName(f.Pod), "container", c.Name, "err", err)
 	if kerr := e.cfg.Runtime.StopContainer(ctx, id, podGrace(f.Pod)); kerr != nil {
 		return kerr
 	}
-	return &startError{reason: "PostStartHookError", err: errors.New("PostStartHook failed"), until: time.Now()}
+	failed.until = time.Now()
+	return failed
 }
 
 // cause returns the runtime's own text of a failed call, without what the CRI client added: it goes into the status.

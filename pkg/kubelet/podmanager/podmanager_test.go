@@ -40,7 +40,7 @@ func (owner) Object() *corev1.Node {
 // setup returns a Manager with the real record of statuses, and its API server.
 func setup() (*Manager, *status.Writer, kubelettest.Client) {
 	client := kubelettest.Client{Interface: fake.NewClientset()}
-	w := status.New(client, func(time.Duration) {}, slog.New(slog.DiscardHandler))
+	w := status.New(client, func(time.Duration) {}, nil, slog.New(slog.DiscardHandler))
 	return New(Config{Status: w, Client: client, Log: slog.New(slog.DiscardHandler)}), w, client
 }
 

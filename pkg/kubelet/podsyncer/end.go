@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/kubelet/runtime"
-	"bonsai/pkg/trace"
 )
 
 // Terminate implements podworker.Steps. Liveness and startup probes stop first, so that they do not restart what is
@@ -81,7 +80,7 @@ func (s *Syncer) Cleanup(ctx context.Context, pod *corev1.Pod) error {
 		return fmt.Errorf("take back the pod's resources: %w", err)
 	}
 	s.cfg.Objects.Untrack(pod.UID)
-	trace.Step(ctx, s.cfg.Log, pod, "kubelet.cleanup", begun, s.cfg.Now())
+	s.did(pod, "cleanup", begun, "")
 	return nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"bonsai/pkg/kubelet/notify"
 	"bonsai/pkg/kubelet/prober"
 	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/trace"
 )
 
 // Runtime is the container runtime.
@@ -157,6 +158,8 @@ type Config struct {
 	// Active are the pods whose containers may run.
 	Active func() []*corev1.Pod
 	Now    func() time.Time
+	// Tracer records the steps of pods; nil: nothing is recorded.
+	Tracer *trace.Tracer
 	Log    *slog.Logger
 }
 

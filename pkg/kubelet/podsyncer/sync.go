@@ -108,6 +108,12 @@ func (s *Syncer) admit(ctx context.Context, pod *corev1.Pod, st *podState, rt *r
 	if st.rejected != nil {
 		return admission.Rejected, nil
 	}
+	begun := s.cfg.Now()
+	defer func() {
+		if st.rejected != nil {
+			s.did(pod, "admit", begun, st.rejected.Reason)
+		}
+	}()
 	verdict, why := s.cfg.Admission.Admit(pod)
 	switch verdict {
 	case admission.Preempted:
@@ -122,6 +128,7 @@ func (s *Syncer) admit(ctx context.Context, pod *corev1.Pod, st *podState, rt *r
 			return admission.Rejected, err
 		}
 		st.admitted = true
+		s.did(pod, "admit", begun, "")
 		s.updateQoS(ctx)
 	}
 	return verdict, nil

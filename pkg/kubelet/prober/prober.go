@@ -18,6 +18,7 @@ import (
 	"bonsai/api/podspec"
 	"bonsai/pkg/kubelet/notify"
 	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/trace"
 )
 
 // Kind is one of the three kinds of probes.
@@ -47,7 +48,7 @@ type Target struct {
 	Ready bool
 }
 
-// Config is what a Manager needs. All fields but Exec and Metrics are required.
+// Config is what a Manager needs. All fields but Exec, Metrics and Tracer are required.
 type Config struct {
 	// Exec runs a command in a container.
 	Exec func(ctx context.Context, id string, cmd []string, timeout time.Duration) (runtime.ExecResult, error)
@@ -60,7 +61,9 @@ type Config struct {
 	// Started is when this kubelet started: containers that ran before keep their readiness until a probe says
 	// otherwise.
 	Started time.Time
-	Log     *slog.Logger
+	// Tracer records the steps of pods; nil: nothing is recorded.
+	Tracer *trace.Tracer
+	Log    *slog.Logger
 }
 
 // Manager runs the probes of all pods. It is safe for concurrent use. mu guards pods and results; no probe runs under

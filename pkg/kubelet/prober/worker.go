@@ -6,11 +6,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.39.0"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/kubelet/notify"
 	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/trace"
 )
 
 // worker runs one probe of one container, across the container's restarts. Only its own goroutine uses the fields below
@@ -35,6 +38,8 @@ type worker struct {
 	early time.Duration
 	// between is the time of an early probe before the period's next one; zero: none.
 	between time.Time
+	// passed: the container's probe has succeeded before.
+	passed bool
 	// hold: after a failure that kills the container, nothing is probed until a new one runs.
 	hold bool
 }
@@ -115,6 +120,7 @@ func (w *worker) due(now time.Time) (time.Time, bool) {
 	if t.ID != w.id {
 		w.id, w.seen, w.last, w.row, w.early, w.between, w.hold = t.ID, now, runtime.ProbeUnknown, 0, 0, time.Time{},
 			false
+		w.passed = t.Started.Before(w.manager.cfg.Started) // as far as is known
 		if w.kind == Readiness {
 			w.early = firstEarly
 		}
@@ -179,9 +185,22 @@ func (w *worker) once(ctx context.Context, regular bool) {
 	if w.row < threshold {
 		return
 	}
+	if outcome == runtime.ProbeSuccess && !w.passed {
+		w.passed = true
+		w.didPass(pod, t.Started)
+	}
 	w.manager.set(w.uid, w.id, w.kind, outcome)
 	if outcome == runtime.ProbeFailure && w.kind != Readiness {
 		w.hold = true
+	}
+}
+
+// didPass records the first success of the probe, from the container's start.
+func (w *worker) didPass(pod *corev1.Pod, started time.Time) {
+	if t := w.manager.cfg.Tracer; t.Records(pod.UID) {
+		t.Step(trace.Pod(pod), trace.Step{Name: "kubelet.probe", Start: started, End: time.Now(),
+			Attributes: []attribute.KeyValue{semconv.K8SContainerName(w.container.Name),
+				attribute.String("bonsai.probe.kind", w.kind.String())}})
 	}
 }
 

@@ -42,6 +42,7 @@ type Client interface {
 // Writer keeps the statuses of all pods of the node. Its methods are safe for concurrent use and do not block.
 type Writer struct {
 	client Client
+	tracer *trace.Tracer
 	log    *slog.Logger
 	// synced receives how long a change took to be stored, for the first of several that are stored together.
 	synced func(took time.Duration)
@@ -60,6 +61,8 @@ type entry struct {
 	// told is the object that the watch sent last. It may be older than object, which an answer to our own write
 	// brought.
 	told *corev1.Pod
+	// reached: the pod has been Ready, or has ended, at the API server.
+	reached bool
 	// remove: the object is to be deleted after the status was written.
 	remove bool
 	// set is when want was set and not yet written; zero: it is written.
@@ -67,11 +70,11 @@ type entry struct {
 }
 
 // New returns a Writer that writes once Run is called; synced receives how long each change took to be stored. The
-// goroutine of its queue runs until Run ends, or until Close.
-func New(client Client, synced func(took time.Duration), log *slog.Logger) *Writer {
+// goroutine of its queue runs until Run ends, or until Close. The tracer, which may be nil, records the writes.
+func New(client Client, synced func(took time.Duration), tracer *trace.Tracer, log *slog.Logger) *Writer {
 	limit := workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](100*time.Millisecond, 10*time.Second)
-	return &Writer{client: client, synced: synced, log: log, queue: workqueue.NewTypedRateLimitingQueue(limit),
-		pods: map[types.UID]*entry{}}
+	return &Writer{client: client, synced: synced, tracer: tracer, log: log,
+		queue: workqueue.NewTypedRateLimitingQueue(limit), pods: map[types.UID]*entry{}}
 }
 
 // Close ends a Writer that may never have run. It has no effect after Run.
@@ -131,6 +134,7 @@ func (w *Writer) observeLocked(e *entry, uid types.UID, object *corev1.Pod) {
 	}
 	mirror := object.UID != uid && (e.object == nil || e.object.UID != object.UID)
 	e.object = object
+	e.reached = e.reached || reached(&object.Status)
 	if e.want != nil && (mirror || differs(e.want, &object.Status)) {
 		w.enqueueLocked(e, uid)
 	}
@@ -260,7 +264,7 @@ func (w *Writer) write(ctx context.Context, uid types.UID) error {
 		w.mu.Unlock()
 		return nil
 	}
-	object, want, remove, set := e.object, e.want, e.remove, e.set
+	object, want, remove, set, early := e.object, e.want, e.remove, e.set, !e.reached
 	e.set = time.Time{}
 	w.mu.Unlock()
 	if want != nil && differs(want, &object.Status) {
@@ -278,7 +282,10 @@ func (w *Writer) write(ctx context.Context, uid types.UID) error {
 			if !set.IsZero() {
 				now := time.Now()
 				w.synced(now.Sub(set))
-				trace.Step(ctx, w.log, object, "kubelet.status", begun, now)
+				w.did(object, "kubelet.status", begun, now)
+				if early && reached(want) {
+					w.didReach(object, want, set)
+				}
 			}
 			w.written(uid, e, got)
 		}
@@ -292,7 +299,7 @@ func (w *Writer) write(ctx context.Context, uid types.UID) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete pod %s/%s: %w", object.Namespace, object.Name, err)
 	}
-	trace.Step(ctx, w.log, object, "kubelet.delete", begun, time.Now())
+	w.did(object, "kubelet.delete", begun, time.Now())
 	return nil
 }
 
@@ -311,6 +318,7 @@ func refused(err error) bool {
 func (w *Writer) written(uid types.UID, e *entry, got *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	e.reached = e.reached || reached(&got.Status)
 	if w.pods[uid] == e && e.object != nil {
 		w.observeLocked(e, uid, got)
 	}

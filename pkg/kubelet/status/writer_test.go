@@ -70,7 +70,7 @@ func TestResizeConditionsGo(t *testing.T) {
 func TestWritesThenDeletes(t *testing.T) {
 	t.Parallel()
 	client := fake.NewClientset(object())
-	w := New(kubelettest.Client{Interface: client}, func(time.Duration) {},
+	w := New(kubelettest.Client{Interface: client}, func(time.Duration) {}, nil,
 		slog.New(slog.NewTextHandler(io.Discard, nil)))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -115,7 +115,7 @@ func eventually(t *testing.T, ok func() bool) {
 
 func TestAnOlderObjectDoesNotReplaceANewerOne(t *testing.T) {
 	t.Parallel()
-	w := New(kubelettest.Client{Interface: fake.NewClientset()}, func(time.Duration) {},
+	w := New(kubelettest.Client{Interface: fake.NewClientset()}, func(time.Duration) {}, nil,
 		slog.New(slog.NewTextHandler(io.Discard, nil)))
 	first, answer := object(), object()
 	first.ResourceVersion = "3"
@@ -137,7 +137,7 @@ func TestARestoredObjectGetsItsStatusAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			client := fake.NewClientset(object())
-			w := New(kubelettest.Client{Interface: client}, func(time.Duration) {},
+			w := New(kubelettest.Client{Interface: client}, func(time.Duration) {}, nil,
 				slog.New(slog.NewTextHandler(io.Discard, nil)))
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
@@ -163,7 +163,7 @@ func TestARestoredObjectGetsItsStatusAgain(t *testing.T) {
 // Whose conditions are whose: a readiness gate's that its controller took away is not to be seen any more.
 func TestOthersConditionsAreTheObjects(t *testing.T) {
 	t.Parallel()
-	w := New(nil, func(time.Duration) {}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	w := New(nil, func(time.Duration) {}, nil, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	is := func(kind corev1.PodConditionType, s corev1.ConditionStatus) corev1.PodCondition {
 		return corev1.PodCondition{Type: kind, Status: s}
 	}
@@ -227,7 +227,7 @@ func TestStartingStatusesAreJoined(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begun, version := time.Now(), 5
 				var got []time.Duration
-				w := New(nil, func(time.Duration) {}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+				w := New(nil, func(time.Duration) {}, nil, slog.New(slog.NewTextHandler(io.Discard, nil)))
 				w.client = server{patch: func() (*corev1.Pod, error) {
 					got = append(got, time.Since(begun))
 					p := object()
@@ -275,7 +275,7 @@ func TestAForgottenPodStaysForgotten(t *testing.T) {
 		"its object":    func(w *Writer) { w.Unobserve("u") },
 		"and came back": func(w *Writer) { w.Forget("u"); w.Set("u", corev1.PodStatus{}) },
 	} {
-		w := New(nil, func(time.Duration) {}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+		w := New(nil, func(time.Duration) {}, nil, slog.New(slog.NewTextHandler(io.Discard, nil)))
 		w.client = server{patch: func() (*corev1.Pod, error) {
 			forget(w) // while the server answers
 			p := object()
@@ -297,7 +297,7 @@ func TestAConflictIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	conflict := apierrors.NewConflict(corev1.Resource("pods"), "p", errors.New("written by others"))
 	tries := 0
-	w := New(nil, func(time.Duration) {}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	w := New(nil, func(time.Duration) {}, nil, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	w.client = server{
 		patch: func() (*corev1.Pod, error) {
 			if tries++; tries < 3 {
@@ -348,7 +348,7 @@ func TestARefusedStatusKeepsNoPod(t *testing.T) {
 				w := New(server{patch: func() (*corev1.Pod, error) {
 					return nil, c.err
 				}, delete: func() error { deleted.Store(true); return nil }},
-					func(time.Duration) {}, slog.New(slog.DiscardHandler))
+					func(time.Duration) {}, nil, slog.New(slog.DiscardHandler))
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error, 1)
 				go func() { done <- w.Run(ctx) }()

@@ -1,7 +1,6 @@
 package syncloop
 
 import (
-	"context"
 	"maps"
 	"time"
 
@@ -13,11 +12,7 @@ import (
 )
 
 // apiSource handles the pods of the API server.
-type apiSource struct {
-	*Loop
-	// ctx is the source's own, for the records of steps.
-	ctx context.Context
-}
+type apiSource struct{ *Loop }
 
 // Update implements Handler.
 func (s apiSource) Update(pod *corev1.Pod) {
@@ -37,8 +32,10 @@ func (s apiSource) updateLocked(pod *corev1.Pod) {
 	old := s.cfg.Pods.Update(pod)
 	if old == nil {
 		s.cfg.Admission.Add(pod)
-		now := time.Now()
-		trace.Step(s.ctx, s.cfg.Log, pod, "kubelet.seen", now, now)
+		if s.cfg.Tracer.Records(pod.UID) {
+			now := time.Now()
+			s.cfg.Tracer.Step(trace.Pod(pod), trace.Step{Name: "kubelet.seen", Start: now, End: now})
+		}
 	} else {
 		s.cfg.Admission.Update(pod)
 		if sameWork(old, pod, s.cfg.Own) {

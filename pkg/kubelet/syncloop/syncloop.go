@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	"bonsai/pkg/trace"
 )
 
 // patience is how long static pods wait for the statuses that their mirrors tell.
@@ -101,7 +103,9 @@ type Config struct {
 	Orphaned func()
 	// Registered is closed when the Node is known.
 	Registered <-chan struct{}
-	Log        *slog.Logger
+	// Tracer records the steps of pods; nil: nothing is recorded.
+	Tracer *trace.Tracer
+	Log    *slog.Logger
 }
 
 // Loop hands pods to workers. Its methods are safe for concurrent use.
@@ -164,7 +168,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	case <-l.listed:
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return l.cfg.API.Run(ctx, apiSource{l, ctx}) })
+	g.Go(func() error { return l.cfg.API.Run(ctx, apiSource{l}) })
 	if l.cfg.Static != nil {
 		g.Go(func() error { return l.runStatic(ctx) })
 	}

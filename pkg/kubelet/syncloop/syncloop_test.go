@@ -120,7 +120,7 @@ func pod(uid types.UID) *corev1.Pod {
 func TestWhoHearsOfAPodOfTheAPIServer(t *testing.T) {
 	t.Parallel()
 	l, p, _, _, _ := setup()
-	s := apiSource{l, t.Context()}
+	s := apiSource{l}
 	s.Update(pod("a"))
 	expect(t, "a new pod", p, "pods:a place:a objects:a worker:a")
 	same := pod("a")
@@ -290,7 +290,7 @@ func TestSameWork(t *testing.T) {
 func TestTwoSourcesWithOneUID(t *testing.T) {
 	t.Parallel()
 	l, p, _, _, _ := setup()
-	api, static := apiSource{l, t.Context()}, staticSource{l}
+	api, static := apiSource{l}, staticSource{l}
 	api.Update(pod("a"))
 	p.took()
 	static.Update(pod("a"))

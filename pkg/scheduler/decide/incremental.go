@@ -70,7 +70,7 @@ func NewIncremental(nominator *model.Nominator, random Random) *Incremental {
 // Decide returns the chosen node; the error is a *framework.FitError when no node fits.
 func (d *Incremental) Decide(ctx context.Context, p *profile.Profile, state *framework.CycleState, pod *model.PodInfo,
 	s *model.Snapshot) (Result, error) {
-	if v := d.look(p, pod, s); v != nil {
+	if v := d.look(p, state.Laps, pod, s); v != nil {
 		return d.answer(v, state)
 	}
 	return d.plain.Decide(ctx, p, state, pod, s)
@@ -81,20 +81,22 @@ func (d *Incremental) Decide(ctx context.Context, p *profile.Profile, state *fra
 // with its errors and messages: the fast path has none of its own.
 //
 // It runs PreFilter with a state of its own: what a class keeps must not depend on the cycle of one pod.
-func (d *Incremental) look(p *profile.Profile, pod *model.PodInfo, s *model.Snapshot) *view {
+func (d *Incremental) look(p *profile.Profile, laps *framework.Laps, pod *model.PodInfo, s *model.Snapshot) *view {
 	pl := d.plan(p)
 	key, fast := p.Class(pod)
 	if !fast {
 		return nil
 	}
 	state := framework.NewCycleState()
+	state.Laps = laps
 	names, restricted, st := profile.RunPreFilters(pl.preFilters, state, pod, s)
 	if !st.IsSuccess() {
 		return nil
 	}
+	state.Laps = nil // the class keeps the state
 	v := &view{profile: p, plan: pl, pod: pod, snapshot: s, nominated: d.meetRivals(pod, s), limit: keep(len(s.Nodes))}
 	d.active = d.active[:0]
-	d.track(v, false) // only what filters: what only scores is brought up to date if several nodes are feasible
+	d.track(v, laps, false) // only what filters: what only scores is brought up to date if several nodes are feasible
 	ok := false
 	if names == nil {
 		v.class = d.classes.get(classKey{p, key}, v.limit, func() *class { return newClass(pl, state, pod, s) })
@@ -107,7 +109,7 @@ func (d *Incremental) look(p *profile.Profile, pod *model.PodInfo, s *model.Snap
 		return nil
 	}
 	if len(d.feasible) > 1 {
-		d.track(v, true)
+		d.track(v, laps, true)
 		d.rate(v.class)
 	}
 	return v
@@ -157,8 +159,9 @@ func (d *Incremental) meetRivals(pod *model.PodInfo, s *model.Snapshot) []*model
 // track brings the trackers that the pod needs up to date and adds them to the active ones: those that only score, or
 // all others. A tracker counts over many nodes, so it sees every node that changed since it was last asked, and Begin
 // starts its next round of questions.
-func (d *Incremental) track(v *view, scoresOnly bool) {
+func (d *Incremental) track(v *view, laps *framework.Laps, scoresOnly bool) {
 	for _, t := range v.plan.tracking {
+		begun := laps.Begin()
 		what := t.Track(v.pod, v.snapshot, v.nominated)
 		if what.New == nil || (what.ScoresOnly || !t.filters) != scoresOnly {
 			continue
@@ -168,6 +171,7 @@ func (d *Incremental) track(v *view, scoresOnly bool) {
 		})
 		tr.seen.changed(v.snapshot, tr.Changed)
 		tr.Begin()
+		laps.End("Track", t.name, begun)
 		d.active = append(d.active, tr)
 	}
 }

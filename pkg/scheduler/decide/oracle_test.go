@@ -353,7 +353,7 @@ func (h *history) run(ctx context.Context, p *profile.Profile, decisions int) (t
 		}
 		var got Result
 		var err error
-		if v := fast.look(p, pod, snapshot); v != nil {
+		if v := fast.look(p, nil, pod, snapshot); v != nil {
 			got, err = fast.answer(v, framework.NewCycleState())
 		} else {
 			n.slow++

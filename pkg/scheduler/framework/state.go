@@ -11,6 +11,8 @@ type CycleState struct {
 	data map[string]any
 	// skipFilter and skipScore name the plug-ins that had nothing to do in PreFilter and PreScore.
 	skipFilter, skipScore []string
+	// Laps times the plug-ins; nil: nothing is timed. A clone, which preemption tries things with, has none.
+	Laps *Laps
 }
 
 // SkipFilter notes that the plug-in's Filter has nothing to do.

@@ -36,7 +36,9 @@ func RunPreFilters(list []framework.PreFilter, state *framework.CycleState, pod 
 	names map[string]bool, restricted []string, status *framework.Status,
 ) {
 	for _, pl := range list {
+		begun := state.Laps.Begin()
 		only, st := pl.PreFilter(state, pod, s)
+		state.Laps.End("PreFilter", pl.Name(), begun)
 		if st.IsSkip() {
 			state.SkipFilter(pl.Name())
 			continue
@@ -138,7 +140,9 @@ func (p *Profile) RunPostFilter(
 ) (string, *framework.Status) {
 	kept, refused := "", framework.NewStatus(framework.Unschedulable)
 	for _, pl := range p.PostFilters {
+		begun := state.Laps.Begin()
 		node, s := pl.PostFilter(ctx, p.Handle(a), state, pod, d)
+		state.Laps.End("PostFilter", pl.Name(), begun)
 		s = s.WithPlugin(pl.Name())
 		if s.IsSuccess() || !s.IsRejected() {
 			return node, s
@@ -178,7 +182,10 @@ func (p *Profile) EachScore(
 	yield func(pl Weighted, scores []int64),
 ) *framework.Status {
 	for _, pl := range p.PreScores {
-		switch st := pl.PreScore(state, pod, s, nodes); {
+		begun := state.Laps.Begin()
+		st := pl.PreScore(state, pod, s, nodes)
+		state.Laps.End("PreScore", pl.Name(), begun)
+		switch {
 		case st.IsSkip():
 			state.SkipScore(pl.Name())
 		case !st.IsSuccess():
@@ -190,6 +197,7 @@ func (p *Profile) EachScore(
 		if state.SkipsScore(pl.Name()) {
 			continue
 		}
+		begun := state.Laps.Begin()
 		// scores is used again by each plug-in: the loop overwrites all of it.
 		for i, n := range nodes {
 			scores[i] = pl.Score.Score(state, pod, n)
@@ -197,6 +205,7 @@ func (p *Profile) EachScore(
 		if norm, ok := pl.Score.(framework.Normalizer); ok {
 			norm.NormalizeScore(state, pod, nodes, scores)
 		}
+		state.Laps.End("Score", pl.Name(), begun)
 		yield(pl, scores)
 	}
 	return nil
@@ -209,7 +218,10 @@ func (p *Profile) RunReserve(
 	ctx context.Context, state *framework.CycleState, pod *model.PodInfo, node string,
 ) *framework.Status {
 	for _, pl := range p.reserves {
-		if s := pl.Reserve(ctx, state, pod, node); !s.IsSuccess() {
+		begun := state.Laps.Begin()
+		s := pl.Reserve(ctx, state, pod, node)
+		state.Laps.End("Reserve", pl.Name(), begun)
+		if !s.IsSuccess() {
 			return s.WithPlugin(pl.Name())
 		}
 	}
@@ -232,7 +244,10 @@ func (p *Profile) RunPreBind(
 	ctx context.Context, state *framework.CycleState, pod *model.PodInfo, node string,
 ) *framework.Status {
 	for _, pl := range p.PreBinds {
-		if s := pl.PreBind(ctx, state, pod, node); !s.IsSuccess() {
+		begun := state.Laps.Begin()
+		s := pl.PreBind(ctx, state, pod, node)
+		state.Laps.End("PreBind", pl.Name(), begun)
+		if !s.IsSuccess() {
 			return s.WithPlugin(pl.Name())
 		}
 	}
@@ -261,7 +276,10 @@ func (p *Profile) RunBind(
 		}
 	}
 	for _, pl := range p.binds {
-		if s := pl.Bind(ctx, state, pod, node); !s.IsSkip() {
+		begun := state.Laps.Begin()
+		s := pl.Bind(ctx, state, pod, node)
+		state.Laps.End("Bind", pl.Name(), begun)
+		if !s.IsSkip() {
 			return s.WithPlugin(pl.Name())
 		}
 	}

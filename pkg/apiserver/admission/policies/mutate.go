@@ -49,7 +49,10 @@ func (p mutator) Admit(ctx context.Context, a *admission.Attributes) error {
 		m.past.Outdate()
 	}
 	for i := range all {
-		if err := m.policy(ctx, &all[i]); err != nil {
+		ctx, span := startSpan(ctx, "admission.policy.admit", all[i].name)
+		err := m.policy(ctx, &all[i])
+		span.End()
+		if err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,9 @@ func (p validator) Validate(ctx context.Context, a *admission.Attributes) error 
 	r := p.Matcher.Request(a)
 	var denials []denial
 	for i := range all {
+		ctx, span := startSpan(ctx, "admission.policy.validate", all[i].name)
 		denials = append(denials, p.policy(ctx, r, &all[i])...)
+		span.End()
 	}
 	if err := ctx.Err(); err != nil { // what was not looked at to its end may not pass
 		return err

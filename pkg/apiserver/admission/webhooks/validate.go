@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,7 @@ import (
 	"bonsai/pkg/apiserver/admission"
 	"bonsai/pkg/apiserver/admission/match"
 	vocabulary "bonsai/pkg/apiserver/request"
+	"bonsai/pkg/trace"
 )
 
 // validator is the plug-in ValidatingAdmissionWebhook.
@@ -136,6 +138,10 @@ func (r *request) decide(ctx context.Context, c *candidate, begun time.Time, err
 	var failed *callError
 	ignored := errors.As(err, &failed) && c.ignores()
 	r.metrics.called(c.Name, r.kind, string(r.A.Operation), time.Since(begun), err, ignored)
+	if trace.Recording(ctx) {
+		trace.Past(ctx, "admission.webhook."+r.kind, begun, time.Now(), spanError(err, failed),
+			attribute.String("bonsai.webhook.name", c.Name), attribute.Bool("bonsai.webhook.failure_ignored", ignored))
+	}
 	switch {
 	case err == nil:
 		return nil
@@ -151,6 +157,23 @@ func (r *request) decide(ctx context.Context, c *candidate, begun time.Time, err
 		return apierrors.NewInternalError(failed)
 	}
 	return err
+}
+
+// What spans say of a call that did not admit the request. The webhook's own words may repeat what the client sent.
+var (
+	errRefused = errors.New("the webhook refused the request")
+	errFailed  = errors.New("the webhook could not be called, or gave no usable answer")
+)
+
+// spanError is what the span of a call says of its error; failed is the failure that it is, nil if it is none.
+func spanError(err error, failed *callError) error {
+	switch {
+	case err == nil:
+		return nil
+	case failed != nil:
+		return errFailed
+	}
+	return errRefused
 }
 
 // asStatus makes a Status of an error that has none.
