@@ -24,22 +24,30 @@ type Tracing struct {
 
 // AddFlags registers --tracing-config-file. Upstream has it for kube-apiserver alone; the file is the same everywhere.
 func (t *Tracing) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&t.file, "tracing-config-file", "", "File with the tracing configuration (TracingConfiguration of apiserver.config.k8s.io/v1): where spans are sent to by OpenTelemetry's protocol, and how many of a million traces are recorded.")
+	fs.StringVar(&t.file, "tracing-config-file", "",
+		"File with the tracing configuration (TracingConfiguration of apiserver.config.k8s.io/v1): where spans are sent to by OpenTelemetry's protocol, and how many of a million traces are recorded.")
 }
 
 // Use takes the configuration from elsewhere than a file.
 func (t *Tracing) Use(c *tracingapi.TracingConfiguration) { t.config = c }
 
+// fileEnv names the file where the flag does not. bonsai gives it to the components whose namesakes in Kubernetes have
+// no such flag, so that those can take their place.
+const fileEnv = "BONSAI_TRACING_CONFIG_FILE"
+
 // Read reads the file, if there is one. The component calls it once, with the other checks of its flags.
 func (t *Tracing) Read() (err error) {
+	if t.file == "" {
+		t.file = os.Getenv(fileEnv)
+	}
 	if t.file != "" {
 		t.config, err = export.Read(t.file)
 	}
 	return err
 }
 
-// Open returns the component's Tracer, nil if no spans are wanted, and what sends the last spans: the component calls it
-// when nothing runs any more. instance is the node, "" the host.
+// Open returns the component's Tracer, nil if no spans are wanted, and what sends the last spans: the component calls
+// it when nothing runs any more. instance is the node, "" the host.
 func (t *Tracing) Open(ctx context.Context, component, instance string, metrics prometheus.Registerer,
 	log *slog.Logger) (*trace.Tracer, func(), error) {
 	if instance == "" {

@@ -33,8 +33,10 @@ func Processes(c plan.Config, self string) (layers [3][]supervise.Process) {
 			server.Env = append(server.Env, "BONSAI_LOCAL_NETWORKS="+strings.Join(networks, ":"))
 		}
 		*servers = append(*servers, server)
-		*clients = append(*clients, row(m, "kube-controller-manager", controllerManagerArgs(c, m)),
-			row(m, "kube-scheduler", schedulerArgs(c, m)))
+		manager, scheduler := row(m, "kube-controller-manager", controllerManagerArgs(c, m)),
+			row(m, "kube-scheduler", schedulerArgs(c, m))
+		manager.Env, scheduler.Env = append(manager.Env, tracingEnv(c)...), append(scheduler.Env, tracingEnv(c)...)
+		*clients = append(*clients, manager, scheduler)
 	}
 	return layers
 }
@@ -197,7 +199,7 @@ func apiserverArgs(c plan.Config, m plan.Member) []string {
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--enable-aggregator-routing=true", "--allow-privileged=true",
 	},
-		encryption, joining, pair("apiserver", "--tls-cert-file", "--tls-private-key-file"),
+		encryption, joining, tracing(c), pair("apiserver", "--tls-cert-file", "--tls-private-key-file"),
 		pair("apiserver-etcd-client", "--etcd-certfile", "--etcd-keyfile"),
 		pair("apiserver-kubelet-client", "--kubelet-client-certificate", "--kubelet-client-key"),
 		pair("front-proxy-client", "--proxy-client-cert-file", "--proxy-client-key-file"))

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/componentflags"
 	"bonsai/pkg/cluster/plan/tracestore"
@@ -30,4 +31,30 @@ func Traces(c plan.Config) supervise.Process {
 	}
 	return supervise.Process{Name: tracestore.Name, Log: l.Log(tracestore.Name),
 		Argv: componentflags.Add(args, c.ComponentFlags[tracestore.Name])}
+}
+
+// WriteTracing writes the file by which the control plane sends its spans. Each start writes it before the processes
+// begin (start.Write).
+func WriteTracing(c plan.Config) error {
+	if !c.HasAddon(tracestore.Addon) {
+		return nil
+	}
+	return host.WriteFile(c.Layout().Tracing(), tracestore.File(c.Layout().SpansSocket()))
+}
+
+// tracing is the flag by which kube-apiserver sends its spans, none if nobody keeps them.
+func tracing(c plan.Config) []string {
+	if !c.HasAddon(tracestore.Addon) {
+		return nil
+	}
+	return []string{"--tracing-config-file=" + c.Layout().Tracing()}
+}
+
+// tracingEnv is the environment by which other components send theirs. Kubernetes' own have no such flag, and could not
+// take their place if they were given one.
+func tracingEnv(c plan.Config) []string {
+	if !c.HasAddon(tracestore.Addon) {
+		return nil
+	}
+	return []string{tracestore.Env + "=" + c.Layout().Tracing()}
 }

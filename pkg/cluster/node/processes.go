@@ -19,6 +19,7 @@ import (
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/componentflags"
 	"bonsai/pkg/cluster/plan/localimage"
+	"bonsai/pkg/cluster/plan/tracestore"
 	"bonsai/pkg/cluster/supervise"
 )
 
@@ -95,6 +96,9 @@ func (n *Config) Processes(log *slog.Logger) []supervise.Process {
 	if gates := componentflags.Gates("kube-proxy", n.FeatureGates); len(gates) > 0 {
 		rows[2].Argv = append(rows[2].Argv, gates...)
 	}
+	if n.Traces {
+		rows[2].Env = append(rows[2].Env, tracestore.Env+"="+n.tracingFile())
+	}
 	for i := range rows {
 		rows[i].Log = l.NodeLog(n.Name, rows[i].Name)
 		rows[i].Argv = append(rows[i].Argv, n.UserFlags(rows[i].Name)...)
@@ -123,7 +127,26 @@ func (n *Config) writeConfigs() error {
 	if err := os.MkdirAll(l.Node(n.Name, "manifests"), 0o755); err != nil {
 		return err
 	}
+	if n.Traces {
+		if err := host.WriteFile(n.tracingFile(), tracestore.File(l.NodeSpansSocket(n.Name))); err != nil {
+			return err
+		}
+	}
 	return host.WriteFile(l.Node(n.Name, "etc", "kubelet.yaml"), []byte(n.KubeletConfig()))
+}
+
+// tracingFile is the file by which kube-proxy sends its spans. The kubelet has the same in its own.
+func (n *Config) tracingFile() string {
+	return plan.Layout(n.DataDir).Node(n.Name, "etc", "tracing.yaml")
+}
+
+// tracingField is the line of the kubelet's file that says where spans go, "" if nobody keeps them.
+func (n *Config) tracingField() string {
+	if !n.Traces {
+		return ""
+	}
+	return fmt.Sprintf("tracing: {endpoint: %q, samplingRatePerMillion: %d}\n",
+		"unix://"+plan.Layout(n.DataDir).NodeSpansSocket(n.Name), tracestore.AllSpans)
 }
 
 // KubeletConfig returns the kubelet's configuration file. Its eviction thresholds for disks are those that a start
@@ -154,10 +177,11 @@ serializeImagePulls: false
 evictionHard: {memory.available: %dKi, nodefs.available: %d%%, imagefs.available: %d%%, nodefs.inodesFree: %d%%}
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
-%s`, n.anyAddress(), ContainerdSocket, l.PKI("ca.crt"), n.kubeletCertificates(), n.DNSIP,
+%s%s`, n.anyAddress(), ContainerdSocket, l.PKI("ca.crt"), n.kubeletCertificates(), n.DNSIP,
 		oomScore(),
 		l.Node(n.Name, "etc", "resolv.conf"), l.Node(n.Name, "manifests"), leastMemory(host.KeptFree()),
-		host.LeastSpace, host.LeastSpace, host.LeastInodes, componentflags.GatesField(n.FeatureGates))
+		host.LeastSpace, host.LeastSpace, host.LeastInodes, n.tracingField(),
+		componentflags.GatesField(n.FeatureGates))
 }
 
 // kubeletCertificates returns the fields that say where the kubelet has its certificates from: the cluster's PKI, or

@@ -12,6 +12,9 @@ func (l Layout) Traces() string { return l.At("traces") }
 // owner alone.
 func (l Layout) SpansSocket() string { return l.At("run", "spans", "otlp.sock") }
 
+// Tracing is the file that tells the control plane to send its spans to SpansSocket.
+func (l Layout) Tracing() string { return l.At("run", "tracing.yaml") }
+
 // NodeSpansSocket is where the processes of a node send theirs. It is in the directory that the node sees.
 func (l Layout) NodeSpansSocket(node string) string { return l.At("run", node, "otlp.sock") }
 

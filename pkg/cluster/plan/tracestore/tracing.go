@@ -1,0 +1,16 @@
+package tracestore
+
+import "fmt"
+
+// AllSpans is the sampling rate of a cluster's components: every trace is recorded. The store is bounded, and drops
+// what nobody has looked at for the longest time.
+const AllSpans = 1_000_000
+
+// Env names a component's file in its environment, which Kubernetes' own components do not read.
+const Env = "BONSAI_TRACING_CONFIG_FILE"
+
+// File is a TracingConfiguration that sends all spans to a socket.
+func File(socket string) []byte {
+	return fmt.Appendf(nil, "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nendpoint: %q\n"+
+		"samplingRatePerMillion: %d\n", "unix://"+socket, AllSpans)
+}
