@@ -116,7 +116,9 @@ func (k kept) List(q store.Query) (out store.Page) {
 }
 
 // Resources implements serve.Reader.
-func (k kept) Resources(store.Query) []schema.GroupResource { return []schema.GroupResource{{Resource: "pods"}} }
+func (k kept) Resources(store.Query) []schema.GroupResource {
+	return []schema.GroupResource{{Resource: "pods"}}
+}
 
 // recorded reads the objects of a file in testdata, by their paths.
 func recorded(t *testing.T, name string) map[string]json.RawMessage {
