@@ -18,11 +18,8 @@ func TestReferenceFlags(t *testing.T) {
 // TestReferenceMetrics: docs/reference has the metrics as they are.
 func TestReferenceMetrics(t *testing.T) {
 	t.Parallel()
-	p, err := newParts(&options{socket: filepath.Join(t.TempDir(), "s"), dataDir: t.TempDir(), maxBytes: leastBytes,
+	p := newParts(&options{socket: filepath.Join(t.TempDir(), "s"), dataDir: t.TempDir(), maxBytes: leastBytes,
 		maxSpansPerObject: 10}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := referencetest.NewRegistry()
 	r.MustRegister(newCollector(p))
 	referencetest.MetricsPage(t, component, "Metrics of bonsai-traces",

@@ -65,11 +65,8 @@ type parts struct {
 }
 
 // newParts returns an empty store, and receivers that fill it.
-func newParts(o *options, log *slog.Logger) (*parts, error) {
-	disk, err := persist.Open(o.dataDir, o.maxBytes, log)
-	if err != nil {
-		return nil, err
-	}
+func newParts(o *options, log *slog.Logger) *parts {
+	disk := persist.Open(o.dataDir, o.maxBytes, log)
 	p := &parts{store: store.New(store.Config{MaxBytes: o.maxBytes, MaxSpans: o.maxSpansPerObject}), disk: disk}
 	keep := func(r *traces.Record) traces.Reason {
 		save, why := p.store.Add(r)
@@ -80,7 +77,7 @@ func newParts(o *options, log *slog.Logger) (*parts, error) {
 	for node, socket := range o.nodeSockets {
 		p.receivers = append(p.receivers, &receiver.Receiver{Socket: socket, Node: node, Log: log, Keep: keep})
 	}
-	return p, nil
+	return p
 }
 
 // replay fills the store with what is left from the last process. It comes before the first span is taken, which would
@@ -115,10 +112,7 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	p, err := newParts(o, log)
-	if err != nil {
-		return err
-	}
+	p := newParts(o, log)
 	registry.MustRegister(newCollector(p))
 	sockets := make([]net.Listener, len(p.receivers))
 	for i, r := range p.receivers {

@@ -64,15 +64,17 @@ type segment struct {
 }
 
 // Open reads which segments there are, in a directory that is made if it is missing, and bounds them to maxBytes.
-func Open(dir string, maxBytes int64, log *slog.Logger) (*Log, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the directory of the traces: %w", err)
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("read the directory of the traces: %w", err)
-	}
+//
+// It cannot fail: a process that did not start for want of a disk would take its API away, and with it the deletion of
+// namespaces. The log says what is wrong with the directory, which counts as an error of the disk.
+func Open(dir string, maxBytes int64, log *slog.Logger) *Log {
 	l := &Log{dir: dir, maxBytes: maxBytes, log: log, table: crc32.MakeTable(crc32.Castagnoli)}
+	err := os.MkdirAll(dir, 0o700)
+	entries, unread := os.ReadDir(dir)
+	if err = errors.Join(err, unread); err != nil {
+		l.errors++
+		log.Error("the traces of the last process cannot be read", "dir", dir, "err", err)
+	}
 	for _, e := range entries {
 		number, ok := numberOf(e.Name())
 		info, err := e.Info()
@@ -89,7 +91,7 @@ func Open(dir string, maxBytes int64, log *slog.Logger) (*Log, error) {
 		return 1
 	})
 	l.trim()
-	return l, nil
+	return l
 }
 
 // numberOf reads the number of a segment off its name, which is always as long: no other file is touched.
@@ -181,8 +183,14 @@ func (l *Log) Append(records [][]byte) {
 
 func (l *Log) append(r []byte) error {
 	if l.file == nil {
-		f, err := os.OpenFile(l.path(l.number), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+		if err := os.MkdirAll(l.dir, 0o700); err != nil { // somebody removed it, or there was no room for it
+			return err
+		}
+		f, err := os.OpenFile(l.path(l.number), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err != nil {
+			if errors.Is(err, os.ErrExist) { // of a directory that could not be read; the next record tries the next
+				l.number++
+			}
 			return err
 		}
 		l.file, l.out, l.size = f, bufio.NewWriterSize(f, buffered), 0

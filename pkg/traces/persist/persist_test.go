@@ -22,10 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func open(t *testing.T, dir string, maxBytes int64) (l *Log, records []string, logged *bytes.Buffer) {
 	t.Helper()
 	logged = &bytes.Buffer{}
-	l, err := Open(dir, maxBytes, slog.New(slog.NewTextHandler(logged, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l = Open(dir, maxBytes, slog.New(slog.NewTextHandler(logged, nil)))
 	l.Replay(func(r []byte) error { records = append(records, string(r)); return nil })
 	return l, records, logged
 }
@@ -136,7 +133,8 @@ func TestDiskErrors(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "a")
 	l, _, logged := open(t, dir, 1<<20)
-	if err := os.Remove(dir); err != nil {
+	file := func() error { return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)) }
+	if err := file(); err != nil { // no directory can be made there
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -146,7 +144,7 @@ func TestDiskErrors(t *testing.T) {
 	if s := l.Stats(); s.Errors != 3 || strings.Count(logged.String(), "cannot write traces") != 1 {
 		t.Errorf("%+v: %s", s, logged)
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
 	}
 	l.Append([][]byte{[]byte("kept")})
@@ -155,6 +153,22 @@ func TestDiskErrors(t *testing.T) {
 	if !slices.Equal(got, []string{"kept"}) {
 		t.Errorf("%q", got)
 	}
+	// Files that were not seen at the start are not overwritten.
+	blind, _, _ := open(t, dir, 1<<20)
+	blind.old, blind.number = nil, 0
+	for range 3 {
+		blind.Append([][]byte{[]byte("after")})
+	}
+	end(blind)
+	l, got, _ = open(t, dir, 1<<20)
+	if !slices.Equal(got, []string{"kept", "after", "after"}) || blind.Stats().Errors != 1 {
+		t.Errorf("%q", got)
+	}
+	end(l)
+	if err := os.Remove(blind.path(1)); err != nil {
+		t.Fatal(err)
+	}
+	l, _, _ = open(t, dir, 1<<20)
 	// A record that is not one of ours is the end of its file.
 	l.Append([][]byte{[]byte("more")})
 	end(l)
@@ -164,8 +178,12 @@ func TestDiskErrors(t *testing.T) {
 	if n != 2 || strings.Count(logged.String(), "no record") != 2 {
 		t.Errorf("%d records: %s", n, logged)
 	}
-	if _, err := Open("/proc/none", 1<<20, slog.New(slog.DiscardHandler)); err == nil {
-		t.Error("a directory where there can be none")
+	if err := file(); err != nil {
+		t.Fatal(err)
+	}
+	if l, got, logged := open(t, dir, 1<<20); len(got) > 0 || l.Stats().Errors != 1 ||
+		!strings.Contains(logged.String(), "cannot be read") {
+		t.Errorf("a file in place of the directory: %q, %+v, %s", got, l.Stats(), logged)
 	}
 }
 
