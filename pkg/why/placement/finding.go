@@ -48,10 +48,20 @@ type finding struct {
 // key is equal for findings that are one cause.
 func (f finding) key() string { return f.code + " " + f.what }
 
+// chosen reports whether the finding follows from the nodes that the pod's author chose: by labels, or by where its
+// volumes are.
+func (f finding) chosen() bool {
+	return slices.Contains([]string{selectorMismatch, affinityMismatch, volumeElsewhere}, f.code)
+}
+
 // intent reports whether the finding follows from where the pod is meant to run, rather than from what is the case
-// there now. A node with such a finding is not one that the user has in mind.
-func (f finding) intent() bool {
-	return slices.Contains([]string{untoleratedTaint, selectorMismatch, affinityMismatch, volumeElsewhere}, f.code)
+// there now.
+func (f finding) intent() bool { return f.code == untoleratedTaint || f.chosen() }
+
+// ill reports whether the finding is about the node itself, whatever the pod.
+func (f finding) ill() bool {
+	return slices.Contains([]string{nodeCordoned, nodeNotReady, networkUnavailable, string(corev1.NodeMemoryPressure),
+		string(corev1.NodeDiskPressure), string(corev1.NodePIDPressure)}, f.code)
 }
 
 // seat is a node with all that keeps the pod off it.
@@ -60,14 +70,38 @@ type seat struct {
 	findings []finding
 }
 
-// ill reports whether the finding is about the node itself, whatever the pod.
-func (f finding) ill() bool {
-	return slices.Contains([]string{nodeCordoned, nodeNotReady, networkUnavailable, string(corev1.NodeMemoryPressure),
-		string(corev1.NodeDiskPressure), string(corev1.NodePIDPressure)}, f.code)
+// Levels of how much a pod is meant for a node.
+const (
+	otherNode = iota // its author chose others
+	tainted          // nothing else speaks against the node than taints that the pod does not tolerate
+	meantNode        // a node such as the author has in mind
+)
+
+func (s *seat) level() int {
+	switch {
+	case slices.ContainsFunc(s.findings, finding.chosen):
+		return otherNode
+	case slices.ContainsFunc(s.findings, finding.intent):
+		return tainted
+	}
+	return meantNode
 }
 
-// meant reports whether the pod is meant to run on nodes such as this one.
-func (s *seat) meant() bool { return !slices.ContainsFunc(s.findings, finding.intent) }
+// meantFor returns the nodes that a pod is meant for most; none if it is meant for none, and what speaks against all of
+// them is the cause.
+func meantFor(all []*seat) map[*seat]bool {
+	best := otherNode
+	for _, s := range all {
+		best = max(best, s.level())
+	}
+	list := map[*seat]bool{}
+	for _, s := range all {
+		if best > otherNode && s.level() == best {
+			list[s] = true
+		}
+	}
+	return list
+}
 
 // seats returns all nodes with their findings, in the order of their names.
 func seats(t *simulate.Trial, pod *model.PodInfo, s *model.Snapshot) []*seat {
@@ -210,7 +244,7 @@ type group struct {
 // it is meant for, then what most nodes have. The control plane's own taint comes last, since nearly no pod is meant to
 // tolerate it.
 func groups(all []*seat) []*group {
-	byKey := map[string]*group{}
+	byKey, meant := map[string]*group{}, meantFor(all)
 	var list []*group
 	for _, s := range all {
 		for _, f := range s.findings {
@@ -221,14 +255,14 @@ func groups(all []*seat) []*group {
 				list = append(list, g)
 			}
 			g.seats = append(g.seats, s)
-			if s.meant() {
+			if meant[s] {
 				g.meant++
 			}
 		}
 	}
 	for _, g := range list {
 		if g.meant > 0 { // the others are out anyway
-			g.seats = slices.DeleteFunc(g.seats, func(s *seat) bool { return !s.meant() })
+			g.seats = slices.DeleteFunc(g.seats, func(s *seat) bool { return !meant[s] })
 		}
 	}
 	last := func(g *group) int {
@@ -238,7 +272,7 @@ func groups(all []*seat) []*group {
 		return 0
 	}
 	slices.SortStableFunc(list, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(b.meant, a.meant), cmp.Compare(last(a), last(b)),
+		return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(b.meant, a.meant),
 			cmp.Compare(len(b.seats), len(a.seats)), cmp.Compare(a.order, b.order))
 	})
 	return list

@@ -56,7 +56,21 @@ func (q *inquiry) nowhere(ctx context.Context, cluster *simulate.Cluster, info *
 		}
 		causes = append(causes, cause)
 	}
-	return causes
+	return uneven(list, causes)
+}
+
+// uneven puts what keeps the pod off other nodes that it is meant for below the spread that forbids the rest: a node of
+// another domain would take the pod if it could, so only both together are the cause.
+func uneven(list []*group, causes []why.Cause) []why.Cause {
+	if len(list) == 0 || list[0].code != topologySpread {
+		return causes
+	}
+	n := 1
+	for n < len(list) && list[n].meant > 0 {
+		n++
+	}
+	causes[0].Because = append(causes[0].Because, causes[1:n]...)
+	return append(causes[:1], causes[n:]...)
 }
 
 // fixes words the changes that help against one cause.

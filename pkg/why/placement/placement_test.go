@@ -192,6 +192,27 @@ because Reserved: Pods on node n1 ask for 1 CPU: shop/a for 1.
   kubectl -n shop delete pod a
 + UntoleratedTaint
 `},
+		"one zone is full, and the other has too many": {
+			nodeText("n1", "4", "", "zone=a") + nodeText("n2", "1", "", "zone=b") + runs("b", "n2", "1", "") +
+				strings.ReplaceAll(runs("a", "n1", "1", ""), "app: a", "app: web") +
+				waits("1", `, topologySpreadConstraints: [{topologyKey: zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}]`),
+			`TopologySpreadViolated: One more pod on n1 would spread the pods too unevenly by zone, which may differ by 1: a has 1 and b has 0.
+- Let the spread over zone be a wish (whenUnsatisfiable: ScheduleAnyway); the pod then fits on node n1.
+  kubectl -n shop patch deployment web --type=json -p '[{"op":"replace","path":"/spec/template/spec/topologySpreadConstraints/0/whenUnsatisfiable","value":"ScheduleAnyway"}]'
+- Delete pod shop/a on n1, which asks for 1 CPU; the pod then fits on node n1.
+  kubectl -n shop delete pod a
+because InsufficientResource: The pod asks for 1 CPU, which is more than node n2 has left: n2 has 0 of 1 left.
+`},
+		"the one node that it selects has a taint": {
+			nodeText("n1", "4", `taints: [{key: dedicated, value: db, effect: NoSchedule}]`, "pool=db") + nodeText("n2", "4", "") +
+				nodeText("n3", "4", "") + waits("1", `, nodeSelector: {pool: db}`),
+			`UntoleratedTaint: Node n1 has the taint dedicated=db:NoSchedule, which the pod does not tolerate.
+- Tolerate the taint dedicated=db:NoSchedule; the pod then fits on node n1.
+  kubectl -n shop patch deployment web --type=json -p '[{"op":"add","path":"/spec/template/spec/tolerations","value":[{"key":"dedicated","operator":"Equal","value":"db","effect":"NoSchedule"}]}]'
+- Remove the taint dedicated=db:NoSchedule from node n1; the pod then fits on node n1.
+  kubectl taint nodes n1 dedicated=db:NoSchedule-
++ NodeSelector
+`},
 		"two changes together": {
 			nodeText("n1", "2", `taints: [{key: dedicated, value: gpu, effect: NoSchedule}]`) + waits("3", ""),
 			`UntoleratedTaint: The only node, n1, has the taint dedicated=gpu:NoSchedule, which the pod does not tolerate.
