@@ -92,6 +92,22 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestGaps: gaps of one name have one line, with all their pieces.
+func TestGaps(t *testing.T) {
+	t.Parallel()
+	tr := &traces.Trace{Object: traces.Object{Kind: "Pod"}}
+	for i := range 5 {
+		tr.Spans = append(tr.Spans, spanAt(fmt.Sprint(i), "", "kubelet.volumes", time.Duration(i)*10*time.Second,
+			time.Second))
+	}
+	p := New(tr, "", 0).Phases[0]
+	lines, _ := p.Lines(false)
+	last := lines[len(lines)-1]
+	if len(lines) != 8 || len(last.Critical) != 4 || last.Duration != 36*time.Second || last.OnPath() != last.Duration {
+		t.Errorf("%d lines, the last one %+v", len(lines), last)
+	}
+}
+
 // TestCreation: a startup begins with the request that made the object, which is found below the round that sent it.
 // What the round did before is shown and is no part of the path.
 func TestCreation(t *testing.T) {

@@ -21,7 +21,7 @@ type Line struct {
 	Step  *Step
 	Name  string
 	Depth int
-	// Start and Duration are where the bar is. Critical are the pieces of it on the critical path.
+	// Start and Duration are where the bar is. Critical are the pieces of it on the critical path, and all of a gap's.
 	Start    time.Time
 	Duration time.Duration
 	Critical []Segment
@@ -66,17 +66,26 @@ func (p *Phase) Lines(all bool) (lines []Line, hidden int) {
 	return fewer(lines, hidden)
 }
 
-// gaps are the lines of the gaps.
+// gaps are the lines of the gaps, one for all of a name: what is tried again and again has many.
 func (p *Phase) gaps(all bool) []Line {
-	var out []Line
+	out := []Line{{Heading: "between the steps"}}
 	for _, s := range p.Path {
-		if !s.Gap || !all && s.Share < small {
+		if !s.Gap {
 			continue
 		}
-		if len(out) == 0 {
-			out = append(out, Line{Heading: "between the steps"})
+		i := slices.IndexFunc(out, func(l Line) bool { return l.Name == s.Name })
+		if i < 0 {
+			i = len(out)
+			out = append(out, Line{Name: s.Name, Start: s.Start})
 		}
-		out = append(out, Line{Name: s.Name, Start: s.Start, Duration: s.Duration, Critical: []Segment{s}})
+		out[i].Duration += s.Duration
+		out[i].Critical = append(out[i].Critical, s)
+	}
+	out = slices.DeleteFunc(out, func(l Line) bool {
+		return l.Heading == "" && !all && p.Share(l.Duration) < small
+	})
+	if len(out) == 1 {
+		return nil
 	}
 	return out
 }

@@ -162,7 +162,7 @@ func (b *bars) draw(l *story.Line) string {
 			halves[i] = max(halves[i], what)
 		}
 	}
-	if l.Start.Before(b.to) || l.Start.Equal(b.to) {
+	if l.Step != nil && !l.Start.After(b.to) {
 		fill(l.Start, l.Start.Add(l.Duration), beside)
 	}
 	for _, s := range l.Critical {
