@@ -93,8 +93,8 @@ func try(t *testing.T, c *cluster, s *Situation) {
 	args = append([]string{"-n", p.ns, "-o", "json"}, args...)
 	// An answer that names a fault may come with any exit code: what is printed counts.
 	out, failed := p.command(t.Context(), "", *program, args...)
-	var a Answer
-	if err := json.Unmarshal([]byte(out), &a); err != nil {
+	a, err := Read([]byte(out))
+	if err != nil {
 		t.Fatalf("kubectl why %s: no answer in JSON: %v\n%v", strings.Join(args, " "), err, failed)
 	}
 	faults := Judge(s, a, p.quoted.Replace)
