@@ -115,7 +115,7 @@ func (q *question) answer(cmd *cobra.Command, args []string) error {
 	case "":
 		answers, err = q.explain(cmd, args)
 	case "--what-if", "--filename":
-		return q.foreseen(cmd, args, flag)
+		return q.showForeseen(cmd, args, flag)
 	default:
 		answers, err = q.ask(cmd, args, flag)
 	}

@@ -13,7 +13,6 @@ import (
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/referencetest"
 	"bonsai/pkg/why"
-	"bonsai/pkg/why/whatif"
 )
 
 // server is an API server with ConfigMaps. It refuses everything but reading.
@@ -102,14 +101,17 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestForeseenJSON: what would follow from a change is data of its own.
+// TestForeseenJSON: what would follow from a change is an answer with its data.
 func TestForeseenJSON(t *testing.T) {
 	t.Parallel()
 	_, out, _ := ask(t, 0, "-f", "testdata/pod.yaml", "-o", "json")
-	var r whatif.Result
-	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Placed) != 1 || r.Placed[0].Node != "n2" ||
-		r.Placed[0].Pod.Namespace != "default" || r.Waiting == nil {
-		t.Errorf("%v: %s", err, out)
+	var f foreseen
+	if err := json.Unmarshal([]byte(out), &f); err != nil {
+		t.Fatal(err, out)
+	}
+	if r := f.Foreseen; len(r.Placed) != 1 || r.Placed[0].Node != "n2" || r.Placed[0].Pod.Namespace != "default" ||
+		r.Waiting == nil || !f.Well || len(f.Causes) != 1 {
+		t.Error(out)
 	}
 }
 

@@ -191,8 +191,11 @@ func (q *question) objects(ctx context.Context, flag, file string) (list []*unst
 	return list, nil
 }
 
-// foreseen shows what would follow from a change.
-func (q *question) foreseen(cmd *cobra.Command, args []string, flag string) error {
+// showForeseen shows what would follow from a change.
+func (q *question) showForeseen(cmd *cobra.Command, args []string, flag string) error {
+	if q.whatIf == "-f" && len(args) == 1 { // --what-if -f FILE
+		q.whatIf, q.files, args = "", args[0], nil
+	}
 	if err := alone(cmd, args, flag); err != nil {
 		return err
 	}
@@ -203,7 +206,14 @@ func (q *question) foreseen(cmd *cobra.Command, args []string, flag string) erro
 	if err != nil {
 		return err
 	}
-	return q.show(r.Answer(), r)
+	a := r.Answer()
+	return q.show(a, foreseen{a, r})
+}
+
+// foreseen is what would follow from a change as JSON: an answer as to every question, and what it was made of.
+type foreseen struct {
+	why.Answer
+	Foreseen whatif.Result `json:"foreseen"`
 }
 
 // foresee answers what would follow from a change.

@@ -209,6 +209,15 @@ func (q *inquiry) noPods(ctx context.Context) ([]why.Cause, error) {
 		}
 		return []why.Cause{cause}, nil
 	}
+	if p := q.elsewhere(ctx); p != nil {
+		cause.Text += fmt.Sprintf(" Pod %s/%s has them, but in another namespace: a selector never leaves its own.",
+			p.Namespace, p.Name)
+		cause.Evidence = append(cause.Evidence, why.See(why.ObjectOf("", "Pod", p), ".metadata.labels",
+			labels.Set(p.Labels).String()))
+		cause.Fixes = []why.Fix{{Text: fmt.Sprintf("Make the Service in namespace %s, and use it as %s.%s.", p.Namespace,
+			q.service.Name, p.Namespace)}}
+		return []why.Cause{cause}, nil
+	}
 	if p, differing := q.closest(ctx); p != nil {
 		var has []string
 		for _, k := range differing {
@@ -234,6 +243,17 @@ func (q *inquiry) noPods(ctx context.Context) ([]why.Cause, error) {
 		}
 	}
 	return []why.Cause{cause}, nil
+}
+
+// elsewhere returns a pod of another namespace that the selector would match.
+func (q *inquiry) elsewhere(ctx context.Context) *corev1.Pod {
+	pods, _ := why.List[corev1.Pod](ctx, q.World, "", labels.Set(q.service.Spec.Selector).AsSelector())
+	for _, p := range pods {
+		if p.Namespace != q.service.Namespace {
+			return p
+		}
+	}
+	return nil
 }
 
 // closest returns the pod that has most of the selector's labels, or else one whose label has the same key, with the

@@ -51,6 +51,13 @@ func (q *inquiry) ended(ctx context.Context, c *corev1.Container, t *corev1.Cont
 	switch {
 	case t.Reason == "OOMKilled":
 		return q.outOfMemory(c, t, what, cause)
+	case q.hookFailed(c, t) != nil:
+		e := q.hookFailed(c, t)
+		cause.Code = "PostStartHookFailed"
+		cause.Text = fmt.Sprintf("The postStart hook of %s %s fails, and the kubelet kills the container for it: %s.", what,
+			c.Name, why.Quote(e.Message))
+		cause.Evidence = append(cause.Evidence, why.SeeEvent(e))
+		return cause
 	case missing:
 		cause.Code, cause.Text = "NoSuchProgram", fmt.Sprintf("%s cannot be started: the image %s has no program %s.",
 			name, c.Image, program)
@@ -103,6 +110,18 @@ func (q *inquiry) ended(ctx context.Context, c *corev1.Container, t *corev1.Cont
 	}
 	cause.Fixes = append(cause.Fixes, logs)
 	return cause
+}
+
+// hookFailed returns the event by which the kubelet said that the postStart hook of the container that ended as t says
+// had failed, nil if it did not.
+func (q *inquiry) hookFailed(c *corev1.Container, t *corev1.ContainerStateTerminated) *corev1.Event {
+	if c.Lifecycle == nil || c.Lifecycle.PostStart == nil {
+		return nil
+	}
+	if e := q.event("FailedPostStartHook"); e != nil && !why.LastSeen(e).Before(t.StartedAt.Time) {
+		return e
+	}
+	return nil
 }
 
 // killer returns the event by which the kubelet said that it killed the container that ended as t says, nil if it did

@@ -35,6 +35,8 @@ func (q *inquiry) starting(ctx context.Context) []why.Cause {
 		}
 	}
 	for _, f := range []struct{ reason, code, text string }{
+		{"FailedPostStartHook", "PostStartHookFailed",
+			"The postStart hook of a container fails, and the kubelet kills the container for it"},
 		{"FailedMount", "FailedMount", "A volume of the pod cannot be mounted"},
 		{"FailedAttachVolume", "FailedAttachVolume", "A volume of the pod cannot be attached to the node"},
 		{"FailedMapVolume", "FailedMount", "A block volume of the pod cannot be mapped"},

@@ -64,8 +64,12 @@ func (r Result) waiting(already bool) []why.Cause {
 		if k.owner != "" {
 			of = " of " + k.owner
 		}
-		list = append(list, why.Cause{Code: code, Text: fmt.Sprintf(text, why.Count(len(pods[k]), "pod"), of,
-			why.Quote(k.message))})
+		cause := why.Cause{Code: code, Text: fmt.Sprintf(text, why.Count(len(pods[k]), "pod"), of, why.Quote(k.message))}
+		if strings.HasPrefix(k.message, "exceeded quota") {
+			cause.Code = "QuotaExceeded"
+			cause.Text = fmt.Sprintf("%s%s could not be made: %s.", why.Count(len(pods[k]), "pod"), of, why.Quote(k.message))
+		}
+		list = append(list, cause)
 	}
 	return list
 }

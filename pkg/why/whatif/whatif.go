@@ -25,7 +25,7 @@ type Random func(n int) int
 func Foresee(ctx context.Context, c *why.Case, ch Change, random Random) (Result, error) {
 	f := &future{Case: c, result: Result{Change: ch.String(), Placed: []Placed{}, Waiting: []Waiting{},
 		Ended:   []Ended{},
-		Budgets: []Budget{}}, made: map[string]int{}, fresh: map[types.UID]string{}}
+		Budgets: []Budget{}}, made: map[string]int{}, fresh: map[types.UID]string{}, verb: ch.Verb, quotas: map[string][]*bound{}}
 	pods, _ := why.List[corev1.Pod](ctx, c.World, "", nil)
 	var concerned []*corev1.Pod
 	for _, p := range pods {
@@ -70,7 +70,9 @@ type future struct {
 	result  Result
 	// pending are pods that the change makes and that have no node yet.
 	pending []*model.PodInfo
-	waiting []*model.PodInfo     // those of result.Waiting
+	waiting []*model.PodInfo // those of result.Waiting
+	verb    Verb
+	quotas  map[string][]*bound  // by namespace, as far as they were asked for
 	made    map[string]int       // new pods, by the name of their owner
 	fresh   map[types.UID]string // the owners of pods that do not exist yet
 }
@@ -103,6 +105,10 @@ func (f *future) place(ctx context.Context, list []*model.PodInfo) error {
 			continue
 		}
 		if message := f.held(pod); message != "" {
+			f.wait(pod, message)
+			continue
+		}
+		if message := f.overQuota(ctx, pod); message != "" {
 			f.wait(pod, message)
 			continue
 		}

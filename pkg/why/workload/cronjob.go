@@ -94,7 +94,9 @@ func missed(ctx context.Context, c *why.Case, cj *batchv1.CronJob, self why.Obje
 		return []why.Cause{{Code: "StartingDeadlineMissed",
 			Text: fmt.Sprintf("It was due %s ago, and may only be started within startingDeadlineSeconds (%d s): "+
 				"the time was missed.", ago, *d),
-			Evidence: []why.Evidence{why.See(self, ".spec.startingDeadlineSeconds", fmt.Sprint(*d))}}}
+			Evidence: []why.Evidence{why.See(self, ".spec.startingDeadlineSeconds", fmt.Sprint(*d))},
+			Fixes: []why.Fix{{Text: "Run it now by hand, or allow a later start by a larger startingDeadlineSeconds.",
+				Command: fmt.Sprintf("kubectl create job %s-now%s --from=cronjob/%s", cj.Name, self.Flag(), cj.Name)}}}}
 	}
 	const patience = 30 * time.Second
 	if c.Now.Sub(due) < patience {
@@ -128,6 +130,9 @@ func dueTimes(cj *batchv1.CronJob, now time.Time) (next, due time.Time, err erro
 	now = now.In(zone)
 	next = s.Next(now)
 	made := cj.CreationTimestamp.In(zone)
+	if last := lastMade(cj).In(zone); !last.IsZero() && last.Before(made) {
+		made = last // an object that was restored has an earlier life
+	}
 	if made.IsZero() {
 		made = now
 	}

@@ -51,6 +51,13 @@ func Job(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 			Evidence: []why.Evidence{why.See(self, ".spec.managedBy", *by)}})
 		return a, nil
 	}
+	if p := j.Spec.Parallelism; p != nil && *p == 0 {
+		a.Causes = []why.Cause{{Code: "ParallelismZero", Text: "Its parallelism is 0: it may run no pod at once.",
+			Evidence: []why.Evidence{why.See(self, ".spec.parallelism", "0")},
+			Fixes: []why.Fix{{Text: "Allow it at least one.", Command: fmt.Sprintf(
+				`kubectl patch job %s%s --type=merge -p '{"spec":{"parallelism":1}}'`, j.Name, self.Flag())}}}}
+		return a, nil
+	}
 	a.Causes = refusedPods(ctx, c, self)
 	causes, err := notReady(ctx, c, failedFirst(pods))
 	a.Causes = append(a.Causes, causes...)
