@@ -293,22 +293,22 @@ func (q *inquiry) fixes(roles []role) []why.Fix {
 		resource += "/" + a.Subresource
 	}
 	name := fmt.Sprintf("%s-%s", strings.ReplaceAll(a.Resource, ".", "-"), a.Verb)
-	fixes := []why.Fix{{Text: "Give that one right alone.", Command: fmt.Sprintf("kubectl create %s %s%s --verb=%s "+
-		"--resource=%s && kubectl create %sbinding %s%s --%s=%s %s", kind, name, scope, a.Verb, resource, kind, name, scope, kind,
-		name, subject)}}
-	var best *role
-	for i := range roles {
-		r := &roles[i]
+	role := fmt.Sprintf("kubectl create %s %s%s --verb=%s --resource=%s", kind, name, scope, a.Verb, resource)
+	binding := fmt.Sprintf("kubectl create %sbinding %s%s --%s=%s %s", kind, name, scope, kind, name, subject)
+	fixes := []why.Fix{{Text: "Give that one right alone.", Command: role + " && " + binding}}
+	best := -1
+	for i, r := range roles {
 		usable := r.object.Kind == "ClusterRole" || r.object.Namespace == a.Namespace
 		internal := strings.HasPrefix(r.object.Name, "system:")
-		if usable && !internal && q.allowed(r.rules) && (best == nil || breadth(r.rules) < breadth(best.rules)) {
-			best = r
+		if usable && !internal && q.allowed(r.rules) && (best < 0 || breadth(r.rules) < breadth(roles[best].rules)) {
+			best = i
 		}
 	}
-	if best != nil {
-		fixes = append(fixes, why.Fix{Text: fmt.Sprintf("Give all that %s allows, which has it.", best.object),
-			Command: fmt.Sprintf("kubectl create %sbinding %s%s --%s=%s %s", kind, best.object.Name, scope,
-				strings.ToLower(best.object.Kind), best.object.Name, subject)})
+	if best >= 0 {
+		o := roles[best].object
+		fixes = append(fixes, why.Fix{Text: fmt.Sprintf("Give all that %s allows, which has it.", o),
+			Command: fmt.Sprintf("kubectl create %sbinding %s%s --%s=%s %s", kind, o.Name, scope, strings.ToLower(o.Kind),
+				o.Name, subject)})
 	}
 	return fixes
 }

@@ -214,8 +214,8 @@ func (q *inquiry) noPods(ctx context.Context) ([]why.Cause, error) {
 			p.Namespace, p.Name)
 		cause.Evidence = append(cause.Evidence, why.See(why.ObjectOf("", "Pod", p), ".metadata.labels",
 			labels.Set(p.Labels).String()))
-		cause.Fixes = []why.Fix{{Text: fmt.Sprintf("Make the Service in namespace %s, and use it as %s.%s.", p.Namespace,
-			q.service.Name, p.Namespace)}}
+		cause.Fixes = []why.Fix{{Text: fmt.Sprintf("Make the Service in namespace %s, and use it as %s.%s.",
+			p.Namespace, q.service.Name, p.Namespace)}}
 		return []why.Cause{cause}, nil
 	}
 	if p, differing := q.closest(ctx); p != nil {

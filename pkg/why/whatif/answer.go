@@ -44,10 +44,13 @@ func (r Result) budgets() (list []why.Cause) {
 // waiting groups pods that find no node by their owner and the reason.
 func (r Result) waiting(already bool) []why.Cause {
 	type key struct{ owner, message string }
-	pods := map[key][]string{}
+	pods, first := map[key][]string{}, map[key]Waiting{}
 	for _, w := range r.Waiting {
 		if w.Already == already {
 			k := key{w.Owner, w.Message}
+			if pods[k] == nil {
+				first[k] = w
+			}
 			pods[k] = append(pods[k], w.Pod.Name)
 		}
 	}
@@ -64,10 +67,18 @@ func (r Result) waiting(already bool) []why.Cause {
 		if k.owner != "" {
 			of = " of " + k.owner
 		}
-		cause := why.Cause{Code: code, Text: fmt.Sprintf(text, why.Count(len(pods[k]), "pod"), of, why.Quote(k.message))}
+		number, said := why.Count(len(pods[k]), "pod"), why.Quote(k.message)
+		cause := why.Cause{Code: code, Text: fmt.Sprintf(text, number, of, said)}
 		if strings.HasPrefix(k.message, "exceeded quota") {
 			cause.Code = "QuotaExceeded"
-			cause.Text = fmt.Sprintf("%s%s could not be made: %s.", why.Count(len(pods[k]), "pod"), of, why.Quote(k.message))
+			cause.Text = fmt.Sprintf("%s%s could not be made: %s.", number, of, said)
+		}
+		if asks := first[k].Asks; asks != "" {
+			cause.Text += fmt.Sprintf(" Each asks for %s.", asks)
+		}
+		for _, refusal := range first[k].Refusals {
+			cause.Because = append(cause.Because, why.Cause{Code: "NodeRefuses",
+				Text: fmt.Sprintf("Node %s: %s.", refusal.Node, refusal.Reason)})
 		}
 		list = append(list, cause)
 	}

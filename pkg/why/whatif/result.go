@@ -39,8 +39,21 @@ type Waiting struct {
 	Owner   string     `json:"owner,omitempty"`
 	New     bool       `json:"new"`
 	Message string     `json:"message"`
+	// Asks is what the pod requests: "cpu=2,memory=1Gi"; empty if it requests nothing.
+	Asks string `json:"asks,omitempty"`
+	// Refusals are the reasons of nodes that could take other pods, at most maxRefusals.
+	Refusals []Refusal `json:"refusals,omitempty"`
 	// Already says that the pod waits without the change, too.
 	Already bool `json:"already"`
+}
+
+// maxRefusals bounds the nodes whose reasons a waiting pod has.
+const maxRefusals = 20
+
+// Refusal is why one node does not take a pod.
+type Refusal struct {
+	Node   string `json:"node"`
+	Reason string `json:"reason"`
 }
 
 // Ended is a pod that would end.

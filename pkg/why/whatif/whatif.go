@@ -9,7 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	resourcehelper "k8s.io/component-helpers/resource"
 
+	"bonsai/api/quota"
+	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/why"
 	"bonsai/pkg/why/simulate"
@@ -25,7 +28,8 @@ type Random func(n int) int
 func Foresee(ctx context.Context, c *why.Case, ch Change, random Random) (Result, error) {
 	f := &future{Case: c, result: Result{Change: ch.String(), Placed: []Placed{}, Waiting: []Waiting{},
 		Ended:   []Ended{},
-		Budgets: []Budget{}}, made: map[string]int{}, fresh: map[types.UID]string{}, verb: ch.Verb, quotas: map[string][]*bound{}}
+		Budgets: []Budget{}}, made: map[string]int{}, fresh: map[types.UID]string{}, verb: ch.Verb,
+		quotas: map[string][]*bound{}}
 	pods, _ := why.List[corev1.Pod](ctx, c.World, "", nil)
 	var concerned []*corev1.Pod
 	for _, p := range pods {
@@ -101,20 +105,20 @@ func (f *future) place(ctx context.Context, list []*model.PodInfo) error {
 			return nil
 		}
 		if message, ok := refused[owner]; ok && owner != "" && f.isNew(pod) {
-			f.wait(pod, message)
+			f.wait(pod, message, nil)
 			continue
 		}
 		if message := f.held(pod); message != "" {
-			f.wait(pod, message)
+			f.wait(pod, message, nil)
 			continue
 		}
 		if message := f.overQuota(ctx, pod); message != "" {
-			f.wait(pod, message)
+			f.wait(pod, message, nil)
 			continue
 		}
 		decided, diagnosis, err := f.cluster.Decide(ctx, pod)
 		if err != nil {
-			f.wait(pod, err.Error())
+			f.wait(pod, err.Error(), nil)
 			continue
 		}
 		p := Placed{Pod: f.object(pod), Owner: owner, New: f.isNew(pod), Node: decided.Node, Nodes: decided.Best}
@@ -123,7 +127,7 @@ func (f *future) place(ctx context.Context, list []*model.PodInfo) error {
 			node, victims, _ := f.cluster.Victims(ctx, pod)
 			if node == "" {
 				refused[owner] = message
-				f.wait(pod, message)
+				f.wait(pod, message, diagnosis)
 				continue
 			}
 			p.Node, p.Nodes = node, []string{node}
@@ -134,7 +138,7 @@ func (f *future) place(ctx context.Context, list []*model.PodInfo) error {
 		}
 		slices.Sort(p.Nodes)
 		if err := f.cluster.Place(ctx, pod, p.Node); err != nil {
-			f.wait(pod, err.Error())
+			f.wait(pod, err.Error(), nil)
 			continue
 		}
 		clear(refused) // affinity may be satisfied now
@@ -159,8 +163,20 @@ func (f *future) held(pod *model.PodInfo) string {
 	return ""
 }
 
-func (f *future) wait(pod *model.PodInfo, message string) {
-	w := Waiting{Pod: f.object(pod), Owner: f.owner(pod), New: f.isNew(pod), Message: message}
+// wait records a pod that finds no node; d is why, nil if no node was asked.
+func (f *future) wait(pod *model.PodInfo, message string, d *framework.Diagnosis) {
+	w := Waiting{Pod: f.object(pod), Owner: f.owner(pod), New: f.isNew(pod), Message: message,
+		Asks: quota.Text(resourcehelper.PodRequests(pod.Pod, resourcehelper.PodResourcesOptions{}))}
+	if d != nil {
+		for node, st := range d.Statuses {
+			// A node that no change of its pods would help is of no interest here.
+			if st.Code != framework.Unschedulable || len(w.Refusals) == maxRefusals {
+				continue
+			}
+			w.Refusals = append(w.Refusals, Refusal{node, strings.Join(st.Reasons, ", ")})
+		}
+		slices.SortFunc(w.Refusals, func(a, b Refusal) int { return strings.Compare(a.Node, b.Node) })
+	}
 	w.Already = !w.New
 	f.result.Waiting = append(f.result.Waiting, w)
 	f.waiting = append(f.waiting, pod)

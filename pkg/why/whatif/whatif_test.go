@@ -64,7 +64,7 @@ func TestForesee(t *testing.T) {
 			running("b", "n2", "1", "web"),
 			"scale deployment/web --replicas=8", "",
 			`If you scale deployment/web to 8, 4 pods would be placed, and 2 pods would find no node.
-2 pods of deployment/web would find no node: “0/2 nodes are available: 2 Insufficient cpu.”.
+2 pods of deployment/web would find no node: “0/2 nodes are available: 2 Insufficient cpu.”. Each asks for cpu=1.
 3 pods would be placed on node n1: 3 of deployment/web.
 1 pod would be placed on node n2: 1 of deployment/web.
 `},
@@ -77,7 +77,7 @@ func TestForesee(t *testing.T) {
 			running("b", "n1", "1", "web") + bare + resident1,
 			"drain n1 --ignore-daemonsets", "",
 			`If you drain node n1, 1 pod would be placed, and 1 pod would find no node.
-1 pod of replicaset/web-1 would find no node: “0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.”.
+1 pod of replicaset/web-1 would find no node: “0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.”. Each asks for cpu=1.
 1 pod would end and not be made again, since no controller has made it: shop/alone.
 1 pod would be placed on node n2: 1 of replicaset/web-1.
 2 pods would end: 2 on node n1.
@@ -110,13 +110,13 @@ PodDisruptionBudget shop/web would be broken. It would lose 2 pods (a and b) at 
 			running("b", "", "2", "web"),
 			"cordon n1", "",
 			`If you cordon node n1, 0 pods would be placed, and 0 pods would find no node.
-1 pod of replicaset/web-1 would still find no node: “0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.”.
+1 pod of replicaset/web-1 would still find no node: “0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.”. Each asks for cpu=2.
 `},
 		"another scheduler's pod": {
 			node("n1", "4") + strings.ReplaceAll(running("b", "", "1", "web"), "schedulerName: default-scheduler", "schedulerName: tetris"),
 			"uncordon n1", "",
 			`If you uncordon node n1, 0 pods would be placed, and 0 pods would find no node.
-1 pod of replicaset/web-1 would still find no node: “the scheduler tetris has not looked at it”.
+1 pod of replicaset/web-1 would still find no node: “the scheduler tetris has not looked at it”. Each asks for cpu=1.
 `},
 		"a file with more room": {node("n1", "1") + running("b", "", "2", "web"), "", `
 {apiVersion: v1, kind: Node, metadata: {name: n9}, status: {allocatable: {cpu: "2", pods: "9"}}}
@@ -129,7 +129,7 @@ PodDisruptionBudget shop/web would be broken. It would lose 2 pods (a and b) at 
 			running("b", "n1", "1", "web"), "", `
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: new, resources: {requests: {cpu: 3}}}]}}}}`,
 			`If you apply deployment/web, 0 pods would be placed, and 1 pod would find no node.
-1 pod of deployment/web would find no node: “0/1 nodes are available: 1 Insufficient cpu.”.
+1 pod of deployment/web would find no node: “0/1 nodes are available: 1 Insufficient cpu.”. Each asks for cpu=3.
 `},
 		"a file that rolls out": {node("n1", "4") + deployment + running("a", "n1", "1", "web") +
 			running("b", "n1", "1", "web"), "", `
@@ -145,7 +145,7 @@ PodDisruptionBudget shop/web would be broken. It would lose 2 pods (a and b) at 
 		"a higher priority": {node("n1", "1") + running("a", "n1", "1", "web"), "", `
 {apiVersion: v1, kind: Pod, metadata: {name: urgent, namespace: shop}, spec: {priority: 9, containers: [{name: c, resources: {requests: {cpu: 1}}}]}}`,
 			`If you apply pod/urgent, 1 pod would be placed, and 1 pod would find no node.
-1 pod of replicaset/web-1 would find no node: “0/1 nodes are available: 1 Insufficient cpu.”.
+1 pod of replicaset/web-1 would find no node: “0/1 nodes are available: 1 Insufficient cpu.”. Each asks for cpu=1.
 For pod urgent-new-1, which has a higher priority, the scheduler would evict shop/a from node n1.
 1 pod would be placed on node n1: 1 of pod/urgent.
 1 pod would end: 1 on node n1.

@@ -90,7 +90,8 @@ func conditions(self why.Object, list []appsv1.DeploymentCondition) (causes []wh
 	for _, cond := range list {
 		if cond.Type == appsv1.DeploymentReplicaFailure && cond.Status == corev1.ConditionTrue ||
 			cond.Type == appsv1.DeploymentProgressing && cond.Status == corev1.ConditionFalse {
-			causes = append(causes, why.Cause{Code: cond.Reason, Text: "The controller says: " + why.Quote(cond.Message) + ".",
+			causes = append(causes, why.Cause{Code: cond.Reason,
+				Text: "The controller says: " + why.Quote(cond.Message) + ".",
 				Evidence: []why.Evidence{why.Condition(self, string(cond.Type), string(cond.Status), cond.Reason,
 					cond.Message, cond.LastTransitionTime)}})
 		}
