@@ -307,8 +307,8 @@ func (q *inquiry) fixes(roles []role) []why.Fix {
 	if best >= 0 {
 		o := roles[best].object
 		fixes = append(fixes, why.Fix{Text: fmt.Sprintf("Give all that %s allows, which has it.", o),
-			Command: fmt.Sprintf("kubectl create %sbinding %s%s --%s=%s %s", kind, o.Name, scope, strings.ToLower(o.Kind),
-				o.Name, subject)})
+			Command: fmt.Sprintf("kubectl create %sbinding %s%s --%s=%s %s", kind, o.Name, scope,
+				strings.ToLower(o.Kind), o.Name, subject)})
 	}
 	return fixes
 }
