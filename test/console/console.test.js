@@ -113,6 +113,14 @@ test('why, with the keyboard alone', async (t) => {
   assert.match(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), /waits/, 'the focus does not come back')
 })
 
+test("a pod's life is a waterfall", async (t) => {
+  const [ns, name] = kubectl('get pods -A --field-selector status.phase=Running -o jsonpath={.items[0].metadata.namespace}/{.items[0].metadata.name}').split('/')
+  const page = await visit(t)
+  await page.getByRole('button', { name: new RegExp(`^Pod ${ns}/${name}: `) }).click()
+  await page.getByRole('tab', { name: 'Life' }).click()
+  await page.locator('.waterfall tbody tr').nth(2).waitFor()
+})
+
 test('an object is changed after its effect was shown', async (t) => {
   const page = await visit(t)
   await page.getByRole('button', { name: 'Resources' }).click()

@@ -79,17 +79,21 @@ async function life({ o, where, body, signal }) {
 // waterfall draws the phases of a story, as kubectl trace -o json has them.
 function waterfall(story) {
   const phases = (story.phases ?? []).filter((p) => p.steps?.length)
-  if (!phases.length) return h('p', { class: 'quiet' }, 'No steps are known.')
-  return [(story.notes ?? []).map((n) => h('p', { class: 'quiet' }, n)), phases.map((p) => [h('h3', {}, p.name), phase(p)])]
+  return [(story.notes ?? []).map((n) => h('p', { class: 'quiet' }, n)), phases.length === 0 && h('p', { class: 'quiet' }, 'No steps are known.'),
+    phases.map(phase)]
 }
 
+// phase shows one part of a life, such as its start: the steps that decided how long it took are darker.
 function phase(p) {
-  const steps = flatten(p.steps)
+  const steps = flatten(p.steps, 0)
   const begin = Date.parse(p.start)
   const end = Math.max(...steps.map((s) => s.start + s.length), begin + 1)
-  return h('table', { class: 'waterfall' }, h('thead', { class: 'unseen' },
-    h('tr', {}, ['Step', 'Time', 'Duration'].map((t) => h('th', { scope: 'col' }, t)))), h('tbody', {}, steps.map((s) =>
-    h('tr', {}, h('th', { scope: 'row' }, s.name), h('td', { class: 'track' }, bar(s, begin, end)), h('td', { class: 'number' }, duration(s.length))))))
+  return [h('h3', {}, p.name, ' ', h('span', { class: 'quiet' }, duration(end - begin))), h('table', { class: 'waterfall' },
+    h('thead', { class: 'unseen' }, h('tr', {}, ['Step', 'Time', 'Duration'].map((t) => h('th', { scope: 'col' }, t)))),
+    h('tbody', {}, steps.map((s) => h('tr', {},
+      h('th', { scope: 'row', class: `depth${Math.min(s.depth, 3)}` }, s.name, s.error && ` ⚠ ${s.error}`,
+        s.critical && h('span', { class: 'unseen' }, ' (on the critical path)')),
+      h('td', { class: 'track' }, bar(s, begin, end)), h('td', { class: 'number' }, duration(s.length))))))]
 }
 
 // bar is a step's part of the whole, as a drawing: styles in attributes are forbidden by the page's policy.
@@ -100,10 +104,15 @@ function bar(s, begin, end) {
     h('rect', { x: Math.min(x, 99.4), y: 1, width, height: 8, class: s.critical ? 'critical' : 'step' }))
 }
 
-// flatten brings a phase's steps into one list, times in milliseconds. A step with a part of the critical path is critical.
-function flatten(list) {
-  return list.flatMap((s) => [{ name: s.name, start: Date.parse(s.start), length: (s.duration ?? 0) / 1e6, critical: s.onPath > 0 },
-    ...flatten(s.steps ?? [])])
+// flatten brings a phase's steps into one list, times in milliseconds. A step with a part of the critical path is
+// critical. What took no time to speak of inside another step is left out.
+function flatten(list, depth) {
+  const least = 0.05
+  return list.flatMap((s) => {
+    const step = { name: s.detail && depth === 0 ? `${s.name} ${s.detail}` : s.name, start: Date.parse(s.start), length: (s.duration ?? 0) / 1e6,
+      critical: s.onPath > 0, error: s.error, depth }
+    return [...(depth > 0 && step.length < least ? [] : [step]), ...flatten(s.steps ?? [], depth + 1)]
+  })
 }
 
 const duration = (ms) => (ms >= 10000 ? `${(ms / 1000).toFixed(0)} s` : ms >= 1000 ? `${(ms / 1000).toFixed(1)} s` : `${ms.toFixed(ms < 10 ? 1 : 0)} ms`)
