@@ -1,6 +1,7 @@
 package why
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -36,6 +37,13 @@ type Evidence struct {
 type Fix struct {
 	Text    string `json:"text"`
 	Command string `json:"command"`
+}
+
+// Read reads an answer.
+func Read(printed []byte) (Answer, error) {
+	var a Answer
+	err := json.Unmarshal(printed, &a)
+	return a, err
 }
 
 // walk calls visit for a cause and all causes behind it.
