@@ -139,6 +139,9 @@ func controllerWords(domain, manager string) (words []string) {
 		words = append(words, manager)
 	}
 	first, _, _ := strings.Cut(domain, ".")
+	if one := strings.TrimSuffix(first, "s"); len(one) > 3 {
+		first = one // the controller of widgets.example.com is a widget-operator
+	}
 	return append(words, first)
 }
 

@@ -43,7 +43,7 @@ func (o Object) Arg() string {
 	if o.Group != "" && strings.Contains(o.Group, ".") && !strings.HasSuffix(o.Group, ".k8s.io") {
 		kind += "." + o.Group
 	}
-	return kind + "/" + o.Name
+	return Shell(kind + "/" + o.Name)
 }
 
 // Flag is the argument that says in which namespace an object is, with a space before it; empty for one without.
@@ -51,8 +51,21 @@ func (o Object) Flag() string {
 	if o.Namespace == "" {
 		return ""
 	}
-	return " -n " + o.Namespace
+	return " -n " + Shell(o.Namespace)
 }
+
+// Shell returns an argument as a shell takes it: as it is, or in single quotes if it has other characters than those of
+// ordinary names. Users copy the commands of answers, and some names may be anything: those of roles, users and field
+// managers.
+func Shell(argument string) string {
+	if argument != "" && strings.Trim(argument, plainCharacters) == "" {
+		return argument
+	}
+	return "'" + strings.ReplaceAll(argument, "'", `'\''`) + "'"
+}
+
+// plainCharacters mean themselves in every shell.
+const plainCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,"
 
 // Quote shows a text of others, such as a runtime's message: cut, on one line and in quotation marks. Marks of its own
 // stay as they are, which reads better than escaped ones.

@@ -271,19 +271,19 @@ func hasResource(list []string, a why.Access) bool {
 // fixes are a role of that one rule, and the existing role with the fewest rules that has it.
 func (q *inquiry) fixes(roles []role) []why.Fix {
 	a := q.access
-	subject := "--user=" + q.who
+	subject := why.Shell("--user=" + q.who)
 	if rest, ok := strings.CutPrefix(q.who, serviceAccounts); ok {
-		subject = "--serviceaccount=" + rest
+		subject = why.Shell("--serviceaccount=" + rest)
 	}
 	if a.Path != "" {
 		return []why.Fix{{Text: "Give that path alone.", Command: fmt.Sprintf("kubectl create clusterrole NAME "+
 			"--verb=%s --non-resource-url=%s && kubectl create clusterrolebinding NAME --clusterrole=NAME "+
-			"%s", a.Verb, a.Path,
+			"%s", a.Verb, why.Shell(a.Path),
 			subject)}}
 	}
 	kind, scope := "clusterrole", ""
 	if a.Namespace != "" {
-		kind, scope = "role", " -n "+a.Namespace
+		kind, scope = "role", " -n "+why.Shell(a.Namespace)
 	}
 	resource := a.Resource
 	if a.Group != "" {
@@ -307,8 +307,8 @@ func (q *inquiry) fixes(roles []role) []why.Fix {
 	if best >= 0 {
 		o := roles[best].object
 		fixes = append(fixes, why.Fix{Text: fmt.Sprintf("Give all that %s allows, which has it.", o),
-			Command: fmt.Sprintf("kubectl create %sbinding %s%s --%s=%s %s", kind, o.Name, scope,
-				strings.ToLower(o.Kind), o.Name, subject)})
+			Command: fmt.Sprintf("kubectl create %sbinding %s%s --%s=%s %s", kind, why.Shell(o.Name), scope,
+				strings.ToLower(o.Kind), why.Shell(o.Name), subject)})
 	}
 	return fixes
 }

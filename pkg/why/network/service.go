@@ -146,8 +146,8 @@ func (q *inquiry) selected(ctx context.Context) ([]why.Cause, error) {
 	causes = append(causes, q.ports(ready)...)
 	if len(causes) == 0 && q.ready == 0 {
 		causes = append(causes, why.Cause{Code: "EndpointsNotWritten",
-			Text: fmt.Sprintf("%s match its selector and are ready, but no EndpointSlice lists them. Does "+
-				"kube-controller-manager run?", why.Count(len(ready), "pod")),
+			Text: fmt.Sprintf("%s its selector, ready to serve, but no EndpointSlice lists them. Does "+
+				"kube-controller-manager run?", matching(len(ready))),
 			Evidence: []why.Evidence{why.See(q.self, ".spec.selector", labels.Set(q.service.Spec.Selector).String())}})
 	}
 	causes = append(causes, q.policies(ctx, ready)...)

@@ -54,10 +54,12 @@ func Definition(ctx context.Context, c *why.Case, o why.Object) (why.Answer, err
 		if cond.Type == apiextensionsv1.NamesAccepted {
 			cause.Code, cause.Text = "NamesConflict", fmt.Sprintf("Another definition has one of its names: %s.",
 				why.Quote(cond.Message))
-			a.Causes = append([]why.Cause{cause}, a.Causes...)
+			a.Causes = []why.Cause{cause}
 			continue
 		}
-		a.Causes = append(a.Causes, cause)
+		if len(a.Causes) == 0 { // names that are not accepted explain why it is not established
+			a.Causes = append(a.Causes, cause)
+		}
 	}
 	if len(d.Status.Conditions) == 0 {
 		a.Causes = append(a.Causes, why.Cause{Code: "NotObserved", Text: "The API server has not looked at it yet.",

@@ -42,9 +42,6 @@ func Namespace(ctx context.Context, c *why.Case, o why.Object) (why.Answer, erro
 					"namespace is empty: %s.",
 					why.Quote(cond.Message)),
 				Evidence: []why.Evidence{evidence}, Because: downServices(ctx, c)}
-			for _, b := range cause.Because {
-				cause.Fixes = append(cause.Fixes, b.Fixes...)
-			}
 			a.Causes = append(a.Causes, cause)
 		case corev1.NamespaceContentRemaining:
 			causes, err := content(ctx, c, n, cond.Message, evidence)
@@ -82,7 +79,7 @@ func downServices(ctx context.Context, c *why.Case) (causes []why.Cause) {
 					continue
 				}
 				causes = append(causes, why.Cause{Code: "APIServiceDown", Text: fmt.Sprintf("%s is not available.", o),
-					Evidence: because[0].Evidence, Fixes: because[0].Fixes, Because: because})
+					Because: because})
 			}
 		}
 	}
@@ -115,9 +112,6 @@ func content(ctx context.Context, c *why.Case, n *corev1.Namespace, message stri
 			}
 			cause := why.Cause{Code: "ContentRemains", Text: fmt.Sprintf("%s has not gone.", o), Because: because,
 				Evidence: []why.Evidence{evidence}}
-			for _, b := range because {
-				cause.Fixes = append(cause.Fixes, b.Fixes...)
-			}
 			causes = append(causes, cause)
 		}
 	}

@@ -111,8 +111,7 @@ func refusedPods(ctx context.Context, c *why.Case, self why.Object) []why.Cause 
 		case "FailedCreate":
 			cause := why.Refused(ctx, c, self.Namespace, e.Message, why.SeeEvent(e))
 			return []why.Cause{{Code: "PodsNotCreated", Text: "Its pods cannot be created.",
-				Because:  []why.Cause{cause},
-				Evidence: []why.Evidence{why.SeeEvent(e)}}}
+				Because: []why.Cause{cause}}}
 		}
 	}
 	return nil
