@@ -67,7 +67,7 @@ func Explain(ctx context.Context, c *why.Case, u *unstructured.Unstructured, man
 			{Text: fmt.Sprintf("Leave the fields to %s: remove them from the file.", f.manager)},
 			{Text: "Take them over; the other manager may set them again.",
 				Command: fmt.Sprintf("kubectl apply --server-side --force-conflicts --field-manager=%s -f FILE",
-					manager)}}
+					why.Shell(manager))}}
 		a.Causes = append(a.Causes, cause)
 	}
 	return c.Finish(a), nil
