@@ -45,7 +45,7 @@ func Deployment(ctx context.Context, c *why.Case, o why.Object) (why.Answer, err
 			why.Count(int(want), "replica")), true
 		return a, nil
 	}
-	a.State = fmt.Sprintf("%s is not complete: of %s, %d are of the newest revision and %d are available.", self,
+	a.State = fmt.Sprintf("%s is not complete: of %s, %d of the newest revision, %d available.", self,
 		why.Count(int(want), "replica"), s.UpdatedReplicas, s.AvailableReplicas)
 	if a.Causes = unobserved(c, self, d, s.ObservedGeneration); len(a.Causes) > 0 {
 		return a, nil

@@ -41,7 +41,7 @@ func Job(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 					self.Flag())}}}}
 		return a, nil
 	}
-	a.State = fmt.Sprintf("%s has not finished: %d pods are active, %d have succeeded and %d have failed.", self,
+	a.State = fmt.Sprintf("%s has not finished: of its pods, %d active, %d succeeded, %d failed.", self,
 		j.Status.Active, j.Status.Succeeded, j.Status.Failed)
 	if by := j.Spec.ManagedBy; by != nil && *by != batchv1.JobControllerName && j.Status.StartTime == nil {
 		a.Causes = append(a.Causes, why.Cause{Code: "ManagedBy",
@@ -64,7 +64,7 @@ func Job(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	a.Causes = append(a.Causes, running(pods)...)
 	if len(a.Causes) == 0 && j.Status.Active > 0 && allReady(pods) {
 		a.Well = true
-		a.State = fmt.Sprintf("%s is running: %d pods are active and ready.", self, j.Status.Active)
+		a.State = fmt.Sprintf("%s is running: %s, ready.", self, why.Count(int(j.Status.Active), "active pod"))
 	}
 	return a, err
 }

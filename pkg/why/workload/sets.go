@@ -35,7 +35,7 @@ func ReplicaSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, err
 		a.State, a.Well = fmt.Sprintf("%s has all its %s.", self, why.Count(int(want), "pod")), true
 		return a, nil
 	}
-	a.State = fmt.Sprintf("%s wants %s; %d exist and %d are available.", self, why.Count(int(want), "pod"),
+	a.State = fmt.Sprintf("%s wants %s: %d there, %d available.", self, why.Count(int(want), "pod"),
 		rs.Status.Replicas, rs.Status.AvailableReplicas)
 	if a.Causes = unobserved(c, self, rs, rs.Status.ObservedGeneration); len(a.Causes) > 0 {
 		return a, nil
@@ -72,7 +72,7 @@ func StatefulSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, er
 		a.Causes = nameless
 		return a, nil
 	}
-	a.State = fmt.Sprintf("%s wants %s; %d exist, %d are ready and %d have the newest template.", self,
+	a.State = fmt.Sprintf("%s wants %s: %d there, %d ready, %d of the newest template.", self,
 		why.Count(int(want), "pod"), s.Replicas, s.ReadyReplicas, s.UpdatedReplicas)
 	if a.Causes = unobserved(c, self, set, s.ObservedGeneration); len(a.Causes) > 0 {
 		return a, nil
@@ -214,7 +214,7 @@ func DaemonSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, erro
 			why.Count(int(want), "node")), true
 		return a, nil
 	}
-	a.State = fmt.Sprintf("%s wants a pod on %s; %d exist and %d are available.", self, why.Count(int(want), "node"),
+	a.State = fmt.Sprintf("%s wants a pod on %s: %d there, %d available.", self, why.Count(int(want), "node"),
 		s.CurrentNumberScheduled, s.NumberAvailable)
 	if a.Causes = unobserved(c, self, set, s.ObservedGeneration); len(a.Causes) > 0 {
 		return a, nil
