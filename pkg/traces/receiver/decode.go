@@ -377,18 +377,18 @@ func list(message []byte, keyed bool, depth int) (string, error) {
 		}
 		item, err := "", error(nil)
 		if keyed {
+			key, value := "", ""
 			err = fields(f.bytes, func(f field) error {
 				var err error
-				switch f.number {
+				switch f.number { // the last one counts, or a message of one item would be copied for each of its bytes
 				case 1:
-					item = safetext.Text(valid(f.bytes)) + "="
+					key = safetext.Text(valid(f.bytes))
 				case 2:
-					var value string
 					value, err = anyValue(f.bytes, depth+1)
-					item += safetext.Text(value)
 				}
 				return err
 			})
+			item = key + "=" + safetext.Text(value)
 		} else {
 			item, err = anyValue(f.bytes, depth+1)
 			item = safetext.Text(item)

@@ -1,8 +1,10 @@
 package receiver
 
 import (
+	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -13,6 +15,7 @@ import (
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	apitraces "bonsai/api/traces"
@@ -238,4 +241,37 @@ func FuzzBatch(f *testing.F) {
 			t.Errorf("%v; %d spans and not %d", err, n, want)
 		}
 	})
+}
+
+// TestRepeatedValue: of the values of one item the last one counts, as protobuf has it. Put together, a message that is
+// one item would be copied for each of its values, which takes minutes.
+func TestRepeatedValue(t *testing.T) {
+	t.Parallel()
+	item := func(key, value string) []byte {
+		b, err := proto.Marshal(&common.KeyValue{Key: key, Value: text(value)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	field := func(number protowire.Number, b []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), b)
+	}
+	values := append(item("k", "a"), bytes.Repeat(item("", "b"), 1<<10)...) // one map entry, key and many values
+	span := podSpan()
+	span.Attributes = nil
+	encoded, err := proto.Marshal(span)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := field(6, field(1, values)) // kvlist_value, values
+	attribute := append(field(1, []byte("m")), field(2, list)...)
+	message := field(1, field(2, field(2, append(encoded, field(9, attribute)...))))
+	var got []traces.Attribute
+	if err := Decode(message, func(r *traces.Record) { got = r.Attributes }, func(traces.Reason) {}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []traces.Attribute{{Key: "m", Value: "[k=b]"}}; !slices.Equal(got, want) {
+		t.Errorf("%.200v, want %v", got, want)
+	}
 }
