@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"bonsai/api/kubeversion"
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/printers"
+	"bonsai/pkg/plainjson"
 	"bonsai/pkg/why"
 	"bonsai/pkg/why/live"
 	"bonsai/pkg/why/render"
@@ -215,10 +217,15 @@ func (q *question) world() (*why.World, error) {
 // show prints the answer as text, or the data behind it with -o json.
 func (q *question) show(a why.Answer, data any) error {
 	if q.output == "json" {
-		e := json.NewEncoder(q.out.Out)
+		var doc bytes.Buffer
+		e := json.NewEncoder(&doc)
 		e.SetEscapeHTML(false)
 		e.SetIndent("", "  ")
-		return e.Encode(data)
+		if err := e.Encode(data); err != nil {
+			return err
+		}
+		_, err := q.out.Out.Write(plainjson.Escape(doc.Bytes())) // no control character of others is left
+		return err
 	}
 	_, err := io.WriteString(q.out.Out, render.Text(a, render.Style{Width: min(q.out.columns, maxColumns),
 		Colour: q.out.columns > 0 && q.out.colour, Now: q.at, Escape: printers.Escape}))

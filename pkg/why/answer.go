@@ -53,7 +53,7 @@ type Fix struct {
 	// Text says what would change: "Ask for 300m less CPU".
 	Text string `json:"text"`
 	// Command makes the change, ready for a shell; empty if no single command does.
-	Command string `json:"command,omitempty"`
+	Command CommandLine `json:"command,omitempty"`
 }
 
 // Object names an object.

@@ -62,11 +62,11 @@ func Finalizers(ctx context.Context, c *Case, o Object, m metav1.Object) ([]Caus
 }
 
 // removal is the command that removes one finalizer and leaves the others.
-func removal(o Object, all []string, f string) string {
+func removal(o Object, all []string, f string) CommandLine {
 	i := slices.Index(all, f)
 	patch := fmt.Sprintf(`[{"op":"test","path":"/metadata/finalizers/%d","value":%q},{"op":"remove","path":"/metadata/finalizers/%d"}]`,
 		i, f, i)
-	return fmt.Sprintf("kubectl patch %s%s --type=json -p '%s'", o.Arg(), o.Flag(), patch)
+	return Command("kubectl patch %s%s --type=json -p %s", o.Arg(), o.Flag(), patch)
 }
 
 // setBy returns the field manager that set a finalizer, "" if the object does not say.
@@ -124,7 +124,7 @@ func alive(ctx context.Context, c *Case, finalizer, manager string) (causes []Ca
 						"remove the finalizer.", p.Namespace, p.Name),
 					Evidence: []Evidence{See(ObjectOf("", "Pod", p), ".status.phase", string(p.Status.Phase))},
 					Fixes: []Fix{{Text: "Read its logs.",
-						Command: fmt.Sprintf("kubectl logs %s -n %s", p.Name, p.Namespace)}}})
+						Command: Command("kubectl logs %s -n %s", p.Name, p.Namespace)}}})
 			}
 		}
 	}

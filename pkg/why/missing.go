@@ -41,7 +41,7 @@ func Missing(ctx context.Context, c *Case, o Object, known bool) Answer {
 		a.Causes = append(a.Causes, Cause{Code: "WrongNamespace",
 			Text:     fmt.Sprintf("%s %s is in namespace %s.", o.Kind, o.Name, p),
 			Evidence: []Evidence{{Object: there, Field: ".metadata.namespace", Value: p}},
-			Fixes: []Fix{{Text: "Name that namespace.", Command: fmt.Sprintf("kubectl why -n %s %s %s", p,
+			Fixes: []Fix{{Text: "Name that namespace.", Command: Command("kubectl why -n %s %s %s", p,
 				r.GroupResource(), o.Name)}}})
 	}
 	if len(places) == 0 {

@@ -101,7 +101,7 @@ func Refused(ctx context.Context, c *Case, namespace, message string, seen Evide
 				`.webhooks[?(@.name=="`+m[1]+`")].failurePolicy`, "Fail"))
 			cause.Fixes = append(cause.Fixes, Fix{Text: "If the software behind it is gone for good, remove its " +
 				"configuration.",
-				Command: fmt.Sprintf("kubectl delete %s %s", strings.ToLower(kind), name)})
+				Command: Command("kubectl delete %s %s", strings.ToLower(kind), name)})
 		}
 		return cause
 	}
@@ -121,7 +121,7 @@ func Refused(ctx context.Context, c *Case, namespace, message string, seen Evide
 		cause.Text = fmt.Sprintf("The ServiceAccount %s, which the pods name, does not exist in namespace %s.",
 			m[2], m[1])
 		cause.Evidence = append(cause.Evidence, Absent("ServiceAccount", m[1], m[2]))
-		cause.Fixes = []Fix{{Text: "Create it.", Command: fmt.Sprintf("kubectl create serviceaccount %s -n %s",
+		cause.Fixes = []Fix{{Text: "Create it.", Command: Command("kubectl create serviceaccount %s -n %s",
 			m[2], m[1])}}
 		return cause
 	}

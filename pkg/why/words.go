@@ -38,34 +38,21 @@ func (o Object) String() string {
 }
 
 // Arg is how kubectl's arguments name an object, without its namespace: deployment/web.
-func (o Object) Arg() string {
+func (o Object) Arg() CommandLine {
 	kind := strings.ToLower(o.Kind)
 	if o.Group != "" && strings.Contains(o.Group, ".") && !strings.HasSuffix(o.Group, ".k8s.io") {
 		kind += "." + o.Group
 	}
-	return Shell(kind + "/" + o.Name)
+	return Word(kind + "/" + o.Name)
 }
 
 // Flag is the argument that says in which namespace an object is, with a space before it; empty for one without.
-func (o Object) Flag() string {
+func (o Object) Flag() CommandLine {
 	if o.Namespace == "" {
 		return ""
 	}
-	return " -n " + Shell(o.Namespace)
+	return " -n " + Word(o.Namespace)
 }
-
-// Shell returns an argument as a shell takes it: as it is, or in single quotes if it has other characters than those of
-// ordinary names. Users copy the commands of answers, and some names may be anything: those of roles, users and field
-// managers.
-func Shell(argument string) string {
-	if argument != "" && strings.Trim(argument, plainCharacters) == "" {
-		return argument
-	}
-	return "'" + strings.ReplaceAll(argument, "'", `'\''`) + "'"
-}
-
-// plainCharacters mean themselves in every shell.
-const plainCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,"
 
 // Quote shows a text of others, such as a runtime's message: cut, on one line and in quotation marks. Marks of its own
 // stay as they are, which reads better than escaped ones.

@@ -271,19 +271,19 @@ func hasResource(list []string, a why.Access) bool {
 // fixes are a role of that one rule, and the existing role with the fewest rules that has it.
 func (q *inquiry) fixes(roles []role) []why.Fix {
 	a := q.access
-	subject := why.Shell("--user=" + q.who)
+	subject := "--user=" + why.Word(q.who)
 	if rest, ok := strings.CutPrefix(q.who, serviceAccounts); ok {
-		subject = why.Shell("--serviceaccount=" + rest)
+		subject = "--serviceaccount=" + why.Word(rest)
 	}
 	if a.Path != "" {
-		return []why.Fix{{Text: "Give that path alone.", Command: fmt.Sprintf("kubectl create clusterrole NAME "+
+		return []why.Fix{{Text: "Give that path alone.", Command: why.Command("kubectl create clusterrole NAME "+
 			"--verb=%s --non-resource-url=%s && kubectl create clusterrolebinding NAME --clusterrole=NAME "+
-			"%s", a.Verb, why.Shell(a.Path),
+			"%s", a.Verb, a.Path,
 			subject)}}
 	}
-	kind, scope := "clusterrole", ""
+	kind, scope := "clusterrole", why.CommandLine("")
 	if a.Namespace != "" {
-		kind, scope = "role", " -n "+why.Shell(a.Namespace)
+		kind, scope = "role", " -n "+why.Word(a.Namespace)
 	}
 	resource := a.Resource
 	if a.Group != "" {
@@ -293,9 +293,9 @@ func (q *inquiry) fixes(roles []role) []why.Fix {
 		resource += "/" + a.Subresource
 	}
 	name := fmt.Sprintf("%s-%s", strings.ReplaceAll(a.Resource, ".", "-"), a.Verb)
-	role := fmt.Sprintf("kubectl create %s %s%s --verb=%s --resource=%s", kind, name, scope, a.Verb, resource)
-	binding := fmt.Sprintf("kubectl create %sbinding %s%s --%s=%s %s", kind, name, scope, kind, name, subject)
-	fixes := []why.Fix{{Text: "Give that one right alone.", Command: role + " && " + binding}}
+	role := why.Command("kubectl create %s %s%s --verb=%s --resource=%s", kind, name, scope, a.Verb, resource)
+	binding := why.Command("kubectl create %sbinding %s%s --%s=%s %s", kind, name, scope, kind, name, subject)
+	fixes := []why.Fix{{Text: "Give that one right alone.", Command: why.Then(role, binding)}}
 	best := -1
 	for i, r := range roles {
 		usable := r.object.Kind == "ClusterRole" || r.object.Namespace == a.Namespace
@@ -307,8 +307,8 @@ func (q *inquiry) fixes(roles []role) []why.Fix {
 	if best >= 0 {
 		o := roles[best].object
 		fixes = append(fixes, why.Fix{Text: fmt.Sprintf("Give all that %s allows, which has it.", o),
-			Command: fmt.Sprintf("kubectl create %sbinding %s%s --%s=%s %s", kind, why.Shell(o.Name), scope,
-				strings.ToLower(o.Kind), why.Shell(o.Name), subject)})
+			Command: why.Command("kubectl create %sbinding %s%s --%s=%s %s", kind, o.Name, scope,
+				strings.ToLower(o.Kind), o.Name, subject)})
 	}
 	return fixes
 }

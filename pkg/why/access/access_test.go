@@ -114,7 +114,7 @@ func said(a why.Answer) string {
 		for _, c := range causes {
 			lines = append(lines, c.Text)
 			for _, f := range c.Fixes {
-				lines = append(lines, f.Text+" "+f.Command)
+				lines = append(lines, f.Text+" "+string(f.Command))
 			}
 			walk(c.Because)
 		}

@@ -66,8 +66,8 @@ func Explain(ctx context.Context, c *why.Case, u *unstructured.Unstructured, man
 		cause.Fixes = []why.Fix{
 			{Text: fmt.Sprintf("Leave the fields to %s: remove them from the file.", f.manager)},
 			{Text: "Take them over; the other manager may set them again.",
-				Command: fmt.Sprintf("kubectl apply --server-side --force-conflicts --field-manager=%s -f FILE",
-					why.Shell(manager))}}
+				Command: why.Command("kubectl apply --server-side --force-conflicts --field-manager=%s -f FILE",
+					manager)}}
 		a.Causes = append(a.Causes, cause)
 	}
 	return c.Finish(a), nil
@@ -90,6 +90,9 @@ func last(c *why.Case, live *unstructured.Unstructured, manager string) string {
 func value(live *unstructured.Unstructured, path string) string {
 	if live == nil || strings.ContainsAny(path, "[]") {
 		return ""
+	}
+	if gvk := live.GroupVersionKind(); gvk.Group == "" && gvk.Kind == "Secret" {
+		return "" // answers are shown to others
 	}
 	v, found, err := unstructured.NestedFieldNoCopy(live.Object, strings.Split(strings.TrimPrefix(path, "."), ".")...)
 	if err != nil || !found {

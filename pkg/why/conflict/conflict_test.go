@@ -62,7 +62,7 @@ func TestExplain(t *testing.T) {
 					text += "\n" + e.Value
 				}
 				for _, f := range cause.Fixes {
-					text += "\n" + f.Command
+					text += "\n" + string(f.Command)
 				}
 			}
 			for _, w := range c.want {

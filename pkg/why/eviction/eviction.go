@@ -79,7 +79,7 @@ func Explain(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error)
 	if !ready(p) {
 		cause.Fixes = append(cause.Fixes, why.Fix{Text: "Let the budget give up pods that are not ready: they serve " +
 			"nobody.",
-			Command: fmt.Sprintf(
+			Command: why.Command(
 				`kubectl patch pdb %s%s --type=merge -p '{"spec":{"unhealthyPodEvictionPolicy":"AlwaysAllow"}}'`,
 				b.Name,
 				self.Flag())})
@@ -117,7 +117,7 @@ func full(ctx context.Context, c *why.Case, b *policyv1.PodDisruptionBudget) (wh
 		cause.Text = fmt.Sprintf("%s wants all %s healthy (%s): it never allows an eviction, even when all are "+
 			"well.", o,
 			why.Count(int(s.ExpectedPods), "pod"), rule)
-		cause.Fixes = []why.Fix{{Text: "Allow one pod to be unavailable, or run one more.", Command: fmt.Sprintf(
+		cause.Fixes = []why.Fix{{Text: "Allow one pod to be unavailable, or run one more.", Command: why.Command(
 			`kubectl patch pdb %s%s --type=merge -p '{"spec":{"minAvailable":null,"maxUnavailable":1}}'`, b.Name,
 			o.Flag())}}
 		return cause, nil

@@ -65,7 +65,7 @@ func TestExplain(t *testing.T) {
 					text += "\n" + b.Text
 				}
 				for _, f := range cause.Fixes {
-					text += "\n" + f.Command
+					text += "\n" + string(f.Command)
 				}
 			}
 			for _, w := range c.want {

@@ -99,9 +99,9 @@ func class(ctx context.Context, c *why.Case, in *networkingv1.Ingress, self why.
 			why.And(names)),
 		Evidence: []why.Evidence{why.See(self, ".spec.ingressClassName", "not set")}}
 	if len(names) > 0 {
-		cause.Fixes = []why.Fix{{Text: "Set its class.", Command: fmt.Sprintf(
-			`kubectl patch ingress %s%s --type=merge -p '{"spec":{"ingressClassName":"%s"}}'`, in.Name, self.Flag(),
-			names[0])}}
+		cause.Fixes = []why.Fix{{Text: "Set its class.", Command: why.Command(
+			`kubectl patch ingress %s%s --type=merge -p %s`, in.Name, self.Flag(),
+			fmt.Sprintf(`{"spec":{"ingressClassName":%q}}`, names[0]))}}
 	} else {
 		cause.Fixes = []why.Fix{{Text: "Install an ingress controller."}}
 	}

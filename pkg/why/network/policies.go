@@ -48,7 +48,7 @@ func (q *inquiry) policies(ctx context.Context, pods []*corev1.Pod) []why.Cause 
 			Evidence: []why.Evidence{why.See(o, ".spec.ingress", value)}})
 	}
 	cause.Fixes = []why.Fix{{Text: fmt.Sprintf("Allow the clients in a NetworkPolicy, to port %s.", why.And(ports)),
-		Command: fmt.Sprintf("kubectl edit networkpolicy %s%s", closing[0].Name, q.self.Flag())}}
+		Command: why.Command("kubectl edit networkpolicy %s%s", closing[0].Name, q.self.Flag())}}
 	return []why.Cause{cause}
 }
 

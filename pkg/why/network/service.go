@@ -174,7 +174,7 @@ func (q *inquiry) local(ctx context.Context, ready []*corev1.Pod) (causes []why.
 			Text: fmt.Sprintf("Its internalTrafficPolicy is Local: pods reach it only through pods on their own "+
 				"node, and %s has none.", why.And(without)),
 			Evidence: []why.Evidence{why.See(q.self, ".spec.internalTrafficPolicy", string(*p))},
-			Fixes: []why.Fix{{Text: "Run a pod on each node, or let traffic go to other nodes.", Command: fmt.Sprintf(
+			Fixes: []why.Fix{{Text: "Run a pod on each node, or let traffic go to other nodes.", Command: why.Command(
 				`kubectl patch service %s%s --type=merge -p '{"spec":{"internalTrafficPolicy":"Cluster"}}'`,
 				q.service.Name,
 				q.self.Flag())}}})
@@ -237,9 +237,9 @@ func (q *inquiry) noPods(ctx context.Context) ([]why.Cause, error) {
 			}
 		}
 		if len(fixed) == len(differing) {
-			cause.Fixes = []why.Fix{{Text: "Select the labels that the pods have.", Command: fmt.Sprintf(
-				`kubectl patch service %s%s --type=merge -p '{"spec":{"selector":%s}}'`, q.service.Name, q.self.Flag(),
-				jsonMap(fixed))}}
+			cause.Fixes = []why.Fix{{Text: "Select the labels that the pods have.", Command: why.Command(
+				`kubectl patch service %s%s --type=merge -p %s`, q.service.Name, q.self.Flag(),
+				fmt.Sprintf(`{"spec":{"selector":%s}}`, jsonMap(fixed)))}}
 		}
 	}
 	return []why.Cause{cause}, nil
@@ -291,7 +291,7 @@ func (q *inquiry) nonReady(ctx context.Context, pods []*corev1.Pod) ([]why.Cause
 	if q.service.Spec.ClusterIP == corev1.ClusterIPNone {
 		cause.Text += " DNS has no addresses of pods that are not ready."
 		cause.Fixes = []why.Fix{{Text: "If its pods must find each other before they are ready, publish them earlier.",
-			Command: fmt.Sprintf(`kubectl patch service %s%s --type=merge -p '{"spec":{"publishNotReadyAddresses":true}}'`,
+			Command: why.Command(`kubectl patch service %s%s --type=merge -p '{"spec":{"publishNotReadyAddresses":true}}'`,
 				q.service.Name, q.self.Flag())}}
 	}
 	seen := map[string]bool{}
@@ -327,10 +327,11 @@ func (q *inquiry) ports(pods []*corev1.Pod) (causes []why.Cause) {
 		}
 		fix := why.Fix{Text: "Let the Service use a port that the containers declare."}
 		if len(declared) > 0 {
-			fix.Command = fmt.Sprintf(`kubectl patch service %s%s --type=json -p '[{"op":"replace","path":"/spec/ports/%d/targetPort","value":%s}]'`,
-				q.service.Name, q.self.Flag(), slices.IndexFunc(q.service.Spec.Ports, func(p corev1.ServicePort) bool {
-					return p.Port == port.Port && p.Protocol == port.Protocol
-				}), first(pods, protocol))
+			i := slices.IndexFunc(q.service.Spec.Ports, func(p corev1.ServicePort) bool {
+				return p.Port == port.Port && p.Protocol == port.Protocol
+			})
+			fix.Command = why.Command("kubectl patch service %s%s --type=json -p %s", q.service.Name, q.self.Flag(),
+				fmt.Sprintf(`[{"op":"replace","path":"/spec/ports/%d/targetPort","value":%s}]`, i, first(pods, protocol)))
 		}
 		switch {
 		case other != "":

@@ -59,7 +59,7 @@ func Explain(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error)
 	if n.Spec.Unschedulable {
 		a.Causes = append(a.Causes, why.Cause{Code: "Cordoned", Text: "The node is cordoned: it gets no new pods.",
 			Evidence: []why.Evidence{why.See(self, ".spec.unschedulable", "true")},
-			Fixes:    []why.Fix{{Text: "Let it take pods again.", Command: "kubectl uncordon " + n.Name}}})
+			Fixes:    []why.Fix{{Text: "Let it take pods again.", Command: "kubectl uncordon " + why.Word(n.Name)}}})
 	}
 	for _, t := range n.Spec.Taints {
 		if strings.HasPrefix(t.Key, "node.kubernetes.io/") || t.Effect == corev1.TaintEffectPreferNoSchedule {
@@ -68,8 +68,8 @@ func Explain(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error)
 		a.Causes = append(a.Causes, why.Cause{Code: "Tainted",
 			Text:     fmt.Sprintf("The node has the taint %s: it takes only pods that tolerate it.", t.ToString()),
 			Evidence: []why.Evidence{why.See(self, ".spec.taints", t.ToString())},
-			Fixes: []why.Fix{{Text: "Remove the taint.", Command: fmt.Sprintf("kubectl taint nodes %s %s-", n.Name,
-				t.ToString())}}})
+			Fixes: []why.Fix{{Text: "Remove the taint.", Command: why.Command("kubectl taint nodes %s %s", n.Name,
+				t.ToString()+"-")}}})
 	}
 	switch {
 	case ready != string(corev1.ConditionTrue):

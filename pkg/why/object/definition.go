@@ -121,7 +121,7 @@ func APIService(ctx context.Context, c *why.Case, o why.Object) (why.Answer, err
 			cause.Because, _ = c.Causes(ctx, why.Object{Kind: "Service", Namespace: ref.Namespace, Name: ref.Name})
 		}
 		cause.Fixes = []why.Fix{{Text: "Bring its server back. If it is gone for good, remove the APIService.",
-			Command: "kubectl delete apiservice " + s.Name}}
+			Command: "kubectl delete apiservice " + why.Word(s.Name)}}
 		a.Causes = []why.Cause{cause}
 	}
 	return a, nil

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/scheduler/model"
+	"bonsai/pkg/why"
 )
 
 // change is something that may make the pod fit on a node. It is tried on a copy.
@@ -17,7 +18,7 @@ type change struct {
 	kind string
 	text string
 	// command is empty if no single command makes the change.
-	command string
+	command why.CommandLine
 	// cost orders changes, the smallest first: how much else they change. Small are those that one command undoes and
 	// that take nothing from others; see the constants.
 	cost float64
@@ -51,7 +52,7 @@ func (s *search) changes(f finding, n *model.NodeInfo) []change {
 		return s.taintChanges(f, n)
 	case nodeCordoned:
 		return []change{{kind: "uncordon " + n.Name(), cost: costUncordon, text: "Uncordon node " + n.Name(),
-			command: "kubectl uncordon " + quote(n.Name()), node: uncordon}}
+			command: "kubectl uncordon " + why.Word(n.Name()), node: uncordon}}
 	case selectorMismatch:
 		return s.selectorChanges(n)
 	case affinityMismatch:
@@ -106,7 +107,7 @@ func (s *search) taintChanges(f finding, n *model.NodeInfo) []change {
 			command: s.owner.tolerate(toleration),
 			pod:     func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, toleration) }},
 		{kind: "untaint", cost: max(costUntaint, cost+1), text: fmt.Sprintf("Remove the taint %s from node %s", f.what,
-			n.Name()), command: "kubectl taint nodes " + quote(n.Name()) + " " + quote(f.what+"-"),
+			n.Name()), command: "kubectl taint nodes " + why.Word(n.Name()) + " " + why.Word(f.what+"-"),
 			node: func(n *model.NodeInfo) {
 				node := n.Node.DeepCopy()
 				node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(o corev1.Taint) bool {
@@ -132,17 +133,16 @@ func (s *search) selectorChanges(n *model.NodeInfo) (list []change) {
 		}
 	}
 	if !slices.ContainsFunc(keys, reserved) {
-		var pairs []string
-		overwrite := ""
+		var pairs, overwrite why.CommandLine
 		for _, k := range keys {
-			pairs = append(pairs, quote(k+"="+wrong[k]))
+			pairs += " " + why.Word(k+"="+wrong[k])
 			if _, ok := n.Node.Labels[k]; ok {
 				overwrite = " --overwrite"
 			}
 		}
 		list = append(list, change{kind: "label", cost: costLabel, text: fmt.Sprintf("Give node %s the label %s",
 			n.Name(), pairsText(keys, wrong)), node: relabel(wrong),
-			command: "kubectl label node " + quote(n.Name()) + " " + strings.Join(pairs, " ") + overwrite})
+			command: "kubectl label node " + why.Word(n.Name()) + pairs + overwrite})
 	}
 	var paths []string
 	for _, k := range keys {

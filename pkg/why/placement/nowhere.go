@@ -79,7 +79,8 @@ func fixes(helps []found, key string, most int) (list []why.Fix) {
 		if f.key != key || len(list) == most {
 			continue
 		}
-		var texts, commands []string
+		var texts []string
+		var commands []why.CommandLine
 		whole := true
 		for i, c := range f.changes {
 			text := c.text
@@ -90,7 +91,7 @@ func fixes(helps []found, key string, most int) (list []why.Fix) {
 		}
 		fix := why.Fix{Text: strings.Join(texts, ", and ") + fmt.Sprintf("; the pod then fits on node %s.", f.node)}
 		if whole {
-			fix.Command = strings.Join(commands, " && ")
+			fix.Command = why.Then(commands...)
 		}
 		list = append(list, fix)
 	}

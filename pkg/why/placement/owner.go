@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -70,7 +69,7 @@ type operation struct {
 }
 
 // patch is the command for a JSON patch of the owner.
-func (o owner) patch(list ...operation) string {
+func (o owner) patch(list ...operation) why.CommandLine {
 	if len(list) == 0 {
 		return ""
 	}
@@ -81,12 +80,12 @@ func (o owner) patch(list ...operation) string {
 	if err != nil {
 		return ""
 	}
-	return fmt.Sprintf("kubectl -n %s patch %s %s --type=json -p %s", quote(o.namespace), o.resource, quote(o.name),
-		quote(string(body)))
+	return why.Command("kubectl -n %s patch %s %s --type=json -p %s", why.Word(o.namespace), o.resource, why.Word(o.name),
+		why.Word(string(body)))
 }
 
 // remove, replace and add change fields of a template, whose paths begin at the pod's spec.
-func (o owner) remove(paths ...string) string {
+func (o owner) remove(paths ...string) why.CommandLine {
 	if !o.template() {
 		return ""
 	}
@@ -97,14 +96,14 @@ func (o owner) remove(paths ...string) string {
 	return o.patch(list...)
 }
 
-func (o owner) replace(path string, value any) string {
+func (o owner) replace(path string, value any) why.CommandLine {
 	if !o.template() {
 		return ""
 	}
 	return o.patch(operation{"replace", path, value})
 }
 
-func (o owner) add(path string, value any) string {
+func (o owner) add(path string, value any) why.CommandLine {
 	if !o.template() {
 		return ""
 	}
@@ -112,7 +111,7 @@ func (o owner) add(path string, value any) string {
 }
 
 // tolerate adds a toleration, which pods allow, too.
-func (o owner) tolerate(t corev1.Toleration) string {
+func (o owner) tolerate(t corev1.Toleration) why.CommandLine {
 	switch {
 	case o.resource == "":
 		return ""
@@ -123,7 +122,7 @@ func (o owner) tolerate(t corev1.Toleration) string {
 }
 
 // dropPorts removes the host ports.
-func (o owner) dropPorts() string {
+func (o owner) dropPorts() why.CommandLine {
 	if !o.template() {
 		return ""
 	}
@@ -140,7 +139,7 @@ func (o owner) dropPorts() string {
 }
 
 // request changes what a container asks for. Pods are resized in place.
-func (o owner) request(container string, name corev1.ResourceName, value string) string {
+func (o owner) request(container string, name corev1.ResourceName, value string) why.CommandLine {
 	switch {
 	case o.resource == "":
 		return ""
@@ -148,27 +147,16 @@ func (o owner) request(container string, name corev1.ResourceName, value string)
 		if !slices.ContainsFunc(o.spec.Containers, func(c corev1.Container) bool { return c.Name == container }) {
 			return "" // others add the container to each pod
 		}
-		return fmt.Sprintf("kubectl -n %s set resources %s %s -c %s --requests=%s", quote(o.namespace), o.resource,
-			quote(o.name), quote(container), quote(string(name)+"="+value))
+		return why.Command("kubectl -n %s set resources %s %s -c %s --requests=%s", why.Word(o.namespace), o.resource,
+			why.Word(o.name), why.Word(container), why.Word(string(name)+"="+value))
 	case name != corev1.ResourceCPU && name != corev1.ResourceMemory:
 		return ""
 	}
 	body := fmt.Sprintf(`{"spec":{"containers":[{"name":%q,"resources":{"requests":{%q:%q}}}]}}`, container, name,
 		value)
-	return fmt.Sprintf("kubectl -n %s patch pod %s --subresource resize -p %s", quote(o.namespace), quote(o.name),
-		quote(body))
+	return why.Command("kubectl -n %s patch pod %s --subresource resize -p %s", why.Word(o.namespace), why.Word(o.name),
+		why.Word(body))
 }
 
 // pointer escapes a key for a JSON pointer.
 func pointer(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
-
-// plain are words that no shell reads as more than a word.
-var plain = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
-
-// quote makes a word safe for a shell.
-func quote(word string) string {
-	if plain.MatchString(word) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}

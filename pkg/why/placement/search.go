@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/scheduler/model"
+	"bonsai/pkg/why"
 	"bonsai/pkg/why/simulate"
 )
 
@@ -237,7 +238,7 @@ func (s *search) removal(p *model.PodInfo, n *model.NodeInfo) change {
 	}
 	return change{kind: "end pod", cost: cost,
 		text:    fmt.Sprintf("Delete pod %s on %s, which asks for %s", p.Key(), n.Name(), asks(p)),
-		command: fmt.Sprintf("kubectl -n %s delete pod %s", quote(p.Pod.Namespace), quote(p.Pod.Name)),
+		command: why.Command("kubectl -n %s delete pod %s", p.Pod.Namespace, p.Pod.Name),
 		node:    func(n *model.NodeInfo) { n.RemovePod(p.Pod) }}
 }
 

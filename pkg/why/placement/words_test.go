@@ -41,16 +41,6 @@ func TestNear(t *testing.T) {
 	}
 }
 
-func TestQuote(t *testing.T) {
-	t.Parallel()
-	for word, want := range map[string]string{"web-1": "web-1", "a b": "'a b'", "a'b": `'a'\''b'`, "$(x)": "'$(x)'",
-		"": "''", "dedicated=gpu:NoSchedule-": "dedicated=gpu:NoSchedule-"} {
-		if got := quote(word); got != want {
-			t.Errorf("%q: %s, want %s", word, got, want)
-		}
-	}
-}
-
 func TestAmount(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -119,10 +119,10 @@ func create(o why.Object, key string) why.Fix {
 	if key == "" {
 		key = "KEY"
 	}
-	verb := "configmap"
+	verb := why.CommandLine("configmap")
 	if o.Kind == "Secret" {
 		verb = "secret generic"
 	}
 	return why.Fix{Text: "Create it; the kubelet tries again by itself.",
-		Command: fmt.Sprintf("kubectl create %s %s%s --from-literal=%s=VALUE", verb, o.Name, o.Flag(), key)}
+		Command: why.Command("kubectl create %s %s%s --from-literal=%s=VALUE", verb, o.Name, o.Flag(), key)}
 }

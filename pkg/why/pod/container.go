@@ -41,7 +41,7 @@ func (q *inquiry) runningInit(ctx context.Context, c *corev1.Container, s *corev
 		Evidence: []why.Evidence{why.See(q.self, statusField("init container", c.Name, "state.running.startedAt"),
 			s.State.Running.StartedAt.UTC().Format("2006-01-02T15:04:05Z"), s.State.Running.StartedAt)},
 		Fixes: []why.Fix{{Text: "Look at what it waits for.",
-			Command: fmt.Sprintf("kubectl logs %s%s -c %s", q.pod.Name, q.self.Flag(), c.Name)}}}
+			Command: why.Command("kubectl logs %s%s -c %s", q.pod.Name, q.self.Flag(), c.Name)}}}
 	if s.RestartCount > 0 && s.LastTerminationState.Terminated != nil {
 		last := q.ended(ctx, c, s.LastTerminationState.Terminated, "init container", s)
 		cause.Text += fmt.Sprintf(" It has been restarted %s.", times(s.RestartCount))

@@ -40,7 +40,7 @@ func (q *inquiry) ended(ctx context.Context, c *corev1.Container, t *corev1.Cont
 	cause := why.Cause{Code: "ContainerFailed", Evidence: []why.Evidence{
 		why.See(q.self, statusField(what, c.Name, field), fmt.Sprintf("exit code %d, reason %s", t.ExitCode, t.Reason),
 			t.FinishedAt)}}
-	logs := why.Fix{Text: "Read what it said before it ended.", Command: fmt.Sprintf("kubectl logs %s%s -c %s%s",
+	logs := why.Fix{Text: "Read what it said before it ended.", Command: why.Command("kubectl logs %s%s -c %s%s",
 		q.pod.Name, q.self.Flag(), c.Name, previous(s))}
 	ran := ""
 	if !t.StartedAt.IsZero() && t.FinishedAt.After(t.StartedAt.Time) {
@@ -183,7 +183,7 @@ func (q *inquiry) raise(c *corev1.Container, limit *resource.Quantity) why.Fix {
 		target = *owner
 	}
 	if target.Kind == "Deployment" || target.Kind == "StatefulSet" || target.Kind == "DaemonSet" {
-		f.Command = fmt.Sprintf("kubectl set resources %s%s -c %s --limits=memory=%s", target.Arg(), target.Flag(),
+		f.Command = why.Command("kubectl set resources %s%s -c %s --limits=memory=%s", target.Arg(), target.Flag(),
 			c.Name,
 			twice.String())
 	}
@@ -219,7 +219,7 @@ func (q *inquiry) restarted(ctx context.Context) (causes []why.Cause) {
 	return causes
 }
 
-func previous(s *corev1.ContainerStatus) string {
+func previous(s *corev1.ContainerStatus) why.CommandLine {
 	if s.State.Terminated == nil && s.RestartCount > 0 {
 		return " --previous"
 	}

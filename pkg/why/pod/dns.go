@@ -70,7 +70,7 @@ func (q *inquiry) egress(ctx context.Context) []why.Cause {
 		Text: fmt.Sprintf("NetworkPolicy %s restricts what the pod may reach, and does not allow DNS (port 53, UDP "+
 			"and TCP): it cannot look up names.", why.And(names)), Evidence: evidence,
 		Fixes: []why.Fix{{Text: "Allow egress to port 53 of the cluster's DNS, by UDP and TCP.",
-			Command: fmt.Sprintf("kubectl edit networkpolicy %s%s", names[0], q.self.Flag())}}}}
+			Command: why.Command("kubectl edit networkpolicy %s%s", names[0], q.self.Flag())}}}}
 }
 
 // opensDNS reports whether a rule lets packets to port 53 through, to anybody: to whom, is not looked at.

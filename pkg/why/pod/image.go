@@ -109,7 +109,7 @@ func (q *inquiry) setImage(c *corev1.Container) why.Fix {
 		target = *owner
 	}
 	return why.Fix{Text: "Set an image that exists.",
-		Command: fmt.Sprintf("kubectl set image %s%s %s=IMAGE", target.Arg(), target.Flag(), c.Name)}
+		Command: why.Command("kubectl set image %s%s %s=IMAGE", target.Arg(), target.Flag(), c.Name)}
 }
 
 // workload is the object whose template the pod was made from: the Deployment of its ReplicaSet, or else its

@@ -22,7 +22,7 @@ func (q *inquiry) nodeGone(ctx context.Context) []why.Cause {
 			Evidence: []why.Evidence{why.Absent("Node", "", name),
 				why.See(q.self, ".spec.nodeName", name)},
 			Fixes: []why.Fix{{Text: "Delete the pod, so that its controller makes another one.",
-				Command: fmt.Sprintf("kubectl delete pod %s%s --force", q.pod.Name, q.self.Flag())}}}}
+				Command: why.Command("kubectl delete pod %s%s --force", q.pod.Name, q.self.Flag())}}}}
 	}
 	node := why.ObjectOf("", "Node", n)
 	for _, c := range n.Status.Conditions {

@@ -29,7 +29,7 @@ func (q *inquiry) starting(ctx context.Context) []why.Cause {
 				Text: fmt.Sprintf("The ServiceAccount %s of the pod does not exist any more: the pod gets no token.",
 					account),
 				Evidence: []why.Evidence{why.Absent("ServiceAccount", q.pod.Namespace, account)},
-				Fixes: []why.Fix{{Text: "Create it.", Command: fmt.Sprintf("kubectl create serviceaccount %s%s",
+				Fixes: []why.Fix{{Text: "Create it.", Command: why.Command("kubectl create serviceaccount %s%s",
 					account,
 					q.self.Flag())}}}}
 		}

@@ -19,7 +19,7 @@ func (q *inquiry) terminating(ctx context.Context) []why.Cause {
 				causes[i].Text += " Only its kubelet can say that the pod's containers have ended."
 				causes[i].Fixes = append(causes[i].Fixes, why.Fix{
 					Text: "If the machine is really off, remove the pod without waiting for the kubelet.",
-					Command: fmt.Sprintf("kubectl delete pod %s%s --force --grace-period=0", q.pod.Name,
+					Command: why.Command("kubectl delete pod %s%s --force --grace-period=0", q.pod.Name,
 						q.self.Flag())})
 			}
 			return causes
@@ -48,7 +48,7 @@ func (q *inquiry) terminating(ctx context.Context) []why.Cause {
 			cause.Evidence = append(cause.Evidence, why.SeeEvent(e))
 		}
 		cause.Text += " A program that does not end at SIGTERM is killed when the period is over."
-		cause.Fixes = []why.Fix{{Text: "End it now.", Command: fmt.Sprintf("kubectl delete pod %s%s --grace-period=1",
+		cause.Fixes = []why.Fix{{Text: "End it now.", Command: why.Command("kubectl delete pod %s%s --grace-period=1",
 			q.pod.Name, q.self.Flag())}}
 		return []why.Cause{cause}
 	}

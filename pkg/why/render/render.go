@@ -128,9 +128,7 @@ func (w *writer) fix(indent string, f why.Fix) {
 		return
 	}
 	w.wrapped(indent+"try: ", indent+"     ", strings.TrimRight(f.Text, ".:")+":", plain)
-	for _, line := range strings.Split(f.Command, "\n") {
-		w.line(indent + "     " + w.painted(w.escaped(line), cyan))
-	}
+	w.line(indent + "     " + w.painted(w.escaped(string(f.Command)), cyan))
 }
 
 func (w *writer) escaped(text string) string {

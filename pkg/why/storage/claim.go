@@ -137,7 +137,7 @@ func (q *inquiry) withoutClass(ctx context.Context, classes []*storagev1.Storage
 			why.And(names)),
 		Evidence: []why.Evidence{why.See(q.self, ".spec.storageClassName", "not set")}}
 	if len(names) > 0 {
-		cause.Fixes = []why.Fix{{Text: "Make a class the default; the claim gets it then.", Command: fmt.Sprintf(
+		cause.Fixes = []why.Fix{{Text: "Make a class the default; the claim gets it then.", Command: why.Command(
 			"kubectl annotate storageclass %s %s=true", names[0], defaultClass)}}
 	}
 	if len(volumes) > 0 {
@@ -256,7 +256,7 @@ func (q *inquiry) unfit(volumes []*corev1.PersistentVolume) []why.Cause {
 			add("VolumeReleased", ".spec.claimRef.uid", string(v.Spec.ClaimRef.UID),
 				"still has the data of an earlier claim of this name")
 			cause.Because[len(cause.Because)-1].Fixes = []why.Fix{{
-				Text: "Remove the claimRef's uid; the claim then gets the volume with its data.", Command: fmt.Sprintf(
+				Text: "Remove the claimRef's uid; the claim then gets the volume with its data.", Command: why.Command(
 					`kubectl patch pv %s --type=json -p '[{"op":"remove","path":"/spec/claimRef/uid"}]'`, v.Name)}}
 		case size.Cmp(want) < 0:
 			add("VolumeTooSmall", ".spec.capacity.storage", size.String(),

@@ -26,7 +26,7 @@ func Volume(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) 
 			bound := why.Cause{Code: "VolumeBound", Text: fmt.Sprintf("It is bound to %s, and goes after that.", claim),
 				Evidence: []why.Evidence{why.See(self, ".spec.claimRef", ref.Namespace+"/"+ref.Name)},
 				Fixes: []why.Fix{{Text: "Delete the claim, too, if its data is not needed any more.",
-					Command: "kubectl delete pvc " + ref.Name + claim.Flag()}}}
+					Command: "kubectl delete pvc " + why.Word(ref.Name) + claim.Flag()}}}
 			a.Causes[0].Because = append(a.Causes[0].Because, bound)
 		}
 		return a, err
@@ -41,7 +41,7 @@ func Volume(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) 
 				v.Spec.PersistentVolumeReclaimPolicy),
 			Evidence: []why.Evidence{why.See(self, ".spec.persistentVolumeReclaimPolicy",
 				string(v.Spec.PersistentVolumeReclaimPolicy))},
-			Fixes: []why.Fix{{Text: "Offer the volume, with its data, to other claims.", Command: fmt.Sprintf(
+			Fixes: []why.Fix{{Text: "Offer the volume, with its data, to other claims.", Command: why.Command(
 				`kubectl patch pv %s --type=json -p '[{"op":"remove","path":"/spec/claimRef"}]'`, v.Name)}}}}
 	case corev1.VolumeFailed:
 		a.Causes = []why.Cause{{Code: "ReclaimFailed", Text: "Its reclaim failed: " + why.Quote(v.Status.Message) + ".",

@@ -75,7 +75,7 @@ func limited(h *autoscalingv2.HorizontalPodAutoscaler, self why.Object, least in
 	case "TooManyReplicas":
 		cause.Text = fmt.Sprintf("It would use more replicas than maxReplicas (%d) allows.", h.Spec.MaxReplicas)
 		cause.Evidence = append(cause.Evidence, why.See(self, ".spec.maxReplicas", fmt.Sprint(h.Spec.MaxReplicas)))
-		cause.Fixes = []why.Fix{{Text: "Raise maxReplicas.", Command: fmt.Sprintf(
+		cause.Fixes = []why.Fix{{Text: "Raise maxReplicas.", Command: why.Command(
 			`kubectl patch hpa %s%s --type=merge -p '{"spec":{"maxReplicas":%d}}'`, h.Name, self.Flag(),
 			2*h.Spec.MaxReplicas)}}
 	case "TooFewReplicas":
@@ -95,7 +95,7 @@ func inactive(ctx context.Context, c *why.Case, h *autoscalingv2.HorizontalPodAu
 		target := h.Spec.ScaleTargetRef
 		cause.Text = fmt.Sprintf("Its target, %s %s, is scaled to 0, which switches the autoscaler off.",
 			target.Kind, target.Name)
-		cause.Fixes = []why.Fix{{Text: "Scale it up; the autoscaler goes on from there.", Command: fmt.Sprintf(
+		cause.Fixes = []why.Fix{{Text: "Scale it up; the autoscaler goes on from there.", Command: why.Command(
 			"kubectl scale %s/%s%s --replicas=1", strings.ToLower(target.Kind), target.Name, self.Flag())}}
 		return cause
 	}
@@ -105,7 +105,7 @@ func inactive(ctx context.Context, c *why.Case, h *autoscalingv2.HorizontalPodAu
 			"requests none: %s.",
 			name, why.Quote(cond.Message))
 		cause.Fixes = []why.Fix{{Text: fmt.Sprintf("Give every container a request of %s.", name),
-			Command: fmt.Sprintf("kubectl set resources %s/%s%s --requests=%s=100m",
+			Command: why.Command("kubectl set resources %s/%s%s --requests=%s=100m",
 				strings.ToLower(h.Spec.ScaleTargetRef.Kind),
 				h.Spec.ScaleTargetRef.Name, self.Flag(), name)}}
 		return cause

@@ -39,7 +39,7 @@ func CronJob(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error)
 		a.Causes = []why.Cause{{Code: "Suspended", Text: "Its spec.suspend is true: it makes no Jobs until that is " +
 			"changed.",
 			Evidence: []why.Evidence{why.See(self, ".spec.suspend", "true")},
-			Fixes: []why.Fix{{Text: "Let it run.", Command: fmt.Sprintf(
+			Fixes: []why.Fix{{Text: "Let it run.", Command: why.Command(
 				`kubectl patch cronjob %s%s --type=merge -p '{"spec":{"suspend":false}}'`, cj.Name, self.Flag())}}}}
 		return a, nil
 	}
@@ -96,7 +96,7 @@ func missed(ctx context.Context, c *why.Case, cj *batchv1.CronJob, self why.Obje
 				"the time was missed.", ago, *d),
 			Evidence: []why.Evidence{why.See(self, ".spec.startingDeadlineSeconds", fmt.Sprint(*d))},
 			Fixes: []why.Fix{{Text: "Run it now by hand, or allow a later start by a larger startingDeadlineSeconds.",
-				Command: fmt.Sprintf("kubectl create job %s-now%s --from=cronjob/%s", cj.Name, self.Flag(), cj.Name)}}}}
+				Command: why.Command("kubectl create job %s-now%s --from=cronjob/%s", cj.Name, self.Flag(), cj.Name)}}}}
 	}
 	const patience = 30 * time.Second
 	if c.Now.Sub(due) < patience {

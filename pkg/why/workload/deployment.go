@@ -38,7 +38,7 @@ func Deployment(ctx context.Context, c *why.Case, o why.Object) (why.Answer, err
 		a.Causes = []why.Cause{{Code: "ScaledToZero", Text: "Its replicas are 0.",
 			Evidence: []why.Evidence{why.See(self, ".spec.replicas", "0")},
 			Fixes: []why.Fix{{Text: "Scale it up.",
-				Command: fmt.Sprintf("kubectl scale deployment/%s%s --replicas=1", d.Name, self.Flag())}}}}
+				Command: why.Command("kubectl scale deployment/%s%s --replicas=1", d.Name, self.Flag())}}}}
 		return a, nil
 	case done:
 		a.State, a.Well = fmt.Sprintf("%s is complete: %s of the newest revision are available.", self,
@@ -55,7 +55,7 @@ func Deployment(ctx context.Context, c *why.Case, o why.Object) (why.Answer, err
 			Text:     "The rollout is paused: changes of the template wait until it is resumed.",
 			Evidence: []why.Evidence{why.See(self, ".spec.paused", "true")},
 			Fixes: []why.Fix{{Text: "Resume it.",
-				Command: fmt.Sprintf("kubectl rollout resume deployment/%s%s", d.Name, self.Flag())}}})
+				Command: why.Command("kubectl rollout resume deployment/%s%s", d.Name, self.Flag())}}})
 	}
 	sets, newest := setsOf(ctx, c, d)
 	if newest != nil {

@@ -37,7 +37,7 @@ func Job(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 		a.Causes = []why.Cause{{Code: "Suspended", Text: "Its spec.suspend is true.",
 			Evidence: []why.Evidence{why.See(self, ".spec.suspend", "true")},
 			Fixes: []why.Fix{{Text: "Let it run.",
-				Command: fmt.Sprintf(`kubectl patch job %s%s --type=merge -p '{"spec":{"suspend":false}}'`, j.Name,
+				Command: why.Command(`kubectl patch job %s%s --type=merge -p '{"spec":{"suspend":false}}'`, j.Name,
 					self.Flag())}}}}
 		return a, nil
 	}
@@ -54,7 +54,7 @@ func Job(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	if p := j.Spec.Parallelism; p != nil && *p == 0 {
 		a.Causes = []why.Cause{{Code: "ParallelismZero", Text: "Its parallelism is 0: it may run no pod at once.",
 			Evidence: []why.Evidence{why.See(self, ".spec.parallelism", "0")},
-			Fixes: []why.Fix{{Text: "Allow it at least one.", Command: fmt.Sprintf(
+			Fixes: []why.Fix{{Text: "Allow it at least one.", Command: why.Command(
 				`kubectl patch job %s%s --type=merge -p '{"spec":{"parallelism":1}}'`, j.Name, self.Flag())}}}}
 		return a, nil
 	}

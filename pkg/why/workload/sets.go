@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -126,7 +127,7 @@ func heldBack(self why.Object, set *appsv1.StatefulSet, pods []*corev1.Pod) []wh
 				old),
 			Evidence: []why.Evidence{why.See(self, ".spec.updateStrategy.type", string(set.Spec.UpdateStrategy.Type))},
 			Fixes: []why.Fix{{Text: "Delete its pods one by one.",
-				Command: fmt.Sprintf("kubectl delete pod %s%s", old, self.Flag())}}}}
+				Command: why.Command("kubectl delete pod %s%s", old, self.Flag())}}}}
 	}
 	if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil && *r.Partition > 0 {
 		return []why.Cause{{Code: "Partition",
@@ -134,7 +135,7 @@ func heldBack(self why.Object, set *appsv1.StatefulSet, pods []*corev1.Pod) []wh
 				*r.Partition),
 			Evidence: []why.Evidence{why.See(self, ".spec.updateStrategy.rollingUpdate.partition",
 				fmt.Sprint(*r.Partition))},
-			Fixes: []why.Fix{{Text: "Remove the partition, and all pods are updated.", Command: fmt.Sprintf(
+			Fixes: []why.Fix{{Text: "Remove the partition, and all pods are updated.", Command: why.Command(
 				`kubectl patch statefulset %s%s --type=merge -p '{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}'`,
 				set.Name, self.Flag())}}}}
 	}
@@ -157,7 +158,7 @@ func oldBroken(set *appsv1.StatefulSet, pods []*corev1.Pod, causes []why.Cause) 
 			Evidence: []why.Evidence{why.See(o, ".metadata.labels."+appsv1.StatefulSetRevisionLabel,
 				p.Labels[appsv1.StatefulSetRevisionLabel])},
 			Fixes: []why.Fix{{Text: "Delete the pod; it is made again from the newest template.",
-				Command: fmt.Sprintf("kubectl delete pod %s%s", p.Name, o.Flag())}},
+				Command: why.Command("kubectl delete pod %s%s", p.Name, o.Flag())}},
 			Because: causes}}
 	}
 	return causes
@@ -178,7 +179,7 @@ func namelessPods(ctx context.Context, c *why.Case, self why.Object, set *appsv1
 			"DNS, such as %s-0.%s.", name, set.Name, name),
 		Evidence: []why.Evidence{why.Absent("Service", set.Namespace, name), why.See(self, ".spec.serviceName", name)},
 		Fixes: []why.Fix{{Text: "Create a headless Service of that name. An existing StatefulSet's serviceName " +
-			"cannot be changed.", Command: fmt.Sprintf("kubectl create service clusterip %s --clusterip=None%s", name,
+			"cannot be changed.", Command: why.Command("kubectl create service clusterip %s --clusterip=None%s", name,
 			self.Flag())}}}}
 }
 
@@ -248,7 +249,7 @@ func noNodes(ctx context.Context, c *why.Case, self why.Object, spec *corev1.Pod
 			why.Count(len(nodes), "node"), selector),
 			Evidence: []why.Evidence{why.See(self, ".spec.template.spec.nodeSelector", selector)},
 			Fixes: []why.Fix{{Text: "Label a node.",
-				Command: "kubectl label node NODE " + strings.ReplaceAll(selector, ",", " ")}}}
+				Command: "kubectl label node NODE" + pairs(spec.NodeSelector)}}}
 	}
 	cause := why.Cause{Code: "NoNodeFits", Evidence: []why.Evidence{why.See(self, ".status.desiredNumberScheduled",
 		"0")}}
@@ -286,4 +287,12 @@ func tolerated(tolerations []corev1.Toleration, t *corev1.Taint) bool {
 		return (o.Effect == "" || o.Effect == t.Effect) && (o.Key == "" && o.Operator == corev1.TolerationOpExists ||
 			o.Key == t.Key && (o.Operator == corev1.TolerationOpExists || o.Value == t.Value))
 	})
+}
+
+// pairs are labels as arguments of a command.
+func pairs(labels map[string]string) (words why.CommandLine) {
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		words += " " + why.Word(k+"="+labels[k])
+	}
+	return words
 }
