@@ -89,6 +89,7 @@ func (o *consoleOptions) run(cmd *cobra.Command) error {
 		"Ctrl-C to end it.\n",
 		host, token)
 	return serveUntil(cmd.Context(), &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}, listener)
 }
 
@@ -106,6 +107,9 @@ func serveUntil(ctx context.Context, s *http.Server, l net.Listener) error {
 // maxAnswer is the most that an explanation may have, in bytes.
 const maxAnswer = 8 << 20
 
+// askEnd is how long the output of an explanation is waited for after its process.
+const askEnd = time.Second
+
 // ask runs kubectl-why or kubectl-trace, which lie beside this program or on the PATH.
 func (o *consoleOptions) ask(ctx context.Context, program string, args []string) ([]byte, error) {
 	path, err := beside("kubectl-" + program)
@@ -121,7 +125,13 @@ func (o *consoleOptions) ask(ctx context.Context, program string, args []string)
 	out, errOut := &bounded{most: maxAnswer}, &bounded{most: safetext.MaxError}
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdout, cmd.Stderr = out, errOut
-	switch err := cmd.Run(); {
+	// The program may run another one for its credentials, which survives it and keeps its stderr open.
+	cmd.WaitDelay = askEnd
+	err = cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) { // the program itself has ended well
+		err = nil
+	}
+	switch {
 	case out.cut:
 		return nil, fmt.Errorf("%s: the answer has more than %d MiB", filepath.Base(path), maxAnswer>>20)
 	case ctx.Err() != nil:

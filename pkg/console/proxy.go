@@ -3,6 +3,8 @@ package console
 import (
 	"net/http"
 	"net/http/httputil"
+	"slices"
+	"strings"
 
 	"bonsai/pkg/safetext"
 )
@@ -10,8 +12,11 @@ import (
 // proxy passes requests to the API server. The user's credentials are the transport's: what the browser sends of its
 // own
 // does not reach the API server, so that a page cannot act as somebody else than the kubeconfig says.
+//
+// Only the methods of the API pass, and no path that leads out of it: an address with a path of its own, as of a server
+// that stands before many clusters, has other things beside the cluster.
 func (s *server) proxy() http.Handler {
-	return &httputil.ReverseProxy{
+	proxy := &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(s.Upstream)
 			p.Out.Host = s.Upstream.Host
@@ -26,11 +31,15 @@ func (s *server) proxy() http.Handler {
 		Transport:     s.Transport,
 		FlushInterval: -1, // watches show each event at once
 		ModifyResponse: func(r *http.Response) error {
-			// Cookies and redirects are none of the browser's business: it talks to this server alone.
-			for _, name := range []string{"Set-Cookie", "Location", "Content-Security-Policy"} {
-				r.Header.Del(name)
+			// What else an API server or a pod behind it says to a browser would steer the page: cookies, redirects, a
+			// question for a password (WWW-Authenticate), other sites that may read this one. The page reads these alone.
+			kept := http.Header{}
+			for _, name := range []string{"Content-Type", "Content-Length", "Retry-After", "Warning"} {
+				if v := r.Header.Values(name); len(v) > 0 {
+					kept[name] = v
+				}
 			}
-			r.Header.Set("Cache-Control", "no-store")
+			r.Header, r.Trailer = kept, nil
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
@@ -41,4 +50,38 @@ func (s *server) proxy() http.Handler {
 			http.Error(w, "The API server does not answer: "+safetext.Message(err.Error()), http.StatusBadGateway)
 		},
 	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method {
+		case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
+		default:
+			http.Error(w, "This method is none of the API's.", http.StatusMethodNotAllowed)
+			return
+		}
+		if climbs(r.URL.Path) {
+			http.Error(w, "This path is none of the API's.", http.StatusBadRequest)
+			return
+		}
+		proxy.ServeHTTP(final{w}, r)
+	})
 }
+
+// climbs reports whether a decoded path has a part that leads up: %2e%2e is one, too.
+func climbs(path string) bool {
+	return slices.Contains(strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' }), "..")
+}
+
+// final writes final answers alone. Early ones (1xx) would have headers of the API server, and take those of this server
+// away from the answer that follows.
+type final struct{ http.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (f final) WriteHeader(code int) {
+	if code < http.StatusOK {
+		return
+	}
+	secure(f.Header())
+	f.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap is for http.ResponseController, which flushes.
+func (f final) Unwrap() http.ResponseWriter { return f.ResponseWriter }

@@ -85,6 +85,10 @@ func TestDoor(t *testing.T) {
 		"explain, no token": {"/console/why?kind=pods&name=x", func(r *http.Request) { r.Header.Del("Authorization") }, 401},
 		"other path":        {"/metrics", nil, 404},
 		"dots":              {"/api/../metrics", nil, 307},
+		"encoded dots":      {"/api/%2e%2e/metrics", nil, 400},
+		"encoded slash":     {"/api/v1/..%2f..%2fmetrics", nil, 400},
+		"connect":           {"/api/v1/pods", func(r *http.Request) { r.Method = http.MethodConnect }, 405},
+		"other method":      {"/api/v1/pods", func(r *http.Request) { r.Method = "PROPFIND" }, 405},
 	} {
 		before := reached.Load()
 		w := f.do("GET", c.path, nil, c.change)
@@ -107,8 +111,17 @@ func TestProxy(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("Link", "<http://early>; rel=preload")
+		w.WriteHeader(http.StatusEarlyHints)
 		w.Header().Set("Set-Cookie", "a=b")
 		w.Header().Set("Location", "http://elsewhere")
+		w.Header().Set("WWW-Authenticate", "Basic")
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		w.Header().Set("Clear-Site-Data", "*")
+		w.Header().Set("Refresh", "0;url=http://elsewhere")
+		w.Header().Set("Link", "<http://elsewhere>; rel=preload")
+		w.Header().Set("Content-Security-Policy", "default-src *")
+		w.Header().Set("Warning", `299 - "old"`)
 		fmt.Fprintf(w, "%s %s %s %v", r.Method, r.URL, body, r.Header)
 	}))
 	w := f.do("PATCH", "/api/v1/namespaces/a/pods/b?dryRun=All", strings.NewReader(`{"x":1}`), func(r *http.Request) {
@@ -127,7 +140,15 @@ func TestProxy(t *testing.T) {
 			t.Errorf("%s reached the API server: %s", secret, got)
 		}
 	}
-	if h := w.Header(); h.Get("Set-Cookie") != "" || h.Get("Location") != "" {
+	h := w.Header()
+	for _, name := range []string{"Set-Cookie", "Location", "WWW-Authenticate", "Access-Control-Allow-Origin",
+		"Clear-Site-Data", "Refresh", "Link"} {
+		if h.Get(name) != "" {
+			t.Errorf("%s reached the browser: %s", name, h)
+		}
+	}
+	if h.Get("Warning") == "" || h.Get("Cache-Control") != "no-store" || len(h["Content-Security-Policy"]) != 1 ||
+		strings.Contains(h.Get("Content-Security-Policy"), "*") {
 		t.Error(h)
 	}
 	big := f.do("POST", "/api/v1/namespaces", strings.NewReader(strings.Repeat("x", maxBody+1)), nil)
