@@ -56,7 +56,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	r := c.parts.taken()
 	show(c.received, prometheus.CounterValue, float64(r.Received))
 	for _, why := range []traces.Reason{traces.Duplicate, traces.Contradiction, traces.TooLarge, traces.TooMany,
-		traces.Invalid} {
+		traces.Invalid, traces.Foreign} {
 		show(c.dropped, prometheus.CounterValue, float64(r.Dropped[why]), string(why))
 	}
 	show(c.dropped, prometheus.CounterValue, float64(s.Cut), "trace_full")

@@ -109,6 +109,8 @@ const (
 	TooMany Reason = "too_many"
 	// Invalid: the span has no usable IDs or times.
 	Invalid Reason = "invalid"
+	// Foreign: a program of a node calls itself a component of the control plane, which sends by another way.
+	Foreign Reason = "foreign"
 )
 
 // Query selects traces for a list.

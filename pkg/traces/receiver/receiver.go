@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,6 +49,9 @@ const (
 	// requestTimeout is how long a sender may take for its message: one that stops in the middle must not hold its
 	// place.
 	requestTimeout = 10 * time.Second
+	// maxAhead is how far a sender's clock may be ahead of ours. A span of the year 2200 would be among the newest and
+	// the longest of all lists for as long as it is kept.
+	maxAhead = time.Hour
 	// idleTimeout closes a connection without messages.
 	idleTimeout = 10 * time.Minute
 )
@@ -189,7 +193,15 @@ func (r *Receiver) export(message []byte) ([]byte, error) {
 	}
 	err := Decode(message, func(span *traces.Record) {
 		r.received.Add(1)
+		if span.End > time.Now().Add(maxAhead).UnixNano() {
+			drop(traces.Invalid)
+			return
+		}
 		if r.Node != "" {
+			if ofControlPlane(span) {
+				drop(traces.Foreign)
+				return
+			}
 			span.Instance = r.Node
 		}
 		drop(r.Keep(span))
@@ -211,6 +223,22 @@ func (r *Receiver) export(message []byte) ([]byte, error) {
 	partial = protowire.AppendTag(partial, 2, protowire.BytesType)
 	partial = protowire.AppendString(partial, "spans were dropped: "+string(why))
 	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), partial), nil
+}
+
+// controlPlane are the components that send their spans by the socket of the control plane, with how the names of their
+// spans begin.
+var controlPlane = map[string]string{"kube-apiserver": "apiserver.", "kube-scheduler": "scheduler.",
+	"kube-controller-manager": "kube-controller-manager."}
+
+// ofControlPlane reports whether a span claims to be one of the control plane: by it a node could tell the story of an
+// object that is none of its own.
+func ofControlPlane(span *traces.Record) bool {
+	for component, names := range controlPlane {
+		if span.Component == component || span.Object != nil && strings.HasPrefix(span.Name, names) {
+			return true
+		}
+	}
+	return false
 }
 
 // count counts a span that was not kept.

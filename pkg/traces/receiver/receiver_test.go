@@ -236,12 +236,42 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// TestNode: what a node's socket takes is that node's, whatever it says.
+// TestNode: what a node's socket takes is that node's, whatever it says, and nothing of the control plane's.
 func TestNode(t *testing.T) {
 	t.Parallel()
 	k := &kept{}
-	client := collector.NewTraceServiceClient(start(t, &Receiver{Keep: k.keep, Node: "n7"})())
+	r := &Receiver{Keep: k.keep, Node: "n7"}
+	client := collector.NewTraceServiceClient(start(t, r)())
 	if _, err := client.Export(t.Context(), of(podSpan())); err != nil || k.spans[0].Instance != "n7" {
 		t.Error(k.spans, err)
+	}
+	component := of(podSpan())
+	component.ResourceSpans[0].Resource.Attributes = attributes("service.name", "kube-apiserver")
+	name := of(podSpan())
+	name.ResourceSpans[0].ScopeSpans[0].Spans[0].Name = "apiserver.create"
+	for _, message := range []*collector.ExportTraceServiceRequest{component, name} {
+		got, err := client.Export(t.Context(), message)
+		if err != nil || got.PartialSuccess.GetRejectedSpans() != 1 {
+			t.Error(got, err)
+		}
+	}
+	if len(k.spans) != 1 || r.Stats().Dropped[traces.Foreign] != 2 {
+		t.Error(k.spans, r.Stats())
+	}
+}
+
+// TestFuture: a span that has not ended yet, as of a clock that nobody set, is not kept.
+func TestFuture(t *testing.T) {
+	t.Parallel()
+	k := &kept{}
+	r := &Receiver{Keep: k.keep}
+	client := collector.NewTraceServiceClient(start(t, r)())
+	for end, want := range map[time.Time]int{time.Now().Add(time.Minute): 1, time.Now().AddDate(100, 0, 0): 0} {
+		k.spans = nil
+		span := podSpan()
+		span.EndTimeUnixNano = uint64(end.UnixNano())
+		if _, err := client.Export(t.Context(), of(span)); err != nil || len(k.spans) != want {
+			t.Error(end, k.spans, err)
+		}
 	}
 }
