@@ -26,13 +26,13 @@ type Reader interface {
 	// Get returns the trace of an object with its spans. It reports whether there is one.
 	Get(uid types.UID) (*api.Trace, bool)
 	List(q traces.Query) traces.Page
-	// Resources returns the resources of the objects that List would select without a limit.
+	// Resources returns the resources of the objects that List would select without a limit, the most frequent first.
 	Resources(q traces.Query) []schema.GroupResource
 }
 
 // MaySee reports whether the caller of a request may get or list a resource: in a namespace, in all of them or in none.
 // A trace has its object's name, and so does not show to those who may not see the object: a viewer of a namespace sees
-// no Secrets.
+// no Secrets. Without a resource it is about all of them.
 type MaySee func(r *http.Request, verb string, resource schema.GroupResource, namespace string) (bool, error)
 
 // Handler answers for the group. It is safe for concurrent use.
@@ -205,14 +205,9 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, t target, gr sche
 	}
 	var page traces.Page
 	if q != nil {
-		q.Hidden = map[schema.GroupResource]bool{}
-		for _, of := range h.Traces.Resources(*q) {
-			may, err := h.MaySee(r, "list", of, t.namespace)
-			if err != nil {
-				refuse(w, apierrors.NewInternalError(errReview))
-				return
-			}
-			q.Hidden[of] = !may
+		if q.Hidden, err = h.hidden(r, *q, t.namespace); err != nil {
+			refuse(w, apierrors.NewInternalError(errReview))
+			return
 		}
 		page = h.Traces.List(*q)
 	}
@@ -235,6 +230,32 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, t target, gr sche
 		list.Items[i].TypeMeta = typeMeta(t.resource, "")
 	}
 	write(w, list)
+}
+
+// maxReviews is about how many resources a list asks one by one: each is a request to the API server. No cluster has so
+// many with traces, but spans say what they like.
+const maxReviews = 200
+
+// hidden are the resources whose objects the caller may not list. The rarest, beyond maxReviews, are for those who may
+// list all.
+func (h *Handler) hidden(r *http.Request, q traces.Query, namespace string) (map[schema.GroupResource]bool, error) {
+	hidden := map[schema.GroupResource]bool{}
+	resources := h.Traces.Resources(q)
+	for _, of := range resources[:min(len(resources), maxReviews)] {
+		may, err := h.MaySee(r, "list", of, namespace)
+		if err != nil {
+			return nil, err
+		}
+		hidden[of] = !may
+	}
+	if len(resources) <= maxReviews {
+		return hidden, nil
+	}
+	may, err := h.MaySee(r, "list", schema.GroupResource{}, namespace)
+	for _, of := range resources[maxReviews:] {
+		hidden[of] = !may
+	}
+	return hidden, err
 }
 
 // The kinds of the two resources. They have one Go type; clients find a resource by its kind, so that each has its own.

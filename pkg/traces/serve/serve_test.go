@@ -3,6 +3,7 @@ package serve
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -27,6 +28,8 @@ var now = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 type fake struct {
 	all   []api.Trace
 	asked traces.Query
+	// more are resources beside those of every test.
+	more []schema.GroupResource
 }
 
 // Get implements Reader.
@@ -43,7 +46,7 @@ func (f *fake) Get(uid types.UID) (*api.Trace, bool) {
 
 // Resources implements Reader.
 func (f *fake) Resources(traces.Query) []schema.GroupResource {
-	return []schema.GroupResource{{Resource: "pods"}, {Resource: "nodes"}}
+	return append([]schema.GroupResource{{Resource: "pods"}, {Resource: "nodes"}}, f.more...)
 }
 
 // all may see everything.
@@ -346,6 +349,31 @@ func TestShort(t *testing.T) {
 		1234567 * time.Microsecond: "1.23s", 90 * time.Second: "90s", 3 * time.Hour: "3h"} {
 		if got := short(d); got != want {
 			t.Errorf("%d: %s, not %s", d, got, want)
+		}
+	}
+}
+
+// TestManyResources: spans that make up resources cost a bounded number of requests to the API server. What is beyond is
+// for those who may list all.
+func TestManyResources(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	for i := range 10_000 {
+		f.more = append(f.more, schema.GroupResource{Resource: fmt.Sprintf("made-up-%d", i)})
+	}
+	last := f.more[len(f.more)-1]
+	for _, admin := range []bool{false, true} {
+		asked := 0
+		h := New(f, func(_ *http.Request, _ string, of schema.GroupResource, _ string) (bool, error) {
+			asked++
+			return admin || of.Resource == "pods", nil
+		}, func() time.Time { return now })
+		hidden, err := h.hidden(httptest.NewRequest(http.MethodGet, group1+"/traces", nil), traces.Query{}, "")
+		if err != nil || asked > maxReviews+1 {
+			t.Errorf("admin %v: %d questions, %v", admin, asked, err)
+		}
+		if hidden[schema.GroupResource{Resource: "pods"}] || hidden[last] == admin || len(hidden) != len(f.more)+2 {
+			t.Errorf("admin %v: %d resources, the last one hidden: %v", admin, len(hidden), hidden[last])
 		}
 	}
 }

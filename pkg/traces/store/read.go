@@ -27,7 +27,7 @@ func (s *Store) Get(uid types.UID) (*traces.Trace, bool) {
 		s.mu.RUnlock()
 		return nil, false
 	}
-	out, shown := t.summary(), s.shown(t)
+	out, shown := t.summary(), s.shown(t, map[of.TraceID]family{})
 	s.mu.RUnlock()
 	// Encodings never change: they can be read without the lock.
 	for _, data := range shown {
@@ -77,25 +77,29 @@ func (s *Store) List(q of.Query) of.Page {
 		page.Remaining = len(found) - most
 		found = found[:most]
 	}
+	families := map[of.TraceID]family{} // many objects may be of one request
 	for _, t := range found {
 		out := t.summary()
-		out.SpanCount = len(s.shown(t))
+		out.SpanCount = len(s.shown(t, families))
 		page.Traces = append(page.Traces, out)
 	}
 	return page
 }
 
-// Resources returns the resources whose objects have traces that a query selects.
+// Resources returns the resources whose objects have traces that a query selects, those with the most traces first.
 func (s *Store) Resources(q of.Query) []schema.GroupResource {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	found := map[schema.GroupResource]bool{}
+	found := map[schema.GroupResource]int{}
 	for _, t := range s.objects {
 		if t.matches(&q) {
-			found[t.resource()] = true
+			found[t.resource()]++
 		}
 	}
-	return slices.Collect(maps.Keys(found))
+	return slices.SortedFunc(maps.Keys(found), func(a, b schema.GroupResource) int {
+		return cmp.Or(cmp.Compare(found[b], found[a]), strings.Compare(a.Group, b.Group),
+			strings.Compare(a.Resource, b.Resource))
+	})
 }
 
 func (t *trace) resource() schema.GroupResource {
@@ -134,8 +138,9 @@ func (t *trace) summary() traces.Trace {
 	return out
 }
 
-// shown returns the encodings of an object's spans, and of those spans that its links lead to.
-func (s *Store) shown(t *trace) [][]byte {
+// shown returns the encodings of an object's spans, and of those spans that its links lead to. families are the requests
+// that have been looked at before, under the same lock.
+func (s *Store) shown(t *trace, families map[of.TraceID]family) [][]byte {
 	out := make([][]byte, 0, len(t.spans))
 	for _, span := range t.spans {
 		out = append(out, span.data)
@@ -152,20 +157,36 @@ func (s *Store) shown(t *trace) [][]byte {
 				spans = append(spans, other.span)
 			}
 		}
-		out = append(out, s.requests[l.trace].around(spans)...)
+		request := s.requests[l.trace]
+		f, ok := families[l.trace]
+		if !ok {
+			f = request.family()
+			families[l.trace] = f
+		}
+		out = append(out, request.around(f, spans)...)
 	}
 	return out
+}
+
+// family says where the spans of a request are, by ID and by parent.
+type family struct {
+	byID     map[of.SpanID]int
+	children map[of.SpanID][]int
+}
+
+func (t *trace) family() family {
+	f := family{map[of.SpanID]int{}, map[of.SpanID][]int{}}
+	for i, span := range t.spans {
+		f.byID[span.id] = i
+		f.children[span.parent] = append(f.children[span.parent], i)
+	}
+	return f
 }
 
 // around returns the spans of a request that belong to some of its spans: these, what they enclose, and what encloses
 // them. What a client did beside them under the same trace, such as the other objects of a "kubectl apply", is not for
 // readers of this object. A zero ID is all spans.
-func (t *trace) around(ids []of.SpanID) [][]byte {
-	byID, children := map[of.SpanID]int{}, map[of.SpanID][]int{}
-	for i, span := range t.spans {
-		byID[span.id] = i
-		children[span.parent] = append(children[span.parent], i)
-	}
+func (t *trace) around(f family, ids []of.SpanID) [][]byte {
 	in := make([]bool, len(t.spans))
 	for _, id := range ids {
 		if id == (of.SpanID{}) {
@@ -177,7 +198,7 @@ func (t *trace) around(ids []of.SpanID) [][]byte {
 		seen := map[of.SpanID]bool{} // a broken sender may send circles
 		for up := id; !seen[up]; {
 			seen[up] = true
-			i, ok := byID[up]
+			i, ok := f.byID[up]
 			if !ok {
 				break
 			}
@@ -188,7 +209,7 @@ func (t *trace) around(ids []of.SpanID) [][]byte {
 		for next := []of.SpanID{id}; len(next) > 0; {
 			parent := next[0]
 			next = next[1:]
-			for _, i := range children[parent] {
+			for _, i := range f.children[parent] {
 				in[i] = true
 				if child := t.spans[i].id; !seen[child] {
 					seen[child] = true
