@@ -85,8 +85,8 @@ metadata: {name: s, namespace: shop}
 data: {password: c2VjcmV0}
 `
 
-// TestCommandsOfOthers: whatever others wrote into their objects, a command that is copied into a shell runs kubectl and
-// nothing else.
+// TestCommandsOfOthers: whatever others wrote into their objects, a command that is copied into a shell runs kubectl
+// and nothing else.
 func TestCommandsOfOthers(t *testing.T) {
 	t.Parallel()
 	source := whytest.Parse(t, hostile)
@@ -100,9 +100,11 @@ func TestCommandsOfOthers(t *testing.T) {
 			t.Errorf("%s: no command: %+v", a.State, a.Causes)
 		}
 	}
-	for _, o := range []why.Object{{Kind: "Pod", Namespace: "shop", Name: "web"}, {Kind: "Pod", Namespace: "shop", Name: "pull"},
+	for _, o := range []why.Object{{Kind: "Pod", Namespace: "shop", Name: "web"},
+		{Kind: "Pod", Namespace: "shop", Name: "pull"},
 		{Group: "apps", Kind: "ReplicaSet", Namespace: "shop", Name: "rs"},
-		{Group: "apps", Kind: "ReplicaSet", Namespace: "shop", Name: "account"}, {Kind: "PersistentVolume", Name: "v"}} {
+		{Group: "apps", Kind: "ReplicaSet", Namespace: "shop", Name: "account"},
+		{Kind: "PersistentVolume", Name: "v"}} {
 		collect(whytest.Ask(t, source, explainers(), o))
 	}
 	a, err := access.Explain(t.Context(), why.NewCase(why.NewWorld(source), whytest.Now, explainers()),
@@ -114,7 +116,8 @@ func TestCommandsOfOthers(t *testing.T) {
 	seen := false
 	for _, c := range commands {
 		seen = seen || strings.Contains(c, "pwn")
-		out, err := exec.CommandContext(t.Context(), "sh", "-c", "kubectl() { :; }; pwn() { echo owned; }; "+c).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), "sh", "-c",
+			"kubectl() { :; }; pwn() { echo owned; }; "+c).CombinedOutput()
 		if err != nil || len(out) > 0 {
 			t.Errorf("%s: %s, %v", c, out, err)
 		}
@@ -150,7 +153,8 @@ func TestConflictOfSecret(t *testing.T) {
 			secret = u
 		}
 	}
-	a, err := conflict.Explain(t.Context(), why.NewCase(why.NewWorld(source), whytest.Now, explainers()), secret, "me;pwn")
+	a, err := conflict.Explain(t.Context(), why.NewCase(why.NewWorld(source), whytest.Now, explainers()), secret,
+		"me;pwn")
 	if err = errors.Join(err, t.Context().Err()); err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,8 @@ func (s *server) proxy() http.Handler {
 		FlushInterval: -1, // watches show each event at once
 		ModifyResponse: func(r *http.Response) error {
 			// What else an API server or a pod behind it says to a browser would steer the page: cookies, redirects, a
-			// question for a password (WWW-Authenticate), other sites that may read this one. The page reads these alone.
+			// question for a password (WWW-Authenticate), other sites that may read this one. The page reads
+			// these alone.
 			kept := http.Header{}
 			for _, name := range []string{"Content-Type", "Content-Length", "Retry-After", "Warning"} {
 				if v := r.Header.Values(name); len(v) > 0 {
@@ -70,8 +71,8 @@ func climbs(path string) bool {
 	return slices.Contains(strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' }), "..")
 }
 
-// final writes final answers alone. Early ones (1xx) would have headers of the API server, and take those of this server
-// away from the answer that follows.
+// final writes final answers alone. Early ones (1xx) would have headers of the API server, and take those of this
+// server away from the answer that follows.
 type final struct{ http.ResponseWriter }
 
 // WriteHeader implements http.ResponseWriter.

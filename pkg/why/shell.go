@@ -46,7 +46,7 @@ func Command(format string, args ...any) CommandLine {
 	return CommandLine(fmt.Sprintf(format, words...))
 }
 
-// Then is commands of which each runs if the one before it has done its work.
+// Then puts commands together: each runs if the one before it has done its work.
 func Then(commands ...CommandLine) (all CommandLine) {
 	for i, c := range commands {
 		if i > 0 {

@@ -353,8 +353,8 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// TestManyResources: spans that make up resources cost a bounded number of requests to the API server. What is beyond is
-// for those who may list all.
+// TestManyResources: spans that make up resources cost a bounded number of requests to the API server. What is beyond
+// is for those who may list all.
 func TestManyResources(t *testing.T) {
 	t.Parallel()
 	f := &fake{}

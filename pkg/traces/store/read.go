@@ -138,8 +138,8 @@ func (t *trace) summary() traces.Trace {
 	return out
 }
 
-// shown returns the encodings of an object's spans, and of those spans that its links lead to. families are the requests
-// that have been looked at before, under the same lock.
+// shown returns the encodings of an object's spans, and of those spans that its links lead to. families are the
+// requests that have been looked at before, under the same lock.
 func (s *Store) shown(t *trace, families map[of.TraceID]family) [][]byte {
 	out := make([][]byte, 0, len(t.spans))
 	for _, span := range t.spans {

@@ -80,8 +80,7 @@ func (o owner) patch(list ...operation) why.CommandLine {
 	if err != nil {
 		return ""
 	}
-	return why.Command("kubectl -n %s patch %s %s --type=json -p %s", why.Word(o.namespace), o.resource, why.Word(o.name),
-		why.Word(string(body)))
+	return why.Command("kubectl -n %s patch %s %s --type=json -p %s", o.namespace, o.resource, o.name, string(body))
 }
 
 // remove, replace and add change fields of a template, whose paths begin at the pod's spec.
