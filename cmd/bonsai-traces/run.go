@@ -116,8 +116,13 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	registry.MustRegister(newCollector(p))
 	sockets := make([]net.Listener, len(p.receivers))
 	for i, r := range p.receivers {
-		if sockets[i], err = r.Listen(); err != nil {
+		switch sockets[i], err = r.Listen(ctx); {
+		case err != nil && r.Node == "":
 			return err // the process ends, and the sockets with it
+		case err != nil:
+			// Pods with rights on their node write into its directory. They must not take the API from the others, and
+			// with it the deletion of namespaces.
+			log.Error("the spans of a node are not taken", "node", r.Node, "err", err)
 		}
 	}
 	server := &daemon.Server{Listener: o.listener, Sockets: o.servingSockets, Serving: o.serving,
@@ -139,7 +144,9 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	g.Go(func() error {
 		p.replay(log) // a second or two for a full store; senders wait at the sockets meanwhile
 		for i, r := range p.receivers {
-			g.Go(func() error { return r.Serve(ctx, sockets[i]) })
+			if sockets[i] != nil {
+				g.Go(func() error { return r.Serve(ctx, sockets[i]) })
+			}
 		}
 		return nil
 	})

@@ -122,8 +122,12 @@ func startTraces(t *testing.T, dir, kubeconfig string, cert tls.Certificate, pro
 		socket: filepath.Join(dir, "socket", "otlp.sock")}
 	p.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
 		InsecureSkipVerify: true, Certificates: []tls.Certificate{cert}}}}
+	blocked := filepath.Join(dir, "n1", "otlp.sock") // by a pod of the node, which takes nothing from the others
+	if err := os.MkdirAll(filepath.Join(blocked, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	cmd := newCommand()
-	cmd.SetArgs([]string{"--otlp-socket=" + p.socket, "--data-dir=" + filepath.Join(dir, "data"), "--max-bytes=1048576",
+	cmd.SetArgs([]string{"--node-socket=n1=" + blocked, "--serving-socket=" + blocked, "--otlp-socket=" + p.socket, "--data-dir=" + filepath.Join(dir, "data"), "--max-bytes=1048576",
 		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port), "--authentication-kubeconfig=" + kubeconfig,
 		"--authorization-kubeconfig=" + kubeconfig, "--authentication-skip-lookup",
 		"--requestheader-client-ca-file=" + proxyCA, "--requestheader-allowed-names=front-proxy-client"})

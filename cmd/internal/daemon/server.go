@@ -25,6 +25,7 @@ import (
 	"bonsai/pkg/featuregates"
 	"bonsai/pkg/health"
 	"bonsai/pkg/keypair"
+	"bonsai/pkg/privatesocket"
 	"bonsai/pkg/zpages"
 )
 
@@ -38,7 +39,8 @@ type Check struct {
 // a component, over HTTPS with a self-signed certificate unless one is given, or plainly when Insecure.
 type Server struct {
 	Listener
-	// Sockets are paths of Unix sockets on which the same is served, over TLS too. Only their owner can connect.
+	// Sockets are paths of Unix sockets on which the same is served, over TLS too. Only their owner can connect. One
+	// that cannot be made is logged and left out if there is another way: others may write into its directory.
 	Sockets     []string
 	Insecure    bool
 	Serving     Serving
@@ -100,7 +102,7 @@ const (
 
 // Run serves until ctx ends; requests under way get five seconds.
 func (s *Server) Run(ctx context.Context) error {
-	listeners, err := s.listen()
+	listeners, err := s.listen(ctx)
 	if err != nil {
 		return err
 	}
@@ -111,27 +113,30 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.serve(ctx, listeners...)
 }
 
-// listen listens at the address and on the sockets, on all of them or on none.
-func (s *Server) listen() (all []net.Listener, err error) {
-	defer func() {
-		if err != nil {
-			closeAll(all)
-		}
-	}()
+// listen listens at the address and on the sockets.
+func (s *Server) listen(ctx context.Context) (all []net.Listener, err error) {
 	if s.Port != 0 {
 		address := net.JoinHostPort(s.Address, strconv.Itoa(s.Port))
 		l, err := s.Serving.Listen(address)
 		if err != nil {
-			return all, fmt.Errorf("listen on %s: %w", address, err)
+			return nil, fmt.Errorf("listen on %s: %w", address, err)
 		}
 		all = append(all, l)
 	}
+	var failed []error
 	for _, path := range s.Sockets {
-		l, err := ListenPrivately(path)
+		l, err := privatesocket.Listen(ctx, path)
 		if err != nil {
-			return all, err
+			failed = append(failed, err)
+			continue
 		}
 		all = append(all, l)
+	}
+	if len(all) == 0 {
+		return nil, errors.Join(failed...)
+	}
+	for _, err := range failed {
+		s.Log.Error("nothing is served on a socket", "err", err)
 	}
 	return all, nil
 }
@@ -140,23 +145,6 @@ func closeAll(listeners []net.Listener) {
 	for _, l := range listeners {
 		l.Close()
 	}
-}
-
-// ListenPrivately makes a Unix socket that only its owner can connect to, in place of one that a process left which is
-// gone.
-func ListenPrivately(path string) (net.Listener, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("remove an old socket: %w", err)
-	}
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", path, err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		l.Close()
-		return nil, fmt.Errorf("close the socket to others: %w", err)
-	}
-	return l, nil
 }
 
 // serve is Run on listeners, which it closes.

@@ -8,7 +8,6 @@ package receiver
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -31,6 +30,7 @@ import (
 	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"bonsai/pkg/privatesocket"
 	"bonsai/pkg/traces"
 )
 
@@ -94,7 +94,7 @@ func (r *Receiver) Stats() Stats {
 }
 
 // Listen makes the socket, in place of one that a process left which is gone.
-func (r *Receiver) Listen() (net.Listener, error) {
+func (r *Receiver) Listen(ctx context.Context) (net.Listener, error) {
 	dir := filepath.Dir(r.Socket)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of the socket: %w", err)
@@ -103,18 +103,7 @@ func (r *Receiver) Listen() (net.Listener, error) {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("close the directory of the socket: %w", err)
 	}
-	if err := os.Remove(r.Socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("remove an old socket: %w", err)
-	}
-	l, err := net.Listen("unix", r.Socket)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(r.Socket, 0o600); err != nil {
-		l.Close()
-		return nil, fmt.Errorf("close the socket to others: %w", err)
-	}
-	return l, nil
+	return privatesocket.Listen(ctx, r.Socket)
 }
 
 // Serve takes spans from a listener, which it closes, until ctx ends.

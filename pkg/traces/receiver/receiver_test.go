@@ -46,7 +46,7 @@ func (k *kept) keep(r *traces.Record) traces.Reason {
 func start(t *testing.T, r *Receiver) func() *grpc.ClientConn {
 	t.Helper()
 	r.Socket, r.Log = filepath.Join(t.TempDir(), "traces", "otlp.sock"), slog.New(slog.DiscardHandler)
-	l, err := r.Listen()
+	l, err := r.Listen(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestSocket(t *testing.T) {
 	}
 	r := &Receiver{Socket: filepath.Join(dir, "otlp.sock")}
 	for range 2 {
-		l, err := r.Listen()
+		l, err := r.Listen(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func TestSocket(t *testing.T) {
 			}
 		}
 	}
-	if _, err := (&Receiver{Socket: "/proc/none/otlp.sock"}).Listen(); err == nil {
+	if _, err := (&Receiver{Socket: "/proc/none/otlp.sock"}).Listen(t.Context()); err == nil {
 		t.Error("a socket where there can be none")
 	}
 }
