@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	tracingapi "k8s.io/component-base/tracing/api/v1"
 
+	"bonsai/pkg/safetext"
 	"bonsai/pkg/trace"
 )
 
@@ -55,7 +56,9 @@ func Open(ctx context.Context, c Config) (*trace.Tracer, func(), error) {
 	}
 	// The libraries have one logger per process.
 	otel.SetLogger(logr.FromSlogHandler(c.Log.Handler()))
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { c.Log.Debug("sending spans", "err", err) }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		c.Log.Debug("sending spans", "err", safetext.Error(err))
+	}))
 	exporter, err := otlptrace.New(ctx, otlptracegrpc.NewClient(otlptracegrpc.WithGRPCConn(conn),
 		otlptracegrpc.WithTimeout(patience), otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{Enabled: true,
 			InitialInterval: firstRetry, MaxInterval: longestRetry, MaxElapsedTime: patience})))

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"bonsai/pkg/safetext"
 )
 
 // Bounds of what waits, and of how it is sent. The queue holds some seconds of a busy component. Beyond them spans are
@@ -166,7 +168,8 @@ func (q *queue) send(ctx context.Context, spans []sdktrace.ReadOnlySpan, failed 
 	if err := q.sender.ExportSpans(ctx, spans); err != nil {
 		q.count.failed.Add(float64(len(spans)))
 		if !failed && ctx.Err() != context.Canceled {
-			q.log.Warn("spans are lost: the collector of traces does not take them", "spans", len(spans), "err", err)
+			q.log.Warn("spans are lost: the collector of traces does not take them", "spans", len(spans),
+				"err", safetext.Error(err))
 		}
 		return true
 	}

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -176,4 +177,18 @@ func TestLost(t *testing.T) {
 			t.Errorf("sent, failed and dropped are %v, want %v", got, want)
 		}
 	})
+}
+
+// TestWordsOfCollector: what a collector says is cut and cleaned before it is logged.
+func TestWordsOfCollector(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	q := newQueue(t.Context(), &fake{export: func(context.Context) error {
+		return errors.New("\x1b[2J" + strings.Repeat("x", 1<<20))
+	}}, newCounts(prometheus.NewRegistry()), slog.New(slog.NewTextHandler(&log, nil)), patience)
+	step(trace.New(trace.Config{Component: "x", PerMillion: 1_000_000, Processor: q}), "x.y")
+	q.Close()
+	if n := log.Len(); n == 0 || n > 4<<10 || strings.Contains(log.String(), "x1b") {
+		t.Errorf("%d bytes: %.200s", n, log.String())
+	}
 }
