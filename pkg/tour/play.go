@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"bonsai/pkg/termtext"
 )
 
 // Namespace is where a tour makes its objects. It is deleted at the end.
@@ -39,7 +41,7 @@ type Wrong struct {
 // Error implements error.
 func (w *Wrong) Error() string {
 	return fmt.Sprintf("chapter %s, step %q: %s answered\n%s\nwhich does not match %s", w.Chapter, w.Step,
-		w.Command, w.Output, w.Expected)
+		w.Command, termtext.Escape(w.Output), w.Expected)
 }
 
 // Play plays a chapter in a namespace of its own, which it deletes at the end, whatever came between. It returns nil if
@@ -144,8 +146,11 @@ func (p *Player) changes(ctx context.Context, object string) error {
 	return nil
 }
 
-// say writes a line. An output that cannot be written has nobody who would read the error.
-func (p *Player) say(text string) { _, _ = io.WriteString(p.Out, strings.TrimRight(text, "\n")+"\n") }
+// say writes a line, in which nothing that others wrote into their objects steers the terminal. An output that cannot
+// be written has nobody who would read the error.
+func (p *Player) say(text string) {
+	_, _ = io.WriteString(p.Out, termtext.Escape(strings.TrimRight(text, "\n"))+"\n")
+}
 
 // prose writes a paragraph, wrapped.
 func (p *Player) prose(text string) {

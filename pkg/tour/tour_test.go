@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -160,5 +161,32 @@ func TestPlay(t *testing.T) {
 				t.Error(ran)
 			}
 		})
+	}
+}
+
+// TestOthersSteerNoTerminal: what others wrote into an object is shown, and steers no terminal.
+func TestOthersSteerNoTerminal(t *testing.T) {
+	t.Parallel()
+	c, err := Parse("x", "# A\n## B\n$ kubectl get x\n= two\nchanges pod/x\nchanges pod/x\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	value := ""
+	p := &Player{Out: &out, Width: 80, Next: func() bool { return true },
+		Kubectl: func(_ context.Context, args []string, _ string) (string, error) {
+			if slices.Contains(args, "json") {
+				value += `\u001b[2J`
+				return `{"spec":{"a":"` + value + `"}}`, nil
+			}
+			return "two created deleted \x1b[2J", nil
+		}}
+	if err := p.Play(t.Context(), c); err != nil || strings.Contains(out.String(), "\x1b") ||
+		strings.Count(out.String(), "^[") != 4 {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+	wrong := &Wrong{Output: "\x1b[2J"}
+	if strings.Contains(wrong.Error(), "\x1b") {
+		t.Errorf("%q", wrong)
 	}
 }
