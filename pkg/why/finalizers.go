@@ -185,11 +185,16 @@ func usersOf(ctx context.Context, c *Case, o Object) (causes []Cause) {
 			} else if v.Ephemeral != nil {
 				claim = p.Name + "-" + v.Name
 			}
-			if claim != o.Name || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+			if claim != o.Name {
 				continue
 			}
 			pod := ObjectOf("", "Pod", p)
-			causes = append(causes, Cause{Code: "ClaimInUse", Text: fmt.Sprintf("Pod %s uses it.", p.Name),
+			text := fmt.Sprintf("Pod %s uses it.", p.Name)
+			if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+				text = fmt.Sprintf("Pod %s has ended (%s) and still counts: a claim is in use until the pod is deleted.", p.Name,
+					p.Status.Phase)
+			}
+			causes = append(causes, Cause{Code: "ClaimInUse", Text: text,
 				Evidence: []Evidence{See(pod, ".spec.volumes", v.Name)},
 				Fixes: []Fix{{Text: "Delete the pod, or scale its workload to 0.",
 					Command: "kubectl delete " + pod.Arg() + pod.Flag()}}})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -24,6 +25,30 @@ var (
 	noNamespace  = regexp.MustCompile(`unable to create new content in namespace (\S+) because it is being terminated`)
 	serviceOf    = regexp.MustCompile(`https://([a-z0-9-]+)\.([a-z0-9-]+)\.svc(?::\d+)?/`)
 )
+
+// defaulted explains a quantity that nobody has written: a LimitRange of the namespace gives it to containers that say
+// none. requested is what the quota counted: "limits.memory=512Mi".
+func defaulted(ctx context.Context, c *Case, namespace, requested string) (causes []Cause) {
+	ranges, _ := List[corev1.LimitRange](ctx, c.World, namespace, nil)
+	for _, r := range ranges {
+		for _, l := range r.Spec.Limits {
+			for prefix, list := range map[string]corev1.ResourceList{"limits.": l.Default, "requests.": l.DefaultRequest} {
+				for name, q := range list {
+					if !strings.Contains(requested, prefix+string(name)+"=") {
+						continue
+					}
+					o := ObjectOf("", "LimitRange", r)
+					causes = append(causes, Cause{Code: "LimitRangeDefault",
+						Text: fmt.Sprintf("Containers that say nothing get %s%s=%s from the LimitRange %s.", prefix, name,
+							q.String(), r.Name), Evidence: []Evidence{See(o, ".spec.limits", q.String())},
+						Fixes: []Fix{{Text: "Write the container's own, smaller, figures in the template."}}})
+				}
+			}
+		}
+	}
+	slices.SortFunc(causes, func(a, b Cause) int { return strings.Compare(a.Text, b.Text) })
+	return causes
+}
 
 // webhookConfiguration returns the kind and the name of the object that registers a webhook, "" if none was found.
 func webhookConfiguration(ctx context.Context, c *Case, webhook string) (kind, name string) {
@@ -64,6 +89,7 @@ func Refused(ctx context.Context, c *Case, namespace, message string, seen Evide
 				}
 			}
 		}
+		cause.Because = defaulted(ctx, c, namespace, m[2])
 		cause.Fixes = []Fix{{Text: "Ask for less, remove what uses it, or raise the quota.",
 			Command: "kubectl edit " + quota.Arg() + quota.Flag()}}
 		return cause

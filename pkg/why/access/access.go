@@ -98,6 +98,8 @@ type inquiry struct {
 type role struct {
 	object why.Object
 	rules  []rbacv1.PolicyRule
+	// aggregates says that a controller writes the rules, from those of other roles.
+	aggregates bool
 }
 
 // binding is a RoleBinding or a ClusterRoleBinding.
@@ -108,8 +110,8 @@ type binding struct {
 }
 
 func (q *inquiry) explain(ctx context.Context, subject why.Object, reason string) why.Cause {
-	cause := why.Cause{Code: "NoRule", Evidence: []why.Evidence{why.See(subject, "", cmp.Or(reason,
-		"no authorizer allows it"))}}
+	cause := why.Cause{Code: "NoRule", Evidence: []why.Evidence{why.See(subject,
+		"SubjectAccessReview .status.reason", cmp.Or(reason, "no authorizer allows it"))}}
 	roles, bindings := q.read(ctx)
 	held := 0
 	for _, b := range bindings {
@@ -139,7 +141,7 @@ func (q *inquiry) explain(ctx context.Context, subject why.Object, reason string
 func (q *inquiry) read(ctx context.Context) (roles []role, bindings []binding) {
 	clusterRoles, _ := why.List[rbacv1.ClusterRole](ctx, q.World, "", nil)
 	for _, r := range clusterRoles {
-		roles = append(roles, role{why.ObjectOf(rbacv1.GroupName, "ClusterRole", r), r.Rules})
+		roles = append(roles, role{why.ObjectOf(rbacv1.GroupName, "ClusterRole", r), r.Rules, r.AggregationRule != nil})
 	}
 	clusterBindings, _ := why.List[rbacv1.ClusterRoleBinding](ctx, q.World, "", nil)
 	for _, b := range clusterBindings {
@@ -148,7 +150,7 @@ func (q *inquiry) read(ctx context.Context) (roles []role, bindings []binding) {
 	}
 	namespaceRoles, _ := why.List[rbacv1.Role](ctx, q.World, "", nil)
 	for _, r := range namespaceRoles {
-		roles = append(roles, role{why.ObjectOf(rbacv1.GroupName, "Role", r), r.Rules})
+		roles = append(roles, role{why.ObjectOf(rbacv1.GroupName, "Role", r), r.Rules, false})
 	}
 	namespaceBindings, _ := why.List[rbacv1.RoleBinding](ctx, q.World, "", nil)
 	for _, b := range namespaceBindings {
@@ -216,6 +218,11 @@ func (q *inquiry) gives(b binding, roles []role) []why.Cause {
 				b.object.Namespace, where),
 			Evidence: []why.Evidence{why.See(b.object, ".metadata.namespace", b.object.Namespace)}}}
 	}
+	if len(r.rules) == 0 {
+		return []why.Cause{{Code: "RoleEmpty",
+			Text:     fmt.Sprintf("%s gives it %s, which has no rules%s.", b.object, r.object, aggregated(r)),
+			Evidence: []why.Evidence{why.See(r.object, ".rules", "empty")}}}
+	}
 	for _, rule := range r.rules {
 		if text := q.lacks(rule); text != "" {
 			return []why.Cause{{Code: "RuleTooNarrow",
@@ -224,6 +231,14 @@ func (q *inquiry) gives(b binding, roles []role) []why.Cause {
 		}
 	}
 	return nil
+}
+
+// aggregated says where the rules of a role should come from.
+func aggregated(r role) string {
+	if r.aggregates {
+		return ": its aggregationRule takes those of other ClusterRoles, and selects none that has any"
+	}
+	return ""
 }
 
 // lacks says in what alone a rule differs from the question, "" if in more.
@@ -299,7 +314,7 @@ func (q *inquiry) fixes(roles []role) []why.Fix {
 	best := -1
 	for i, r := range roles {
 		usable := r.object.Kind == "ClusterRole" || r.object.Namespace == a.Namespace
-		internal := strings.HasPrefix(r.object.Name, "system:")
+		internal := strings.Contains(r.object.Name, ":") // system:node and the like are made for components
 		if usable && !internal && q.allowed(r.rules) && (best < 0 || breadth(r.rules) < breadth(roles[best].rules)) {
 			best = i
 		}

@@ -150,8 +150,61 @@ func (q *inquiry) selected(ctx context.Context) ([]why.Cause, error) {
 				"kube-controller-manager run?", matching(len(ready))),
 			Evidence: []why.Evidence{why.See(q.self, ".spec.selector", labels.Set(q.service.Spec.Selector).String())}})
 	}
+	causes = append(causes, q.mixed(ready)...)
 	causes = append(causes, q.policies(ctx, ready)...)
 	return append(causes, q.local(ctx, ready)...), nil
+}
+
+// mixed explains a selector that takes pods of several workloads, where some do not have the port: a part of the
+// connections is refused.
+func (q *inquiry) mixed(ready []*corev1.Pod) (causes []why.Cause) {
+	for _, port := range q.service.Spec.Ports {
+		protocol := cmp.Or(port.Protocol, corev1.ProtocolTCP)
+		var with, without []string
+		var seen []why.Evidence
+		for _, p := range ready {
+			name := workloadOf(p)
+			if _, has, _ := declaredPorts([]*corev1.Pod{p}, port.TargetPort, protocol); has {
+				with = add(with, name)
+				continue
+			}
+			if without = add(without, name); len(seen) < 3 {
+				seen = append(seen, why.See(why.ObjectOf("", "Pod", p), ".metadata.labels", labels.Set(p.Labels).String()))
+			}
+		}
+		without = slices.DeleteFunc(without, func(n string) bool { return slices.Contains(with, n) })
+		if len(with) == 0 || len(without) == 0 {
+			continue
+		}
+		selector := labels.Set(q.service.Spec.Selector).String()
+		causes = append(causes, why.Cause{Code: "SelectorTooWide",
+			Text: fmt.Sprintf("Its selector %s also takes the pods of %s, which do not declare port %s as those of %s do: "+
+				"connections that come to them are refused.", selector, why.And(without), port.TargetPort.String(),
+				why.And(with)),
+			Evidence: append([]why.Evidence{why.See(q.self, ".spec.selector", selector)}, seen...),
+			Fixes:    []why.Fix{{Text: "Add a label to the selector that only the right pods have."}}})
+	}
+	return causes
+}
+
+// workloadOf names what made a pod, by the name that its pods share.
+func workloadOf(p *corev1.Pod) string {
+	owner := why.Controller(p)
+	if owner == nil {
+		return "pod " + p.Name
+	}
+	hash := p.Labels["pod-template-hash"]
+	if name, ok := strings.CutSuffix(owner.Name, "-"+hash); ok && hash != "" {
+		return name
+	}
+	return owner.Name
+}
+
+func add(list []string, one string) []string {
+	if slices.Contains(list, one) {
+		return list
+	}
+	return append(list, one)
 }
 
 // local explains a Service whose traffic stays on a node, where some nodes have none of its pods.

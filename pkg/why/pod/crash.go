@@ -3,6 +3,7 @@ package pod
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -165,6 +166,14 @@ func (q *inquiry) outOfMemory(c *corev1.Container, t *corev1.ContainerStateTermi
 			"no limit of its own was the reason.", name, q.pod.Spec.NodeName)
 		cause.Fixes = []why.Fix{{Text: "Give the container a memory request of what it needs, so that the scheduler " +
 			"keeps that much free."}}
+	}
+	for _, v := range q.pod.Spec.Volumes {
+		mounted := slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == v.Name })
+		if mounted && v.EmptyDir != nil && v.EmptyDir.Medium == corev1.StorageMediumMemory {
+			cause.Text += fmt.Sprintf(" The files in its volume %s count, too: that emptyDir is in memory.", v.Name)
+			cause.Evidence = append(cause.Evidence, why.See(q.self, fmt.Sprintf(
+				`.spec.volumes[?(@.name=="%s")].emptyDir.medium`, v.Name), string(v.EmptyDir.Medium)))
+		}
 	}
 	if !t.FinishedAt.IsZero() {
 		cause.Text += fmt.Sprintf(" This was %s ago.", q.since(t.FinishedAt.Time))

@@ -76,8 +76,16 @@ func (q *inquiry) probeFailure(ctx context.Context, c *corev1.Container, kind st
 			Text: fmt.Sprintf("Container %s has no port named %q. It has: %s.", c.Name, port.StrVal,
 				why.And(portTexts(c))),
 			Evidence: []why.Evidence{why.See(q.self, specField("container", c.Name, "ports"), why.And(portTexts(c)))}})
+	case probeHost(p) != "":
+		cause.Because = append(cause.Because, why.Cause{Code: "ProbeHost",
+			Text: fmt.Sprintf("The probe names the host %s: the kubelet asks that address from the node, and not the pod.",
+				probeHost(p)),
+			Evidence: []why.Evidence{why.See(q.self, specField("container", c.Name, strings.ToLower(kind)+"Probe"),
+				"host: "+probeHost(p))},
+			Fixes: []why.Fix{{Text: "Remove the host from the probe; it then asks the pod's own address."}}})
 	case given && strings.Contains(e.Message, "connection refused"):
-		text := fmt.Sprintf("Nothing in the container listens at port %s.", port.String())
+		text := fmt.Sprintf("Nothing listens at port %s of the pod's address: the program uses another port, or listens at "+
+			"127.0.0.1 only.", port.String())
 		if port.Type == intstr.Int && len(c.Ports) > 0 && !numbered(c, port.IntVal) {
 			text += fmt.Sprintf(" The container declares other ports: %s.", why.And(portTexts(c)))
 			cause.Fixes = []why.Fix{{Text: fmt.Sprintf("Let the probe ask port %d.", c.Ports[0].ContainerPort)}}
@@ -114,15 +122,33 @@ func probe(c *corev1.Container, kind string) *corev1.Probe {
 func probeText(p *corev1.Probe) string {
 	switch {
 	case p.HTTPGet != nil:
-		return fmt.Sprintf("GET %s at port %s", p.HTTPGet.Path, p.HTTPGet.Port.String())
+		return fmt.Sprintf("GET %s at port %s%s", p.HTTPGet.Path, p.HTTPGet.Port.String(), at(p.HTTPGet.Host))
 	case p.TCPSocket != nil:
-		return "TCP at port " + p.TCPSocket.Port.String()
+		return "TCP at port " + p.TCPSocket.Port.String() + at(p.TCPSocket.Host)
 	case p.GRPC != nil:
 		return fmt.Sprintf("gRPC at port %d", p.GRPC.Port)
 	case p.Exec != nil:
 		return "exec " + why.Quote(strings.Join(p.Exec.Command, " "))
 	}
 	return "no action"
+}
+
+func at(host string) string {
+	if host == "" {
+		return ""
+	}
+	return " of host " + host
+}
+
+// probeHost is the host that a probe asks in place of the pod's address, "" for the pod's.
+func probeHost(p *corev1.Probe) string {
+	switch {
+	case p.HTTPGet != nil:
+		return p.HTTPGet.Host
+	case p.TCPSocket != nil:
+		return p.TCPSocket.Host
+	}
+	return ""
 }
 
 func probePort(p *corev1.Probe) (intstr.IntOrString, bool) {

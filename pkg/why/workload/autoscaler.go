@@ -99,6 +99,13 @@ func inactive(ctx context.Context, c *why.Case, h *autoscalingv2.HorizontalPodAu
 			"kubectl scale %s/%s%s --replicas=1", strings.ToLower(target.Kind), target.Name, self.Flag())}}
 		return cause
 	}
+	if cond.Reason == "AmbiguousSelector" || cond.Reason == "InvalidSelector" {
+		cause.Text = "It does not know its pods: " + why.Quote(cond.Message) + "."
+		cause.Because = sharing(ctx, c, h)
+		cause.Fixes = []why.Fix{{Text: "Give each workload a selector that matches its own pods alone. A Deployment's cannot be " +
+			"changed: make it again."}}
+		return cause
+	}
 	if name := missingRequest(h, scaled, cond.Message); name != "" {
 		cause.Code = "RequestMissing"
 		cause.Text = fmt.Sprintf("It scales by a percentage of the requested %s, and a container of its pods "+
@@ -133,6 +140,22 @@ func inactive(ctx context.Context, c *why.Case, h *autoscalingv2.HorizontalPodAu
 		}
 	}
 	return cause
+}
+
+// sharing are the other autoscalers of the namespace with their targets: one of them selects the same pods.
+func sharing(ctx context.Context, c *why.Case, h *autoscalingv2.HorizontalPodAutoscaler) (causes []why.Cause) {
+	all, _ := why.List[autoscalingv2.HorizontalPodAutoscaler](ctx, c.World, h.Namespace, nil)
+	for _, other := range all {
+		if other.Name == h.Name || len(causes) == 5 {
+			continue
+		}
+		o := why.ObjectOf("autoscaling", "HorizontalPodAutoscaler", other)
+		target := other.Spec.ScaleTargetRef.Kind + " " + other.Spec.ScaleTargetRef.Name
+		causes = append(causes, why.Cause{Code: "OtherAutoscaler",
+			Text:     fmt.Sprintf("HorizontalPodAutoscaler %s scales %s.", other.Name, target),
+			Evidence: []why.Evidence{why.See(o, ".spec.scaleTargetRef", target)}})
+	}
+	return causes
 }
 
 // metricGroups are the APIServices that an autoscaler's metrics come from.
