@@ -32,7 +32,8 @@ func defaulted(ctx context.Context, c *Case, namespace, requested string) (cause
 	ranges, _ := List[corev1.LimitRange](ctx, c.World, namespace, nil)
 	for _, r := range ranges {
 		for _, l := range r.Spec.Limits {
-			for prefix, list := range map[string]corev1.ResourceList{"limits.": l.Default, "requests.": l.DefaultRequest} {
+			given := map[string]corev1.ResourceList{"limits.": l.Default, "requests.": l.DefaultRequest}
+			for prefix, list := range given {
 				for name, q := range list {
 					if !strings.Contains(requested, prefix+string(name)+"=") {
 						continue

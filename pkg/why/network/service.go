@@ -169,7 +169,8 @@ func (q *inquiry) mixed(ready []*corev1.Pod) (causes []why.Cause) {
 				continue
 			}
 			if without = add(without, name); len(seen) < 3 {
-				seen = append(seen, why.See(why.ObjectOf("", "Pod", p), ".metadata.labels", labels.Set(p.Labels).String()))
+				seen = append(seen, why.See(why.ObjectOf("", "Pod", p), ".metadata.labels",
+					labels.Set(p.Labels).String()))
 			}
 		}
 		without = slices.DeleteFunc(without, func(n string) bool { return slices.Contains(with, n) })
