@@ -48,15 +48,13 @@ func (w *Wrong) Error() string {
 // the reader left.
 func (p *Player) Play(ctx context.Context, c Chapter) (err error) {
 	p.shown = map[string]string{}
-	out, err := p.Kubectl(ctx, []string{"create", "namespace", Namespace}, "")
-	if err != nil || !strings.Contains(out, "created") {
-		return fmt.Errorf("make the namespace %s of the tour: %w%s", Namespace, err, out)
+	if err := p.namespace(ctx, "create", "created"); err != nil {
+		return err
 	}
 	defer func() {
 		p.say("\nThe tour's namespace is deleted, with all that is in it.")
-		out, failed := p.Kubectl(context.WithoutCancel(ctx), []string{"delete", "namespace", Namespace}, "")
-		if err == nil && (failed != nil || !strings.Contains(out, "deleted")) {
-			err = fmt.Errorf("delete the namespace %s of the tour: %w%s", Namespace, failed, out)
+		if failed := p.namespace(context.WithoutCancel(ctx), "delete", "deleted"); err == nil {
+			err = failed
 		}
 	}()
 	p.say("\n" + strings.ToUpper(c.Title))
@@ -73,6 +71,18 @@ func (p *Player) Play(ctx context.Context, c Chapter) (err error) {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// namespace makes or deletes the tour's namespace. done is what kubectl says when it has.
+func (p *Player) namespace(ctx context.Context, verb, done string) error {
+	out, err := p.Kubectl(ctx, []string{verb, "namespace", Namespace}, "")
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s the namespace %s of the tour: %w", verb, Namespace, err)
+	case !strings.Contains(out, done):
+		return fmt.Errorf("%s the namespace %s of the tour: %s", verb, Namespace, strings.TrimSpace(out))
 	}
 	return nil
 }
