@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,7 +79,7 @@ func (o *consoleOptions) run(cmd *cobra.Command) error {
 	}
 	defer listener.Close()
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
-	token, host := console.NewToken(), listener.Addr().String()
+	token, host := console.NewToken(), strings.TrimSuffix(listener.Addr().String(), ":80") // as browsers write it
 	handler, err := console.New(console.Config{Upstream: upstream, Transport: transport, Host: host, Token: token,
 		Page: files,
 		Ask:  o.ask, Log: log})

@@ -51,6 +51,8 @@ export function pathOf({ group, version, resource }, namespace, name) {
     (name ? `/${encodeURIComponent(name)}` : '')
 }
 
+const longestLine = 16 << 20 // characters: an object as an event; a longer line is cut, or it could grow for ever
+
 // lines yields the lines of a response as they come.
 export async function* lines(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
@@ -61,6 +63,10 @@ export async function* lines(response) {
     const parts = (rest + value).split('\n')
     rest = parts.pop()
     yield* parts
+    if (rest.length > longestLine) {
+      yield rest
+      rest = ''
+    }
   }
   if (rest) yield rest
 }

@@ -6,6 +6,7 @@ import { kinds } from './store.js'
 import { lastSeen, table } from './views/events.js'
 
 const mostLines = 2000 // of a log that are kept in the page
+const longestShown = 4000 // characters of one of them
 
 // placeOf returns where an object's kind is served.
 function placeOf(o) {
@@ -139,11 +140,17 @@ async function logs({ o, body, signal }) {
     try {
       const r = await request(`${pathOf(kinds.pods, o.metadata.namespace, o.metadata.name)}/log?${query}`, { signal: stop.signal, accept: '*/*' })
       const kept = []
+      let waiting = false // for the next drawing: many lines may come at once
       for await (const line of lines(r)) {
-        kept.push(line)
+        kept.push(line.slice(0, longestShown))
         if (kept.length > mostLines) kept.shift()
-        pre.textContent = kept.join('\n')
-        pre.scrollTop = pre.scrollHeight
+        if (waiting) continue
+        waiting = true
+        requestAnimationFrame(() => {
+          waiting = false
+          pre.textContent = kept.join('\n')
+          pre.scrollTop = pre.scrollHeight
+        })
       }
     } catch (e) {
       if (e.name !== 'AbortError') pre.textContent = e.message
