@@ -218,7 +218,9 @@ func (q *inquiry) restarted(ctx context.Context) (causes []why.Cause) {
 		cause := q.ended(ctx, c, t, "container", s)
 		cause.Text += fmt.Sprintf(" It has been restarted %s.", times(s.RestartCount))
 		// What the kubelet kills for a probe, and what the kernel kills, ends again in the same way.
-		if s.RestartCount == 1 && cause.Code == "ContainerFailed" {
+		// Others may, until the container has run longer than it did before.
+		if s.RestartCount == 1 && cause.Code == "ContainerFailed" && s.State.Running != nil &&
+			q.Now.Sub(s.State.Running.StartedAt.Time) > t.FinishedAt.Sub(t.StartedAt.Time)+time.Second {
 			cause = why.Cause{Code: restartedOnce, Text: cause.Text + " It has been well since.",
 				Evidence: cause.Evidence,
 				Fixes:    cause.Fixes}
