@@ -70,7 +70,7 @@ func (s *Server) beginSpan(r *http.Request, user *request.User, authentication t
 	return ctx
 }
 
-// What spans say of failures. The texts of errors may repeat what clients sent.
+// The texts that spans have for failures. They are fixed, since an error may repeat what a client sent.
 var (
 	errUnauthorized = errors.New("the credentials are not valid, or there are none")
 	errUndecided    = errors.New("no authorizer could decide")

@@ -14,7 +14,7 @@ import (
 // object.
 var argument = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._:-]*[A-Za-z0-9])?$`)
 
-// explain answers what a program says of an object: ?kind=deployments.apps&name=web&namespace=shop.
+// explain answers with a program's explanation of an object: ?kind=deployments.apps&name=web&namespace=shop.
 func (s *server) explain(program string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()

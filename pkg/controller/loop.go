@@ -186,7 +186,7 @@ func (l *Loop[K]) traced(ctx context.Context, key K) (Result, error) {
 	return res, err
 }
 
-// errRound is what the span of a round says of its error, whose text may have parts of specs.
+// errRound stands for a round's error in its span: the error's own text may repeat parts of specs.
 var errRound = errors.New("the round failed")
 
 func roundError(err error) error {

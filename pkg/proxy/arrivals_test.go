@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// results is a backend whose rounds end as they are told.
+// results is a backend whose rounds return the errors that a test has listed.
 type results struct{ err error }
 
 func (r *results) Apply(context.Context, Update) error { return r.err }

@@ -47,8 +47,8 @@ func didPull(e *Executor, pod *corev1.Pod, c *corev1.Container, begun time.Time,
 // errUnfinished is a step that is done again, such as one that the end of the kubelet interrupted.
 var errUnfinished = errors.New("not finished")
 
-// spanError is what a span says of an error: the reason of the container's status, without the message, which may have
-// parts of the pod's spec.
+// spanError returns the text that a span has for an error: the reason of the container's status. The message is left
+// out, since it may have parts of the pod's spec.
 func spanError(err error) error {
 	if err == nil {
 		return nil

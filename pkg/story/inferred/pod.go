@@ -102,8 +102,8 @@ func find(events []corev1.Event, reason string) time.Time {
 }
 
 var (
-	// pulled is what a kubelet says of a pull: its duration, that with the time in which it waited for other pulls, and
-	// the bytes. Older ones say only the first.
+	// pulled matches a kubelet's message about a pull: its duration, the duration with the wait for other pulls, and
+	// the bytes. Older kubelets write only the first.
 	pulled = regexp.MustCompile(`^Successfully pulled image "([^"]*)" in ([0-9a-zµ.]+)(?: \(([0-9a-zµ.]+) including waiting\))?(?:\. Image size: (\d+) bytes)?`)
 	// part is the field of an event that is about one container.
 	part = regexp.MustCompile(`^spec\.(?:initContainers|containers|ephemeralContainers)\{([^}]*)\}$`)

@@ -159,13 +159,14 @@ func (r *request) decide(ctx context.Context, c *candidate, begun time.Time, err
 	return err
 }
 
-// What spans say of a call that did not admit the request. The webhook's own words may repeat what the client sent.
+// The texts that spans have for a call that did not admit the request. They are fixed, since a webhook's answer may
+// repeat what the client sent.
 var (
 	errRefused = errors.New("the webhook refused the request")
 	errFailed  = errors.New("the webhook could not be called, or gave no usable answer")
 )
 
-// spanError is what the span of a call says of its error; failed is the failure that it is, nil if it is none.
+// spanError returns the text that the span of a call has for its error. failed is the failure, nil for none.
 func spanError(err error, failed *callError) error {
 	switch {
 	case err == nil:
