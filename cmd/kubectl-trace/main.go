@@ -5,35 +5,20 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
-	"golang.org/x/term"
-
+	"bonsai/cmd/internal/plugin"
 	"bonsai/pkg/kubectl/cli"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop() // a second signal ends the process: the first one's handler is gone by then
-	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], terminal{IOStreams: cli.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
-		columns: columns(os.Stdout), plain: os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb",
-		ascii: !unicode(os.Getenv), now: time.Now}))
-}
-
-// columns returns the width of the terminal that f is, 0 if it is none.
-func columns(f *os.File) int {
-	if !term.IsTerminal(int(f.Fd())) {
-		return 0
-	}
-	width, _, err := term.GetSize(int(f.Fd()))
-	if err != nil || width <= 0 {
-		return 80
-	}
-	return width
+	plugin.Main(func(ctx context.Context) int {
+		return run(ctx, os.Args[1:], terminal{
+			IOStreams: cli.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
+			columns:   plugin.Columns(os.Stdout), plain: os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb",
+			ascii: !unicode(os.Getenv), now: time.Now})
+	})
 }
 
 // unicode reports whether the locale has Unicode's characters: the first of these variables that is set decides.
