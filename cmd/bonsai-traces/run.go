@@ -69,9 +69,7 @@ func newParts(o *options, log *slog.Logger) *parts {
 	disk := persist.Open(o.dataDir, o.maxBytes, log)
 	p := &parts{store: store.New(store.Config{MaxBytes: o.maxBytes, MaxSpans: o.maxSpansPerObject}), disk: disk}
 	keep := func(r *traces.Record) traces.Reason {
-		save, why := p.store.Add(r)
-		disk.Append(save)
-		return why
+		return p.store.Add(r, func(records [][]byte) { disk.Append(r.Sender, records) })
 	}
 	p.receivers = append(p.receivers, &receiver.Receiver{Socket: o.socket, Log: log, Keep: keep})
 	for node, socket := range o.nodeSockets {
@@ -83,12 +81,13 @@ func newParts(o *options, log *slog.Logger) *parts {
 // replay fills the store with what is left from the last process. It comes before the first span is taken, which would
 // otherwise be older than those of the last process.
 func (p *parts) replay(log *slog.Logger) {
-	p.disk.Replay(func(record []byte) error {
+	p.disk.Replay(func(record []byte) (node string, err error) {
 		r, err := traces.Decode(record)
-		if err == nil {
-			p.store.Add(r)
+		if err != nil {
+			return "", err
 		}
-		return err
+		p.store.Add(r, func([][]byte) {})
+		return r.Sender, nil
 	})
 	s := p.store.Stats()
 	log.Info("taking spans", "objects", s.Objects, "spans", s.Spans, "bytes", s.Bytes)

@@ -13,7 +13,8 @@ type collector struct {
 
 	bytes, objects, requests, spans, evicted     *prometheus.Desc
 	received, dropped, messages, broken, refused *prometheus.Desc
-	diskBytes, diskFiles, diskErrors             *prometheus.Desc
+	throttled                                    *prometheus.Desc
+	diskBytes, diskFiles, diskErrors, diskLeft   *prometheus.Desc
 }
 
 var _ prometheus.Collector = (*collector)(nil)
@@ -29,13 +30,15 @@ func newCollector(p *parts) *collector {
 		spans:      describe("spans", "The spans that are kept."),
 		evicted:    describe("evicted_objects_total", "The objects whose traces had to go for newer ones."),
 		received:   describe("received_spans_total", "The spans that were received."),
-		dropped:    describe("dropped_spans_total", "The spans that were not kept, by reason; trace_full are those from the middle of traces with too many.", "reason"),
+		dropped:    describe("dropped_spans_total", "The spans that were not kept, by reason; trace_full are those from the middle of traces with too many, node_full those of a node that held more than its share.", "reason"),
 		messages:   describe("messages_total", "The messages that were received."),
 		broken:     describe("broken_messages_total", "The messages that could not be read to their end."),
 		refused:    describe("refused_total", "The messages and connections that were refused because there were too many at once."),
+		throttled:  describe("throttled_messages_total", "The messages that were refused because their node sent more than it may."),
 		diskBytes:  describe("disk_bytes", "The bytes of the files that keep traces over restarts."),
 		diskFiles:  describe("disk_files", "The files that keep traces over restarts."),
 		diskErrors: describe("disk_errors_total", "The writes to these files that failed."),
+		diskLeft:   describe("disk_left_out_total", "The records that are lost at the next restart because the disk was too slow, or their node had too much in these files."),
 	}
 }
 
@@ -59,14 +62,17 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		traces.Invalid, traces.Foreign} {
 		show(c.dropped, prometheus.CounterValue, float64(r.Dropped[why]), string(why))
 	}
+	show(c.dropped, prometheus.CounterValue, float64(s.Overfull), "node_full")
 	show(c.dropped, prometheus.CounterValue, float64(s.Cut), "trace_full")
 	show(c.messages, prometheus.CounterValue, float64(r.Messages))
 	show(c.broken, prometheus.CounterValue, float64(r.Broken))
 	show(c.refused, prometheus.CounterValue, float64(r.Refused))
+	show(c.throttled, prometheus.CounterValue, float64(r.Throttled))
 	d := c.parts.disk.Stats()
 	show(c.diskBytes, prometheus.GaugeValue, float64(d.Bytes))
 	show(c.diskFiles, prometheus.GaugeValue, float64(d.Files))
 	show(c.diskErrors, prometheus.CounterValue, float64(d.Errors))
+	show(c.diskLeft, prometheus.CounterValue, float64(d.Left))
 }
 
 // taken adds up what the receivers took.
@@ -76,6 +82,7 @@ func (p *parts) taken() receiver.Stats {
 		s := r.Stats()
 		all.Received, all.Messages = all.Received+s.Received, all.Messages+s.Messages
 		all.Broken, all.Refused = all.Broken+s.Broken, all.Refused+s.Refused
+		all.Throttled += s.Throttled
 		for why, n := range s.Dropped {
 			all.Dropped[why] += n
 		}

@@ -17,6 +17,7 @@ const (
 	hasObject = 1 << iota
 	hasOwner
 	hasError
+	hasSender
 )
 
 // MaxParts bounds the attributes and the links that a decoded record may have. It is far above what the receiver lets
@@ -37,6 +38,9 @@ func (r *Record) Encode(b []byte) []byte {
 	}
 	if r.Error != "" {
 		parts |= hasError
+	}
+	if r.Sender != "" {
+		parts |= hasSender
 	}
 	b = append(b, format, parts)
 	b = append(b, r.Trace[:]...)
@@ -62,6 +66,9 @@ func (r *Record) Encode(b []byte) []byte {
 		if o != nil {
 			b = appendTexts(b, o.Group, o.Resource, o.Kind, o.Namespace, o.Name, string(o.UID))
 		}
+	}
+	if r.Sender != "" {
+		b = appendTexts(b, r.Sender)
 	}
 	return b
 }
@@ -108,6 +115,9 @@ func Decode(b []byte) (*Record, error) {
 	}
 	if head[1]&hasOwner != 0 {
 		r.Owner = d.object()
+	}
+	if head[1]&hasSender != 0 {
+		r.Sender = d.text()
 	}
 	if d.broken || len(d.rest) > 0 || r.End < r.Start {
 		return nil, errBroken

@@ -12,7 +12,8 @@ import (
 // whole has something in every field.
 func whole() *Record {
 	return &Record{Trace: TraceID{1, 15: 2}, ID: SpanID{3}, Parent: SpanID{4}, Name: "kubelet.sandbox",
-		Component: "kubelet", Instance: "n1", Start: 1_700_000_000_000_000_001, End: 1_700_000_000_250_000_001,
+		Component: "kubelet", Instance: "n1", Sender: "n2",
+		Start: 1_700_000_000_000_000_001, End: 1_700_000_000_250_000_001,
 		Attributes: []Attribute{{"a", "1"}, {"b", ""}}, Error: "no room",
 		Links:  []Link{{Trace: TraceID{9}, Span: SpanID{8}, Relation: traces.RelationRequest}, {}},
 		Object: &traces.Object{Group: "g", Resource: "pods", Kind: "Pod", Namespace: "ns", Name: "web", UID: "u"},

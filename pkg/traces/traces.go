@@ -51,6 +51,9 @@ func TraceOf(uid types.UID) (id TraceID, ok bool) {
 type Record struct {
 	Trace      TraceID
 	ID, Parent SpanID
+	// Sender is the node whose program sent the span, "" for a program of the control plane. Readers do not see it: the
+	// store counts by it.
+	Sender string
 	// Name, Component and Instance are those of the API's Span.
 	Name, Component, Instance string
 	// Start and End are nanoseconds since 1970. End is not before Start.

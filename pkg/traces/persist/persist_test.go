@@ -23,8 +23,17 @@ func open(t *testing.T, dir string, maxBytes int64) (l *Log, records []string, l
 	t.Helper()
 	logged = &bytes.Buffer{}
 	l = Open(dir, maxBytes, slog.New(slog.NewTextHandler(logged, nil)))
-	l.Replay(func(r []byte) error { records = append(records, string(r)); return nil })
+	l.Replay(func(r []byte) (string, error) { records = append(records, string(r)); return senderOf(r), nil })
 	return l, records, logged
+}
+
+// senderOf returns the node before the colon of a test's record, if there is one.
+func senderOf(r []byte) string {
+	node, _, ok := strings.Cut(string(r), ":")
+	if !ok {
+		return ""
+	}
+	return node
 }
 
 // end stops a log as its process does.
@@ -52,7 +61,7 @@ func TestReplay(t *testing.T) {
 		}
 		for range rnd.IntN(60) {
 			r := fmt.Sprint(len(wrote), strings.Repeat("x", rnd.IntN(200)))
-			l.Append([][]byte{[]byte(r)})
+			l.Append("", [][]byte{[]byte(r)})
 			wrote = append(wrote, r)
 			if rnd.IntN(10) == 0 {
 				l.Sync()
@@ -84,7 +93,7 @@ func TestCutFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l, _, _ := open(t, dir, 1<<20)
-	l.Append([][]byte{[]byte("first"), []byte("second"), []byte("third")})
+	l.Append("", [][]byte{[]byte("first"), []byte("second"), []byte("third")})
 	end(l)
 	whole, err := os.ReadFile(l.path(0))
 	if err != nil {
@@ -110,7 +119,7 @@ func TestCutFiles(t *testing.T) {
 			if len(got) != want || broken != (logged.Len() > 0) {
 				t.Errorf("%s at %d: %q, logged %q", name, n, got, logged)
 			}
-			l.Append([][]byte{[]byte("later")})
+			l.Append("", [][]byte{[]byte("later")})
 			end(l)
 			if _, again, _ := open(t, dir, 1<<20); !slices.Equal(again, append(got, "later")) {
 				t.Errorf("%s at %d, then: %q", name, n, again)
@@ -138,7 +147,7 @@ func TestDiskErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		l.Append([][]byte{[]byte("lost")})
+		l.Append("", [][]byte{[]byte("lost")})
 		l.Sync()
 	}
 	if s := l.Stats(); s.Errors != 3 || strings.Count(logged.String(), "cannot write traces") != 1 {
@@ -147,7 +156,7 @@ func TestDiskErrors(t *testing.T) {
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
 	}
-	l.Append([][]byte{[]byte("kept")})
+	l.Append("", [][]byte{[]byte("kept")})
 	end(l)
 	l, got, _ := open(t, dir, 1<<20)
 	if !slices.Equal(got, []string{"kept"}) {
@@ -157,11 +166,11 @@ func TestDiskErrors(t *testing.T) {
 	blind, _, _ := open(t, dir, 1<<20)
 	blind.old, blind.number = nil, 0
 	for range 3 {
-		blind.Append([][]byte{[]byte("after")})
+		blind.Append("", [][]byte{[]byte("after")})
 	}
 	end(blind)
 	l, got, _ = open(t, dir, 1<<20)
-	if !slices.Equal(got, []string{"kept", "after", "after"}) || blind.Stats().Errors != 1 {
+	if !slices.Equal(got, []string{"kept", "after", "after", "after"}) || blind.Stats().Errors != 0 {
 		t.Errorf("%q", got)
 	}
 	end(l)
@@ -170,11 +179,11 @@ func TestDiskErrors(t *testing.T) {
 	}
 	l, _, _ = open(t, dir, 1<<20)
 	// A record that is not one of ours is the end of its file.
-	l.Append([][]byte{[]byte("more")})
+	l.Append("", [][]byte{[]byte("more")})
 	end(l)
 	l, _, logged = open(t, dir, 1<<20)
 	n := 0
-	l.Replay(func([]byte) error { n++; return errors.New("no record") })
+	l.Replay(func([]byte) (string, error) { n++; return "", errors.New("no record") })
 	if n != 2 || strings.Count(logged.String(), "no record") != 2 {
 		t.Errorf("%d records: %s", n, logged)
 	}
@@ -185,6 +194,69 @@ func TestDiskErrors(t *testing.T) {
 		!strings.Contains(logged.String(), "cannot be read") {
 		t.Errorf("a file in place of the directory: %q, %+v, %s", got, l.Stats(), logged)
 	}
+}
+
+// TestFlood: a node that sends without end does not drive the records of others out of the files, also not over
+// restarts, and none of another node's is left out.
+func TestFlood(t *testing.T) {
+	t.Parallel()
+	const most = 64 << 10
+	dir, pad := t.TempDir(), strings.Repeat("x", 200)
+	one := func(l *Log, node, text string) { l.Append(node, [][]byte{[]byte(node + ":" + text)}) }
+	for process := range 3 {
+		l, _, _ := open(t, dir, most)
+		if process == 0 {
+			l.Append("", [][]byte{[]byte("first")})
+		}
+		for i := range 1000 {
+			one(l, "n2", fmt.Sprint(i, pad))
+			if i%100 == 0 {
+				left := l.Stats().Left
+				one(l, "n1", fmt.Sprintf("%d-%d", process, i))
+				if l.Stats().Left != left {
+					t.Errorf("a record of another node is left out, at %d", i)
+				}
+				l.Sync()
+			}
+		}
+		if s := l.Stats(); s.Left == 0 || s.Bytes > most*3/4 || s.Errors > 0 {
+			t.Errorf("process %d: %+v", process, s)
+		}
+		end(l)
+	}
+	l, got, _ := open(t, dir, most)
+	if !slices.Contains(got, "first") || !slices.Contains(got, "n1:0-900") || !slices.Contains(got, "n1:2-900") {
+		t.Errorf("of %d records, those of others are not there", len(got))
+	}
+	// When the files with the flood are gone, the node may write again.
+	for range 1000 {
+		l.Append("", [][]byte{[]byte(pad)})
+	}
+	l.Sync()
+	left := l.Stats().Left
+	if one(l, "n2", "again"); l.Stats().Left != left {
+		t.Error("a node that has nothing in the files cannot write")
+	}
+	end(l)
+	if sum := l.nodeBytes; sum != head+int64(len("n2:again")) || len(l.nodes) != 1 {
+		t.Errorf("nodes have %d bytes: %v", sum, l.nodes)
+	}
+}
+
+// TestSlowDisk: nobody waits for the disk, and what waits for it is bounded.
+func TestSlowDisk(t *testing.T) {
+	t.Parallel()
+	l, _, _ := open(t, t.TempDir(), 1<<20)
+	l.disk.Lock() // a write that does not come back
+	record := bytes.Repeat([]byte("x"), 1<<10)
+	for range 2 * maxWaiting >> 10 {
+		l.Append("", [][]byte{record})
+	}
+	if left := l.Stats().Left; left < maxWaiting>>10 || left > maxWaiting*11/10>>10 {
+		t.Errorf("%d records are left out", left)
+	}
+	l.disk.Unlock()
+	end(l)
 }
 
 // TestNames: files of others are not touched.

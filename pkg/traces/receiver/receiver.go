@@ -20,6 +20,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
@@ -29,6 +31,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"bonsai/pkg/privatesocket"
 	"bonsai/pkg/traces"
@@ -44,6 +47,11 @@ const (
 	// nodeRequests, of one node. A sender that is refused tries again: Unavailable says so in OTLP.
 	maxRequests  = 8
 	nodeRequests = 2
+	// nodeRate is how many bytes a node may send in a second, unpacked, after nodeBurst of them at once, which is what
+	// some hundred pods need to start. A sender that has more learns when to come back by OTLP's RESOURCE_EXHAUSTED
+	// with RetryInfo.
+	nodeRate  = 1 << 20
+	nodeBurst = 2 * MaxMessage
 	// perConnection leaves room for other senders. Exporters send one message after the other.
 	perConnection = 2
 	// requestTimeout is how long a sender may take for its message: one that stops in the middle must not hold its
@@ -61,25 +69,26 @@ type Receiver struct {
 	// Socket is the path of the socket. Its directory is made, and may be entered by its owner alone.
 	Socket string
 	// Node, if set, is the node whose programs send to this socket: all spans are taken for that node's, whatever they
-	// say, and fewer senders are served at once.
+	// say, fewer senders are served at once, and what they send is bounded in time.
 	Node string
 	// Keep takes a span, which is the callee's, and says why it is not kept.
 	Keep func(*traces.Record) traces.Reason
 	Log  *slog.Logger
 
-	timeout                             time.Duration // of tests; 0 is requestTimeout
-	requests                            atomic.Int64
-	received, messages, refused, broken atomic.Uint64
+	timeout                                        time.Duration // of tests; 0 is requestTimeout
+	requests                                       atomic.Int64
+	received, messages, refused, broken, throttled atomic.Uint64
 
 	mu      sync.Mutex
 	dropped map[traces.Reason]uint64
+	limit   *rate.Limiter // of a node; begins with its first message
 }
 
 // Stats are figures for metrics.
 type Stats struct {
 	// Received are all spans of the Messages that were read. Broken are messages that could not be read to their end,
-	// Refused messages and connections for which there was no room.
-	Received, Messages, Broken, Refused uint64
+	// Refused messages and connections for which there was no room, Throttled messages that came too soon.
+	Received, Messages, Broken, Refused, Throttled uint64
 	// Dropped are the spans that were not kept.
 	Dropped map[traces.Reason]uint64
 }
@@ -90,7 +99,7 @@ func (r *Receiver) Stats() Stats {
 	dropped := maps.Clone(r.dropped)
 	r.mu.Unlock()
 	return Stats{Received: r.received.Load(), Messages: r.messages.Load(), Broken: r.broken.Load(),
-		Refused: r.refused.Load(), Dropped: dropped}
+		Refused: r.refused.Load(), Throttled: r.throttled.Load(), Dropped: dropped}
 }
 
 // Listen makes the socket, in place of one that a process left which is gone.
@@ -169,6 +178,9 @@ func (r *Receiver) service() *grpc.ServiceDesc {
 
 // export keeps the spans of a message. The answer says how many it did not keep, which a sender must not repeat.
 func (r *Receiver) export(message []byte) ([]byte, error) {
+	if err := r.tooFast(len(message)); err != nil {
+		return nil, err
+	}
 	r.messages.Add(1)
 	rejected, why := uint64(0), traces.Kept
 	drop := func(reason traces.Reason) {
@@ -191,7 +203,7 @@ func (r *Receiver) export(message []byte) ([]byte, error) {
 				drop(traces.Foreign)
 				return
 			}
-			span.Instance = r.Node
+			span.Instance, span.Sender = r.Node, r.Node
 		}
 		drop(r.Keep(span))
 	}, func(reason traces.Reason) {
@@ -212,6 +224,31 @@ func (r *Receiver) export(message []byte) ([]byte, error) {
 	partial = protowire.AppendTag(partial, 2, protowire.BytesType)
 	partial = protowire.AppendString(partial, "spans were dropped: "+string(why))
 	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), partial), nil
+}
+
+// tooFast returns an error that says when to send a message again, if a node sends more than it may.
+func (r *Receiver) tooFast(bytes int) error {
+	if r.Node == "" {
+		return nil
+	}
+	r.mu.Lock()
+	if r.limit == nil {
+		r.limit = rate.NewLimiter(nodeRate, nodeBurst)
+	}
+	limit := r.limit
+	r.mu.Unlock()
+	turn := limit.ReserveN(time.Now(), bytes)
+	wait := turn.Delay()
+	if wait == 0 {
+		return nil
+	}
+	turn.Cancel()
+	r.throttled.Add(1)
+	refusal := status.New(codes.ResourceExhausted, "the node sends more than it may")
+	if said, err := refusal.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(wait)}); err == nil {
+		refusal = said
+	}
+	return refusal.Err()
 }
 
 // controlPlane are the components that send their spans by the socket of the control plane, with how the names of their

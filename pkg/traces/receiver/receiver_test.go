@@ -15,6 +15,7 @@ import (
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 	"go.uber.org/goleak"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -242,7 +243,8 @@ func TestNode(t *testing.T) {
 	k := &kept{}
 	r := &Receiver{Keep: k.keep, Node: "n7"}
 	client := collector.NewTraceServiceClient(start(t, r)())
-	if _, err := client.Export(t.Context(), of(podSpan())); err != nil || k.spans[0].Instance != "n7" {
+	if _, err := client.Export(t.Context(), of(podSpan())); err != nil || k.spans[0].Instance != "n7" ||
+		k.spans[0].Sender != "n7" {
 		t.Error(k.spans, err)
 	}
 	component := of(podSpan())
@@ -274,4 +276,30 @@ func TestFuture(t *testing.T) {
 			t.Error(end, k.spans, err)
 		}
 	}
+}
+
+// TestRate: a node that sends without end is told when to come back, as an exporter understands it, and is heard then.
+func TestRate(t *testing.T) {
+	t.Parallel()
+	k := &kept{}
+	r := &Receiver{Keep: k.keep, Node: "n7"}
+	client := collector.NewTraceServiceClient(start(t, r)())
+	large := podSpan()
+	large.Name = strings.Repeat("x", MaxMessage/2)
+	send := func() error { _, err := client.Export(t.Context(), of(large)); return err }
+	taken, err := 0, error(nil)
+	for ; err == nil; err = send() {
+		if taken++; taken > 100 {
+			t.Fatal("there is no bound")
+		}
+	}
+	s := status.Convert(err)
+	if s.Code() != codes.ResourceExhausted || len(s.Details()) != 1 || taken < nodeBurst/(MaxMessage/2)-1 {
+		t.Fatalf("after %d messages: %v, %v", taken, err, s.Details())
+	}
+	wait := s.Details()[0].(*errdetails.RetryInfo).RetryDelay.AsDuration()
+	if wait <= 0 || wait > MaxMessage/nodeRate*time.Second || r.Stats().Throttled != 1 {
+		t.Errorf("come back after %v; %+v", wait, r.Stats())
+	}
+	until(t, "the node is heard again", func() bool { return send() == nil })
 }

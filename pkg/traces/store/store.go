@@ -4,10 +4,16 @@
 // when there is no room. Those of requests and of controllers' rounds are kept for as long as an object links to them
 // and go with the last one that does. Before a link comes, they have a small share of the bytes: most requests make no
 // object, and must not push out what objects have.
+//
+// A node must not push out what others sent, either. All nodes together have nodesShare of the bytes: beyond it the
+// node that holds the most loses its own spans, those of the trace where it was active longest ago first. So a node
+// always keeps its equal part of that share, whatever other nodes send. What a node sends is of objects alone, and
+// holds no requests.
 package store
 
 import (
 	"container/list"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -33,13 +39,18 @@ const (
 	maxLinks     = 8
 	// unlinkedShare is for all requests that no object links to, together.
 	unlinkedShare = 16
+	// nodesShare is for all that nodes sent, together, when there is no room for all.
+	nodesShare = 2
 )
 
-// What a trace and a span take beside their texts: their Go values, their entries in maps and lists, and the part of
-// each allocation that the allocator rounds up. TestAccounting holds the figures against the heap.
+// What a trace, a node's part of one and a span take beside their texts: their Go values, their entries in maps and
+// lists, and the part of each allocation that the allocator rounds up. TestAccounting holds the figures against the
+// heap.
 const (
 	traceOverhead = int64(unsafe.Sizeof(trace{})) + int64(unsafe.Sizeof(list.Element{})) + 128
+	partOverhead  = int64(unsafe.Sizeof(part{})) + int64(unsafe.Sizeof(list.Element{})) + 24
 	spanOverhead  = int64(unsafe.Sizeof(span{})) + 8
+	linkOverhead  = int64(unsafe.Sizeof(link{}))
 )
 
 // Store is safe for concurrent use.
@@ -48,15 +59,17 @@ type Store struct {
 
 	mu    sync.RWMutex
 	bytes int64 // of all traces, at most cfg.MaxBytes
-	// unlinkedBytes are those of the traces in unlinked.
-	unlinkedBytes int64
+	// unlinkedBytes are those of the traces in unlinked, nodeBytes those of all nodes.
+	unlinkedBytes, nodeBytes int64
 	// A client may choose an object's UID as the trace of its request: what it sends is then still no span of the
 	// object, nor is the object's what a request links to.
 	objects, requests map[of.TraceID]*trace
 	// active has the traces of objects, unlinked those of requests without a link, the last active first.
 	active, unlinked *list.List
-	spans            int
-	evicted, cut     uint64
+	// nodes are those that have parts.
+	nodes                  map[string]*node
+	spans                  int
+	evicted, cut, overfull uint64
 }
 
 // trace is all spans of one object or of one request.
@@ -66,20 +79,43 @@ type trace struct {
 	object traces.Object
 	owner  *traces.Object
 	spans  []span
+	// parts are those of the nodes that sent some of spans. The control plane sent the others.
+	parts []*part
 	// links are the requests that an object holds, at most maxLinks; none of them twice.
 	links []link
 	// refs is how many links there are to a request; at 0 it is in unlinked.
 	refs       int
 	start, end int64
 	dropped    int
-	bytes      int64         // what the trace is charged with
-	position   *list.Element // in active or unlinked; nil for a linked request
+	bytes      int64 // what the trace is charged with
+	// own is what of bytes is for no span and no part. It is the first node's if the control plane sent none of spans.
+	own      int64
+	bearer   *part
+	position *list.Element // in active or unlinked; nil for a linked request
+}
+
+// node is one that sends spans.
+type node struct {
+	name  string
+	bytes int64 // of parts
+	// parts has its parts of traces, the last active first.
+	parts *list.List
+}
+
+// part is what a node sent of one trace.
+type part struct {
+	node     *node
+	trace    *trace
+	spans    int
+	bytes    int64
+	position *list.Element // in node.parts
 }
 
 // span is one span, encoded. Its IDs are beside it, because they are compared often.
 type span struct {
 	id, parent of.SpanID
 	data       []byte // a Record without object and owner
+	from       *part  // nil: the control plane sent it
 }
 
 // link is an object's link to a request; a zero span means all of it.
@@ -91,7 +127,7 @@ type link struct {
 // New returns an empty store.
 func New(cfg Config) *Store {
 	return &Store{cfg: cfg, objects: map[of.TraceID]*trace{}, requests: map[of.TraceID]*trace{}, active: list.New(),
-		unlinked: list.New()}
+		unlinked: list.New(), nodes: map[string]*node{}}
 }
 
 // Stats are figures for metrics.
@@ -99,8 +135,9 @@ type Stats struct {
 	// Bytes are all that are accounted for. Objects and Requests are the traces, Spans those of both.
 	Bytes                    int64
 	Objects, Requests, Spans int
-	// Evicted is how many traces of objects had to go, Cut how many spans of traces with too many.
-	Evicted, Cut uint64
+	// Evicted is how many traces of objects had to go, Cut how many spans of traces with too many, Overfull how many of
+	// nodes that held too much.
+	Evicted, Cut, Overfull uint64
 }
 
 // Stats returns the figures of this moment.
@@ -108,22 +145,32 @@ func (s *Store) Stats() Stats {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return Stats{Bytes: s.bytes, Objects: len(s.objects), Requests: len(s.requests), Spans: s.spans, Evicted: s.evicted,
-		Cut: s.cut}
+		Cut: s.cut, Overfull: s.overfull}
 }
 
-// Add takes a span. If it is kept, save has the encoded records that a restart needs to bring the store to the same
-// state: the span itself, unless it belongs to a request that no object links to yet, and the spans of requests that
-// it is the first to link to.
-func (s *Store) Add(r *of.Record) (save [][]byte, why of.Reason) {
+// Save takes encoded records that a restart needs to bring the store to the same state. It is called in the order in
+// which the store took the spans, and while nobody else can use the store: it must not wait.
+type Save func(records [][]byte)
+
+// Add takes a span. If it is kept, save gets the span itself, unless it belongs to a request that no object links to
+// yet, and the spans of requests that it is the first to link to.
+func (s *Store) Add(r *of.Record, save Save) (why of.Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.Object == nil {
-		save, why = s.addRequest(r)
-	} else {
-		save, why = s.addObject(r)
+	var records [][]byte
+	switch {
+	case r.Object != nil:
+		records, why = s.addObject(r)
+	case r.Sender != "":
+		return of.Foreign
+	default:
+		records, why = s.addRequest(r)
 	}
 	s.evict()
-	return save, why
+	if len(records) > 0 {
+		save(records)
+	}
+	return why
 }
 
 func (s *Store) addObject(r *of.Record) (save [][]byte, why of.Reason) {
@@ -140,38 +187,35 @@ func (s *Store) addObject(r *of.Record) (save [][]byte, why of.Reason) {
 	}
 	if fresh {
 		s.objects[t.id], t.position = t, s.active.PushFront(t)
-		s.charge(t, traceOverhead+size(t.object.Namespace)+size(string(t.object.UID)))
 	} else {
 		s.active.MoveToFront(t.position)
 	}
-	s.learn(t, r)
+	t.learn(r)
 	save = append(save, r.Encode(nil))
 	for _, l := range r.Links {
-		if l.Relation == traces.RelationRequest {
+		if l.Relation == traces.RelationRequest && r.Sender == "" {
 			save = append(save, s.link(t, link{l.Trace, l.Span})...)
 		}
 	}
+	s.settle(t)
 	return save, of.Kept
 }
 
 // learn fills what earlier spans did not say of the object. What one has said stays.
-func (s *Store) learn(t *trace, r *of.Record) {
+func (t *trace) learn(r *of.Record) {
 	o := &t.object
 	for _, field := range []struct {
 		known *string
 		said  string
 	}{{&o.Group, r.Object.Group}, {&o.Resource, r.Object.Resource}, {&o.Kind, r.Object.Kind},
 		{&o.Name, r.Object.Name}} {
-		if *field.known == "" && field.said != "" {
+		if *field.known == "" {
 			*field.known = field.said
-			s.charge(t, size(field.said))
 		}
 	}
 	if t.owner == nil && r.Owner != nil {
 		owner := *r.Owner
 		t.owner = &owner
-		s.charge(t, int64(unsafe.Sizeof(owner))+size(owner.Group)+size(owner.Resource)+size(owner.Kind)+
-			size(owner.Namespace)+size(owner.Name)+size(string(owner.UID)))
 	}
 }
 
@@ -186,14 +230,12 @@ func (s *Store) link(t *trace, l link) (save [][]byte) {
 			return nil
 		}
 	}
-	before := int64(cap(t.links))
 	t.links = append(t.links, l)
-	s.charge(t, (int64(cap(t.links))-before)*int64(unsafe.Sizeof(l)))
 	q := s.requests[l.trace]
 	if q == nil {
 		q = &trace{id: l.trace, refs: 1}
 		s.requests[q.id] = q
-		s.charge(q, traceOverhead)
+		s.settle(q)
 		return nil
 	}
 	if q.refs == 0 {
@@ -221,9 +263,9 @@ func (s *Store) addRequest(r *of.Record) (save [][]byte, why of.Reason) {
 	if why := s.put(q, r, s.cfg.MaxBytes/requestShare); why != of.Kept {
 		return nil, why
 	}
+	s.settle(q)
 	if fresh {
 		s.requests[q.id] = q
-		s.charge(q, traceOverhead)
 		q.position = s.unlinked.PushFront(q)
 	}
 	if linked {
@@ -237,7 +279,7 @@ func (s *Store) addRequest(r *of.Record) (save [][]byte, why of.Reason) {
 	return nil, of.Kept
 }
 
-// put adds a span to a trace that may have most bytes, and takes spans from its middle until it does.
+// put adds a span to a trace that may have most bytes, and takes others from it until it does. The caller settles.
 func (s *Store) put(t *trace, r *of.Record, most int64) of.Reason {
 	for _, span := range t.spans {
 		if span.id == r.ID {
@@ -254,28 +296,76 @@ func (s *Store) put(t *trace, r *of.Record, most int64) of.Reason {
 	for len(t.spans) > 0 && (len(t.spans) >= s.cfg.MaxSpans || t.bytes+added.size() > most-most/8) {
 		s.cutMiddle(t)
 	}
-	before := cap(t.spans)
+	if r.Sender != "" {
+		added.from = s.partOf(t, r.Sender)
+		added.from.spans++
+	}
 	t.spans = append(t.spans, added)
-	s.charge(t, added.size()+int64(cap(t.spans)-before)*spanOverhead)
+	s.charge(t, added.from, added.size())
 	s.spans++
 	t.start, t.end = min(t.start, r.Start), max(t.end, r.End)
 	return of.Kept
 }
 
-// cutMiddle drops one span of a trace.
+// partOf returns the part of a trace that a node sent, which is active now.
+func (s *Store) partOf(t *trace, name string) *part {
+	for _, p := range t.parts {
+		if p.node.name == name {
+			p.node.parts.MoveToFront(p.position)
+			return p
+		}
+	}
+	n := s.nodes[name]
+	if n == nil {
+		n = &node{name: name, parts: list.New()}
+		s.nodes[name] = n
+	}
+	p := &part{node: n, trace: t}
+	p.position = n.parts.PushFront(p)
+	t.parts = append(t.parts, p)
+	s.charge(t, p, partOverhead)
+	return p
+}
+
+// cutMiddle drops one span of a trace: that in the middle of those of the sender that has the most. A sender that tells
+// too much of an object loses its own words.
 func (s *Store) cutMiddle(t *trace) {
-	i := len(t.spans) / 2
-	s.charge(t, -t.spans[i].size())
+	var from *part
+	most := t.ofControlPlane()
+	for _, p := range t.parts {
+		if p.spans > most {
+			from, most = p, p.spans
+		}
+	}
+	i, before := 0, most/2
+	for ; t.spans[i].from != from || before > 0; i++ {
+		if t.spans[i].from == from {
+			before--
+		}
+	}
+	s.charge(t, from, -t.spans[i].size())
 	copy(t.spans[i:], t.spans[i+1:])
 	t.spans[len(t.spans)-1] = span{}
 	t.spans = t.spans[:len(t.spans)-1]
+	if from != nil {
+		from.spans--
+	}
 	t.dropped++
 	s.cut++
 	s.spans--
 }
 
-// size is what a span's encoding takes: the allocator rounds up by up to an eighth.
-func (s span) size() int64 { return int64(len(s.data)+len(s.data)/8) + 8 }
+// ofControlPlane is how many spans the control plane sent.
+func (t *trace) ofControlPlane() int {
+	n := len(t.spans)
+	for _, p := range t.parts {
+		n -= p.spans
+	}
+	return n
+}
+
+// size is what a span takes: the allocator rounds its encoding up by up to an eighth.
+func (s span) size() int64 { return spanOverhead + int64(len(s.data)+len(s.data)/8) + 8 }
 
 // size is what a text takes.
 func size(text string) int64 {
@@ -285,14 +375,50 @@ func size(text string) int64 {
 	return int64(len(text)+len(text)/8) + 8
 }
 
-func (s *Store) charge(t *trace, bytes int64) {
+// ownSize is what a trace takes beside its spans and parts.
+func (t *trace) ownSize() int64 {
+	n := traceOverhead + int64(cap(t.spans)-len(t.spans))*spanOverhead + int64(cap(t.links))*linkOverhead
+	if t.owner != nil {
+		n += int64(unsafe.Sizeof(*t.owner))
+	}
+	for _, o := range []*traces.Object{&t.object, t.owner} {
+		if o != nil {
+			n += size(o.Group) + size(o.Resource) + size(o.Kind) + size(o.Namespace) + size(o.Name) +
+				size(string(o.UID))
+		}
+	}
+	return n
+}
+
+// settle charges what a trace takes beside its spans and parts, as it is now.
+func (s *Store) settle(t *trace) {
+	s.charge(t, t.bearer, -t.own)
+	t.bearer = nil
+	if len(t.parts) > 0 && t.ofControlPlane() == 0 {
+		t.bearer = t.parts[0]
+	}
+	t.own = t.ownSize()
+	s.charge(t, t.bearer, t.own)
+}
+
+// charge charges a trace, and the node whose part of it is meant, if it is one's.
+func (s *Store) charge(t *trace, p *part, bytes int64) {
 	t.bytes += bytes
 	s.bytes += bytes
+	if p != nil {
+		p.bytes += bytes
+		p.node.bytes += bytes
+		s.nodeBytes += bytes
+	}
 }
 
 // evict brings the store within its bytes.
 func (s *Store) evict() {
 	for s.bytes > s.cfg.MaxBytes {
+		if s.nodeBytes > s.cfg.MaxBytes/nodesShare {
+			s.forgetPart(s.heaviest().parts.Back().Value.(*part))
+			continue
+		}
 		switch oldest := s.active.Back(); {
 		case oldest != nil:
 			s.forget(oldest.Value.(*trace))
@@ -304,10 +430,58 @@ func (s *Store) evict() {
 	}
 }
 
+// heaviest returns the node that holds the most.
+func (s *Store) heaviest() (most *node) {
+	for _, n := range s.nodes {
+		if most == nil || n.bytes > most.bytes || n.bytes == most.bytes && n.name < most.name {
+			most = n
+		}
+	}
+	return most
+}
+
+// forgetPart removes what a node sent of an object, and the object's trace if nothing else is in it.
+func (s *Store) forgetPart(p *part) {
+	t := p.trace
+	s.overfull += uint64(p.spans)
+	if p.spans == len(t.spans) {
+		s.forget(t)
+		return
+	}
+	kept := make([]span, 0, len(t.spans)-p.spans)
+	for _, span := range t.spans {
+		if span.from != p {
+			kept = append(kept, span)
+		}
+	}
+	t.spans = kept
+	t.dropped += p.spans
+	s.spans -= p.spans
+	if t.bearer == p {
+		t.bearer, t.own = nil, 0 // p.bytes has it
+	}
+	s.charge(t, p, -p.bytes)
+	s.leave(p)
+	t.parts = slices.DeleteFunc(t.parts, func(other *part) bool { return other == p })
+	s.settle(t)
+}
+
+// leave takes a part out of its node's, and the node out of the store with its last one.
+func (s *Store) leave(p *part) {
+	p.node.parts.Remove(p.position)
+	if p.node.parts.Len() == 0 {
+		delete(s.nodes, p.node.name)
+	}
+}
+
 // forget removes the trace of an object, and the requests that nobody else holds.
 func (s *Store) forget(t *trace) {
 	s.active.Remove(t.position)
 	delete(s.objects, t.id)
+	for _, p := range t.parts {
+		s.charge(t, p, -p.bytes)
+		s.leave(p)
+	}
 	s.bytes -= t.bytes
 	s.spans -= len(t.spans)
 	s.evicted++
