@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -74,6 +75,8 @@ func resourceOf[T any]() schema.GroupVersionResource {
 		gv, resource = networkingv1.SchemeGroupVersion, "ingressclasses"
 	case *networkingv1.NetworkPolicy:
 		gv, resource = networkingv1.SchemeGroupVersion, "networkpolicies"
+	case *nodev1.RuntimeClass:
+		gv, resource = nodev1.SchemeGroupVersion, "runtimeclasses"
 	case *policyv1.PodDisruptionBudget:
 		gv, resource = policyv1.SchemeGroupVersion, "poddisruptionbudgets"
 	case *rbacv1.Role:

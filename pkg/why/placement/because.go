@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 
 	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/why"
@@ -93,12 +94,19 @@ func (q *inquiry) eviction(ctx context.Context, cluster *simulate.Cluster, info 
 	cluster.ReadBudgets(ctx, q.World)
 	node, victims, message := cluster.Victims(ctx, info)
 	priority := why.See(q.self, ".spec.priority", fmt.Sprint(model.Priority(q.pod)))
+	class := ""
+	if name := q.pod.Spec.PriorityClassName; name != "" {
+		class = fmt.Sprintf(", by its PriorityClass %s", name)
+	}
 	switch policy := q.pod.Spec.PreemptionPolicy; {
 	case policy != nil && *policy == corev1.PreemptNever:
 		return []why.Cause{{Code: "PreemptionNever",
 			Text: "There are pods of lower priority. The scheduler evicts none of them for this one, since its " +
-				"preemptionPolicy is Never.",
-			Evidence: []why.Evidence{priority, why.See(q.self, ".spec.preemptionPolicy", string(*policy))}}}
+				"preemptionPolicy is Never" + class + ".",
+			Evidence: append(q.priorityClass(ctx), priority, why.See(q.self, ".spec.preemptionPolicy",
+				string(*policy))),
+			Fixes: []why.Fix{{Text: "Make the pod again with a PriorityClass whose preemptionPolicy is " +
+				"PreemptLowerPriority."}}}}
 	case node != "":
 		var names []string
 		for _, v := range victims {
@@ -113,4 +121,35 @@ func (q *inquiry) eviction(ctx context.Context, cluster *simulate.Cluster, info 
 			Text: "There are pods of lower priority, and evicting them would not help: " + why.Quote(message) + "."}}
 	}
 	return nil
+}
+
+// priorityClass is the evidence of what the pod's PriorityClass says about preemption.
+func (q *inquiry) priorityClass(ctx context.Context) []why.Evidence {
+	name := q.pod.Spec.PriorityClassName
+	if name == "" {
+		return nil
+	}
+	class, _ := why.Get[schedulingv1.PriorityClass](ctx, q.World, "", name)
+	if class == nil || class.PreemptionPolicy == nil {
+		return nil
+	}
+	return []why.Evidence{why.See(why.ObjectOf(schedulingv1.GroupName, "PriorityClass", class), ".preemptionPolicy",
+		string(*class.PreemptionPolicy))}
+}
+
+// below puts why nobody makes room for the pod below the first cause that others' pods would have to make room for: a
+// pod of high priority waits for both. Room that is about to be made is a cause of its own.
+func below(causes, eviction []why.Cause) []why.Cause {
+	if len(eviction) == 0 || eviction[0].Code == "WillPreempt" {
+		return append(causes, eviction...)
+	}
+	for i := range causes {
+		switch causes[i].Code {
+		case insufficientResource, tooManyPods, hostPortTaken, podAntiAffinity, topologySpread, volumeLimit,
+			volumeInUse:
+			causes[i].Because = append(causes[i].Because, eviction...)
+			return causes
+		}
+	}
+	return append(causes, eviction...)
 }

@@ -127,7 +127,15 @@ func (s *search) selectorChanges(n *model.NodeInfo) (list []change) {
 		}
 	}
 	keys := slices.Sorted(maps.Keys(wrong))
-	if len(keys) == 1 {
+	// What admission adds comes back with the next pod: it is not to be dropped from a template that lacks it.
+	added := slices.ContainsFunc(keys, func(k string) bool {
+		if s.author == nil {
+			return false
+		}
+		_, ok := s.author.NodeSelector[k]
+		return !ok
+	})
+	if len(keys) == 1 && !added {
 		if have, ok := n.Node.Labels[keys[0]]; ok {
 			list = append(list, s.selectOther(keys[0], wrong[keys[0]], have))
 		}
@@ -143,6 +151,9 @@ func (s *search) selectorChanges(n *model.NodeInfo) (list []change) {
 		list = append(list, change{kind: "label", cost: costLabel, text: fmt.Sprintf("Give node %s the label %s",
 			n.Name(), pairsText(keys, wrong)), node: relabel(wrong),
 			command: "kubectl label node " + why.Word(n.Name()) + pairs + overwrite})
+	}
+	if added {
+		return list
 	}
 	var paths []string
 	for _, k := range keys {

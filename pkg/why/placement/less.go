@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 
 	corev1 "k8s.io/api/core/v1"
@@ -82,6 +83,9 @@ func (s *search) askLess(f finding, n *model.NodeInfo) []change {
 	if container == "" {
 		return nil
 	}
+	if slices.ContainsFunc(s.pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == container }) {
+		c.text += ", in init container " + container
+	}
 	c.pod, c.command = pod, s.owner.request(container, name, rest)
 	return []change{c}
 }
@@ -102,20 +106,25 @@ func only(name corev1.ResourceName, v int64) *model.Resource {
 // shrink returns the container that asks for most of a resource, what it may ask for instead, and how that changes a
 // pod. The name is "" if no container alone can ask for so much less.
 func shrink(pod *corev1.Pod, name corev1.ResourceName, less int64) (container, rest string, to func(*corev1.Pod)) {
-	at, largest := -1, int64(0)
-	for i := range pod.Spec.Containers {
-		q := pod.Spec.Containers[i].Resources.Requests[name]
-		if v := value(name, q); v > largest {
-			at, largest = i, v
+	for _, list := range []func(*corev1.Pod) []corev1.Container{
+		func(p *corev1.Pod) []corev1.Container { return p.Spec.Containers },
+		func(p *corev1.Pod) []corev1.Container { return p.Spec.InitContainers },
+	} {
+		at, largest := -1, int64(0)
+		for i, c := range list(pod) {
+			if v := value(name, c.Resources.Requests[name]); v > largest {
+				at, largest = i, v
+			}
+		}
+		if at < 0 || largest <= less {
+			continue
+		}
+		left := quantity(name, largest-less)
+		return list(pod)[at].Name, left.String(), func(p *corev1.Pod) {
+			list(p)[at].Resources.Requests[name] = left
 		}
 	}
-	if at < 0 || largest <= less {
-		return "", "", nil
-	}
-	left := quantity(name, largest-less)
-	return pod.Spec.Containers[at].Name, left.String(), func(p *corev1.Pod) {
-		p.Spec.Containers[at].Resources.Requests[name] = left
-	}
+	return "", "", nil
 }
 
 func value(name corev1.ResourceName, q resource.Quantity) int64 {

@@ -35,6 +35,7 @@ func (q *inquiry) nowhere(ctx context.Context, cluster *simulate.Cluster, info *
 	defer cancel()
 	s := &search{ctx: within, cluster: cluster, pod: q.pod, info: info, trial: trial, owner: ownerOf(ctx, q.Case,
 		q.pod)}
+	s.author = q.written(s.owner)
 	helps := s.changesThatHelp(all)
 	if s.cut {
 		q.Note(fmt.Sprintf("Not all changes were tried on all of %s: a smaller one may help, too.",

@@ -142,10 +142,9 @@ func (o owner) request(container string, name corev1.ResourceName, value string)
 	switch {
 	case o.resource == "":
 		return ""
+	case !slices.ContainsFunc(o.spec.Containers, func(c corev1.Container) bool { return c.Name == container }):
+		return "" // an init container, which no such command changes, or one that others add to each pod
 	case o.template():
-		if !slices.ContainsFunc(o.spec.Containers, func(c corev1.Container) bool { return c.Name == container }) {
-			return "" // others add the container to each pod
-		}
 		return why.Command("kubectl -n %s set resources %s %s -c %s --requests=%s", why.Word(o.namespace), o.resource,
 			why.Word(o.name), why.Word(container), why.Word(string(name)+"="+value))
 	case name != corev1.ResourceCPU && name != corev1.ResourceMemory:

@@ -6,7 +6,6 @@ package placement
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -86,7 +85,7 @@ func (q *inquiry) waiting(ctx context.Context) (why.Answer, error) {
 			Fixes: []why.Fix{{Text: "Add a node."}}}}
 	default:
 		a.Causes = append(q.preempting(ctx), q.nowhere(ctx, cluster, info)...)
-		a.Causes = slices.Concat(a.Causes, q.eviction(ctx, cluster, info), silent)
+		a.Causes = append(below(a.Causes, q.eviction(ctx, cluster, info)), silent...)
 		a.Causes = q.compared(a.Causes, diagnosis.Message())
 	}
 	return a, nil

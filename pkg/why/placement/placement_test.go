@@ -269,7 +269,7 @@ because Asked: About PersistentVolumeClaim shop/data
 - Delete pod shop/a on n1, which asks for 1 CPU; the pod then fits on node n1.
   kubectl -n shop delete pod a
 because Reserved: Pods on node n1 ask for 1 CPU: shop/a for 1.
-+ PreemptionNever
+because PreemptionNever: There are pods of lower priority. The scheduler evicts none of them for this one, since its preemptionPolicy is Never.
 `},
 		"a request that a LimitRange makes": {
 			nodeText("n1", "2", "") + strings.ReplaceAll(waits("56", ""), "uid: w,",

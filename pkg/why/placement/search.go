@@ -36,6 +36,7 @@ type search struct {
 	info    *model.PodInfo
 	trial   *simulate.Trial
 	owner   owner
+	author  *corev1.PodSpec // what the pod's author wrote, nil if nothing says it
 	// cut says that not all was tried.
 	cut bool
 }

@@ -35,7 +35,7 @@ func (w *writer) cause(ctx context.Context, g *group) why.Cause {
 		c.Text = fmt.Sprintf("%s the taint %s, which the pod does not tolerate.", w.subject(g, "has", "have"), g.what)
 		w.taints(g, &c)
 	case selectorMismatch:
-		w.selector(g, &c)
+		w.selector(ctx, g, &c)
 	case affinityMismatch:
 		w.affinity(g, &c)
 	case hostPortTaken:
@@ -116,7 +116,7 @@ func (w *writer) resource(ctx context.Context, g *group, c *why.Cause) {
 	}
 	c.Evidence = append(c.Evidence, why.See(w.self, fmt.Sprintf(".spec.containers[*].resources.requests['%s']", name),
 		w.requests(name)))
-	c.Because = w.limitRanges(ctx, name)
+	c.Because = append(w.limitRanges(ctx, name), w.composed(ctx, name)...)
 	if want <= total {
 		c.Because = append(c.Because, w.holders(name, list[0].node)...)
 	}
@@ -164,7 +164,7 @@ func (w *writer) taints(g *group, c *why.Cause) {
 }
 
 // selector words which labels of the nodeSelector nodes lack.
-func (w *writer) selector(g *group, c *why.Cause) {
+func (w *writer) selector(ctx context.Context, g *group, c *why.Cause) {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(w.pod.Spec.NodeSelector)) {
 		v, lacking, others := w.pod.Spec.NodeSelector[k], 0, map[string]bool{}
@@ -186,6 +186,7 @@ func (w *writer) selector(g *group, c *why.Cause) {
 		}
 		parts = append(parts, part)
 		c.Evidence = append(c.Evidence, why.See(w.self, fmt.Sprintf(".spec.nodeSelector['%s']", k), v))
+		c.Because = append(c.Because, w.givenLabel(ctx, k, v)...)
 	}
 	c.Text = fmt.Sprintf("%s not have the labels that the pod's nodeSelector asks for: %s.",
 		w.subject(g, "does", "do"), strings.Join(parts, ", "))
