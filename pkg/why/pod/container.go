@@ -71,12 +71,10 @@ func (q *inquiry) waiting(ctx context.Context, c *corev1.Container, s *corev1.Co
 		text += ": " + why.Quote(w.Message)
 	}
 	cause := why.Cause{Code: w.Reason, Text: text + ".", Evidence: []why.Evidence{seen}}
-	if program, ok := missingProgram(w.Message); ok {
-		cause.Code = "NoSuchProgram"
-		cause.Text = fmt.Sprintf("%s %s cannot be started: the image %s has no program %s.", capital(what), c.Name,
-			c.Image, program)
-		cause.Evidence = append(cause.Evidence, why.See(q.self, statusField(what, c.Name, "state.waiting.message"),
-			w.Message))
+	if failure, ok := q.startFailure(ctx, c, what, w.Message); ok {
+		failure.Evidence = append([]why.Evidence{seen, why.See(q.self, statusField(what, c.Name,
+			"state.waiting.message"), w.Message)}, failure.Evidence...)
+		cause = failure
 	}
 	return []why.Cause{cause}
 }

@@ -47,7 +47,6 @@ func (q *inquiry) ended(ctx context.Context, c *corev1.Container, t *corev1.Cont
 	if !t.StartedAt.IsZero() && t.FinishedAt.After(t.StartedAt.Time) {
 		ran = " after " + why.Span(t.FinishedAt.Sub(t.StartedAt.Time))
 	}
-	program, missing := missingProgram(t.Message)
 	killer := q.killer(c, t)
 	switch {
 	case t.Reason == "OOMKilled":
@@ -59,9 +58,12 @@ func (q *inquiry) ended(ctx context.Context, c *corev1.Container, t *corev1.Cont
 			c.Name, why.Quote(e.Message))
 		cause.Evidence = append(cause.Evidence, why.SeeEvent(e))
 		return cause
-	case missing:
-		cause.Code, cause.Text = "NoSuchProgram", fmt.Sprintf("%s cannot be started: the image %s has no program %s.",
-			name, c.Image, program)
+	case neverStarted(t):
+		if failure, ok := q.startFailure(ctx, c, what, t.Message); ok {
+			failure.Evidence = append(cause.Evidence, failure.Evidence...)
+			return failure
+		}
+		cause.Code, cause.Text = "StartError", fmt.Sprintf("%s cannot be started: %s.", name, why.Quote(t.Message))
 		return cause
 	case killer != nil:
 		cause.Code = "KilledByProbe"
@@ -78,9 +80,6 @@ func (q *inquiry) ended(ctx context.Context, c *corev1.Container, t *corev1.Cont
 		cause.Code, cause.Text = "ContainerCompleted", fmt.Sprintf("%s ends with success%s, but the pod's "+
 			"restartPolicy is %s: its program is expected to run forever.", name, ran, q.pod.Spec.RestartPolicy)
 		cause.Fixes = []why.Fix{{Text: "Give the container a command that does not end, or make it a Job."}, logs}
-		return cause
-	case t.Reason == "StartError" || t.Reason == "ContainerCannotRun":
-		cause.Code, cause.Text = "StartError", fmt.Sprintf("%s cannot be started: %s.", name, why.Quote(t.Message))
 		return cause
 	case t.ExitCode == 137:
 		cause.Code, cause.Text = "Killed", name+" was killed by signal 9"+ran+", and nothing in its status says by "+
@@ -110,7 +109,14 @@ func (q *inquiry) ended(ctx context.Context, c *corev1.Container, t *corev1.Cont
 		cause.Text += " It said: " + why.Quote(t.Message) + "."
 	}
 	cause.Fixes = append(cause.Fixes, logs)
+	cause.Because = append(cause.Because, explainEnvironment(ctx, q, c, t, what)...)
 	return cause
+}
+
+// neverStarted reports whether a container ended because its runtime could not start its program.
+func neverStarted(t *corev1.ContainerStateTerminated) bool {
+	_, missing := missingProgram(t.Message)
+	return missing || t.Reason == "StartError" || t.Reason == "ContainerCannotRun"
 }
 
 // hookFailed returns the event by which the kubelet said that the postStart hook of the container that ended as t says
