@@ -30,6 +30,9 @@ func Message(text string) string { return bounded(text, MaxError) }
 // bounded returns at most that many bytes of text, and a mark if some are missing. It reads no more of text than it
 // needs: a caller may hold megabytes.
 func bounded(text string, most int) string {
+	if len(text) <= most && plain(text) {
+		return text
+	}
 	var out strings.Builder
 	for _, r := range text {
 		switch {
@@ -44,6 +47,16 @@ func bounded(text string, most int) string {
 		out.WriteRune(r)
 	}
 	return out.String()
+}
+
+// plain reports whether a text has nothing but the printable characters of ASCII, as most have.
+func plain(text string) bool {
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // Error returns err with its text bounded and cleaned, where another process may have written a part of that. errors.Is

@@ -29,6 +29,13 @@ var errBroken = errors.New("the record is broken or of another version")
 // Encode appends the record to b: fixed fields first, then texts with their length. It is several times smaller than
 // the Go value, which is what makes a store of bytes hold much.
 func (r *Record) Encode(b []byte) []byte {
+	b, _ = r.EncodeBoth(b)
+	return b
+}
+
+// EncodeBoth is Encode, and returns how many bytes of it, to be given to Bare, are also the record without object,
+// owner and sender. b must be empty.
+func (r *Record) EncodeBoth(b []byte) (whole []byte, bare int) {
 	parts := byte(0)
 	if r.Object != nil {
 		parts |= hasObject
@@ -62,6 +69,7 @@ func (r *Record) Encode(b []byte) []byte {
 		b = append(b, l.Span[:]...)
 		b = appendTexts(b, l.Relation)
 	}
+	bare = len(b)
 	for _, o := range []*traces.Object{r.Object, r.Owner} {
 		if o != nil {
 			b = appendTexts(b, o.Group, o.Resource, o.Kind, o.Namespace, o.Name, string(o.UID))
@@ -70,7 +78,14 @@ func (r *Record) Encode(b []byte) []byte {
 	if r.Sender != "" {
 		b = appendTexts(b, r.Sender)
 	}
-	return b
+	return b, bare
+}
+
+// Bare returns a copy of an encoded record without object, owner and sender, of what EncodeBoth returned.
+func Bare(whole []byte, bare int) []byte {
+	out := append(make([]byte, 0, bare), whole[:bare]...)
+	out[1] &^= hasObject | hasOwner | hasSender
+	return out
 }
 
 func appendTexts(b []byte, texts ...string) []byte {

@@ -215,3 +215,28 @@ func (l *load) follow(ctx context.Context, path string, f func(event []byte) boo
 		}
 	}
 }
+
+// none waits until there is no object below path, for a minute.
+func (l *load) none(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		resp, err := l.open(ctx, request{method: "GET", path: path + "?limit=1"})
+		if err != nil {
+			return fmt.Errorf("until %s is empty: %w", path, err)
+		}
+		head, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+		resp.Body.Close()
+		if err != nil {
+			return err
+		}
+		if bytes.Contains(head, []byte(`"items":[]`)) {
+			return nil
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("%s does not become empty: %w", path, ctx.Err())
+		}
+	}
+}

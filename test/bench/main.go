@@ -1,9 +1,9 @@
 // Command bench measures kube-apiserver, also its memory for ten times as many pods and for idle watchers, its server-
 // side apply, webhooks, encryption, policies and custom resources, kube-scheduler, a Job of many pods, many
-// Deployments, kubectl and, on a running cluster, the way from a created pod to a running one. It loads real processes
-// over plain HTTPS and decodes nothing that it need not: what it measures is the server. With -peer the same load goes
-// to another Kubernetes' binaries in the same run, and the table shows the ratio, which is what counts on a shared
-// machine.
+// Deployments, the cost of tracing, kubectl and, on a running cluster, the way from a created pod to a running one. It
+// loads real processes over plain HTTPS and decodes nothing that it need not: what it measures is the server. With
+// -peer the same load goes to another Kubernetes' binaries in the same run, and the table shows the ratio, which is
+// what counts on a shared machine.
 //
 //	bench -bin bin -peer /opt/kubernetes/bin           API server and scheduler, ours and theirs
 //	bench -bin bin -only apiserver                     one part
@@ -76,7 +76,7 @@ func main() {
 	flag.StringVar(&o.handler, "handler", "", "runtime handler of these calls")
 	flag.StringVar(&o.node, "node", "n1", "node of -runtime, which has room for 100 pods")
 	flag.StringVar(&o.only, "only", "",
-		"measure one part: apiserver, writes, secrets, customresources, definitions, policies, memory, watchers, scheduler, jobs, deployments, kubectl or pods")
+		"measure one part: apiserver, writes, secrets, customresources, definitions, policies, memory, watchers, scheduler, jobs, deployments, tracing, kubectl or pods")
 	flag.StringVar(&o.scenario, "scenario", "",
 		"of the parts apiserver, writes, customresources and scheduler, measure only the scenarios whose name contains this")
 	flag.StringVar(&o.profiles, "profiles", "",
@@ -111,8 +111,8 @@ func run(ctx context.Context, o options) error {
 		{"secrets", measureSecrets},
 		{"customresources", measureCustomResources}, {"definitions", measureDefinitions}, {"policies", measurePolicies},
 		{"memory", measureMemory}, {"watchers", measureWatchers}, {"scheduler", measureScheduler},
-		{"jobs", measureJobs}, {"deployments", measureDeployments}, {"kubectl", measureKubectl},
-		{"pods", measurePods}} {
+		{"jobs", measureJobs}, {"deployments", measureDeployments}, {"tracing", measureTracing},
+		{"kubectl", measureKubectl}, {"pods", measurePods}} {
 		if o.only != "" && o.only != p.name || p.name == "pods" && o.kubeconfig == "" {
 			continue
 		}

@@ -52,7 +52,7 @@ func startManager(ctx context.Context, s side, srv *server, controllers string) 
 	if err != nil {
 		return nil, err
 	}
-	return start(ctx, filepath.Join(srv.dir, "manager.log"), filepath.Join(s.bin, "kube-controller-manager"),
+	return startIn(ctx, srv.env, filepath.Join(srv.dir, "manager.log"), filepath.Join(s.bin, "kube-controller-manager"),
 		"--kubeconfig="+kubeconfig,
 		"--bind-address=127.0.0.1", "--secure-port="+ports[0], "--leader-elect=false", "--kube-api-qps=10000",
 		"--kube-api-burst=10000",

@@ -29,12 +29,18 @@ type proc struct {
 }
 
 func start(ctx context.Context, log, name string, args ...string) (*proc, error) {
+	return startIn(ctx, nil, log, name, args...)
+}
+
+// startIn is start with more in the environment: NAME=value.
+func startIn(ctx context.Context, env []string, log, name string, args ...string) (*proc, error) {
 	out, err := os.Create(log)
 	if err != nil {
 		return nil, err
 	}
 	defer out.Close()
 	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -86,6 +92,7 @@ type server struct {
 	etcd, api *proc
 	load      *load
 	command   []string // of the API server
+	env       []string // more of it for those who work beside the API server
 	// ready is the time from exec of the API server to 200 on /readyz.
 	ready time.Duration
 }

@@ -110,7 +110,7 @@ func startScheduler(ctx context.Context, s side, srv *server) (*proc, error) {
 	if err != nil {
 		return nil, err
 	}
-	return start(ctx, filepath.Join(srv.dir, "scheduler.log"), filepath.Join(s.bin, "kube-scheduler"),
+	return startIn(ctx, srv.env, filepath.Join(srv.dir, "scheduler.log"), filepath.Join(s.bin, "kube-scheduler"),
 		"--config="+config, "--bind-address=127.0.0.1",
 		"--secure-port="+ports[0], "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig)
 }

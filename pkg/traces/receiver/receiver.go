@@ -71,7 +71,7 @@ type Receiver struct {
 	// Node, if set, is the node whose programs send to this socket: all spans are taken for that node's, whatever they
 	// say, fewer senders are served at once, and what they send is bounded in time.
 	Node string
-	// Keep takes a span, which is the callee's, and says why it is not kept.
+	// Keep takes a span, which is valid until it returns, and says why it is not kept.
 	Keep func(*traces.Record) traces.Reason
 	Log  *slog.Logger
 

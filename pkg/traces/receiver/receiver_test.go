@@ -39,7 +39,7 @@ type kept struct {
 func (k *kept) keep(r *traces.Record) traces.Reason {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.spans = append(k.spans, r)
+	k.spans = append(k.spans, clone(r))
 	return k.why
 }
 

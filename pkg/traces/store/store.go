@@ -12,6 +12,7 @@
 package store
 
 import (
+	"bytes"
 	"container/list"
 	"slices"
 	"sync"
@@ -70,6 +71,8 @@ type Store struct {
 	nodes                  map[string]*node
 	spans                  int
 	evicted, cut, overfull uint64
+	// encoded is where the record that is added is encoded.
+	encoded []byte
 }
 
 // trace is all spans of one object or of one request.
@@ -114,7 +117,7 @@ type part struct {
 // span is one span, encoded. Its IDs are beside it, because they are compared often.
 type span struct {
 	id, parent of.SpanID
-	data       []byte // a Record without object and owner
+	data       []byte // a Record without object, owner and sender
 	from       *part  // nil: the control plane sent it
 }
 
@@ -152,8 +155,8 @@ func (s *Store) Stats() Stats {
 // which the store took the spans, and while nobody else can use the store: it must not wait.
 type Save func(records [][]byte)
 
-// Add takes a span. If it is kept, save gets the span itself, unless it belongs to a request that no object links to
-// yet, and the spans of requests that it is the first to link to.
+// Add takes a span. It keeps texts of the record, but not the record. If the span is kept, save gets it, unless it
+// belongs to a request that no object links to yet, and the spans of requests that it is the first to link to.
 func (s *Store) Add(r *of.Record, save Save) (why of.Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +194,7 @@ func (s *Store) addObject(r *of.Record) (save [][]byte, why of.Reason) {
 		s.active.MoveToFront(t.position)
 	}
 	t.learn(r)
-	save = append(save, r.Encode(nil))
+	save = append(save, bytes.Clone(s.encoded))
 	for _, l := range r.Links {
 		if l.Relation == traces.RelationRequest && r.Sender == "" {
 			save = append(save, s.link(t, link{l.Trace, l.Span})...)
@@ -269,7 +272,7 @@ func (s *Store) addRequest(r *of.Record) (save [][]byte, why of.Reason) {
 		q.position = s.unlinked.PushFront(q)
 	}
 	if linked {
-		return [][]byte{r.Encode(nil)}, of.Kept
+		return [][]byte{bytes.Clone(s.encoded)}, of.Kept
 	}
 	s.unlinked.MoveToFront(q.position)
 	s.unlinkedBytes += q.bytes - before
@@ -279,17 +282,17 @@ func (s *Store) addRequest(r *of.Record) (save [][]byte, why of.Reason) {
 	return nil, of.Kept
 }
 
-// put adds a span to a trace that may have most bytes, and takes others from it until it does. The caller settles.
+// put adds a span to a trace that may have most bytes, and takes others from it until it does. The span is then in
+// s.encoded, with its object. The caller settles.
 func (s *Store) put(t *trace, r *of.Record, most int64) of.Reason {
 	for _, span := range t.spans {
 		if span.id == r.ID {
 			return of.Duplicate
 		}
 	}
-	bare := *r
-	bare.Object, bare.Owner = nil, nil
-	data := bare.Encode(nil)
-	added := span{id: r.ID, parent: r.Parent, data: append(make([]byte, 0, len(data)), data...)}
+	whole, bare := r.EncodeBoth(s.encoded[:0])
+	s.encoded = whole
+	added := span{id: r.ID, parent: r.Parent, data: of.Bare(whole, bare)}
 	if added.size() > most/4 {
 		return of.TooLarge
 	}
