@@ -15,6 +15,7 @@ import (
 	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/allocation"
 	"bonsai/pkg/kubelet/apparmor"
+	"bonsai/pkg/kubelet/cniresult"
 	"bonsai/pkg/kubelet/config"
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/env"
@@ -76,7 +77,8 @@ func newPodParts(ctx context.Context, cfg *Config, r reporting, s signals, c *co
 		Allocations: admitter, Node: n.node, Classes: p.classes, Events: r.events, Metrics: r.metrics,
 		Environment: environment{p.services, v.objects, n.node}.build, Secret: v.objects.Secret, Message: cri.Message,
 		ImageVolumeFailed: cri.ImageVolumeFailed, DNS: cfg.DNS, Logs: cfg.Logs, Capacity: cfg.Node.Machine.Capacity(),
-		MaxBackOff: cfg.MaxBackOff, Tracer: cfg.Tracer, Log: cfg.Log})
+		MaxBackOff: cfg.MaxBackOff, Tracer: cfg.Tracer,
+		NetworkTimes: cniresult.Dir(cniresult.Default).Times, Log: cfg.Log})
 	if err != nil {
 		return nil, err
 	}

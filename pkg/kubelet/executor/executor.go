@@ -153,7 +153,10 @@ type Config struct {
 	MaxBackOff time.Duration
 	// Tracer records the steps of pods; nil: nothing is recorded.
 	Tracer *trace.Tracer
-	Log    *slog.Logger
+	// NetworkTimes returns when a sandbox's network began to be made and was ready, if that is known. It is asked for
+	// what is recorded alone, and may be nil.
+	NetworkTimes func(sandbox string) (begun, ended time.Time, ok bool)
+	Log          *slog.Logger
 }
 
 // Executor carries out plans. It decides nothing about a pod's life: that is lifecycle's. Its methods are safe for
@@ -161,6 +164,7 @@ type Config struct {
 type Executor struct {
 	cfg   Config
 	turns turns
+	spans recorder
 }
 
 // New checks the configuration. It starts nothing.
@@ -172,10 +176,12 @@ func New(cfg Config) (*Executor, error) {
 		cfg.Metrics == nil, cfg.Environment == nil, cfg.Secret == nil, cfg.Message == nil, cfg.ImageVolumeFailed == nil,
 		cfg.Log == nil} {
 		if missing {
-			return nil, errors.New("executor: all but MaxBackOff and Tracer is required")
+			return nil, errors.New("executor: all but MaxBackOff, Tracer and NetworkTimes is required")
 		}
 	}
-	return &Executor{cfg: cfg, turns: newTurns()}, nil
+	e := &Executor{cfg: cfg, turns: newTurns()}
+	e.spans = recorder{&e.cfg}
+	return e, nil
 }
 
 // Pod is what an Executor remembers about a pod between its steps. Only the pod's worker touches it, so it has no lock.

@@ -37,6 +37,8 @@ type fakes struct {
 	handlers map[string]runtime.Handler
 	// mounting, if not nil, is closed when the volumes are being mounted; making a sandbox waits for it.
 	mounting chan struct{}
+	// during, if not nil, is called while a command of a hook runs.
+	during func()
 }
 
 func (f *fakes) note(format string, args ...any) error {
@@ -111,6 +113,9 @@ func (f *fakes) StopContainer(_ context.Context, id string, grace time.Duration)
 func (f *fakes) RemoveContainer(_ context.Context, id string) error { return f.note("remove %s", id) }
 
 func (f *fakes) ExecSync(_ context.Context, id string, cmd []string, _ time.Duration) (runtime.ExecResult, error) {
+	if f.during != nil {
+		f.during()
+	}
 	return runtime.ExecResult{}, f.note("exec %s %s", id, strings.Join(cmd, " "))
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	oteltrace "go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/kubelet/lifecycle"
@@ -33,10 +34,11 @@ func (e *Executor) KillPod(ctx context.Context, pod *corev1.Pod, rt *runtime.Pod
 			e.cfg.Events.Container(pod, c.Name, corev1.EventTypeNormal, "Killing", "Stopping container "+c.Name)
 		}
 	}
-	if err := e.stopper(pod, begun.Add(grace)).all(ctx, list); err != nil {
+	span := e.spans.spanID(pod)
+	if err := e.stopper(pod, begun.Add(grace), span).all(ctx, list); err != nil {
 		return err
 	}
-	e.did(pod, "stop", begun)
+	e.spans.didAs(pod, "stop", begun, span)
 	begun = time.Now()
 	for _, s := range rt.Sandboxes {
 		if err := e.cfg.Runtime.StopSandbox(ctx, s.ID); err != nil {
@@ -44,7 +46,7 @@ func (e *Executor) KillPod(ctx context.Context, pod *corev1.Pod, rt *runtime.Pod
 			return err
 		}
 	}
-	e.did(pod, "unsandbox", begun)
+	e.spans.did(pod, "unsandbox", begun)
 	return nil
 }
 
@@ -67,24 +69,27 @@ func (e *Executor) killOne(ctx context.Context, pod *corev1.Pod, x lifecycle.Kil
 		msg = "Stopping container " + x.Container.Name
 	}
 	e.cfg.Events.Container(pod, x.Status.Name, corev1.EventTypeNormal, "Killing", msg)
-	return e.stopper(pod, time.Now().Add(grace)).one(ctx, x.Status, nil)
+	return e.stopper(pod, time.Now().Add(grace), oteltrace.SpanID{}).one(ctx, x.Status, nil)
 }
 
-// stopper returns a stopper for containers of a pod whose grace period ends at end.
-func (e *Executor) stopper(pod *corev1.Pod, end time.Time) *stopper {
+// stopper returns a stopper for containers of a pod whose grace period ends at end. span is that of the pod's end, if
+// it ends.
+func (e *Executor) stopper(pod *corev1.Pod, end time.Time, span oteltrace.SpanID) *stopper {
 	return &stopper{pod: pod, end: end, stop: e.cfg.Runtime.StopContainer,
-		preStop: func(ctx context.Context, c *runtime.Container) { e.preStop(ctx, pod, c) }}
+		preStop: func(ctx context.Context, c *runtime.Container) { e.preStop(ctx, pod, c, span) }}
 }
 
 // preStop runs a container's preStop hook, if it has one. A hook that fails or exceeds the grace period gets an event;
 // a cancelled step does not, because it will be repeated.
-func (e *Executor) preStop(ctx context.Context, pod *corev1.Pod, cs *runtime.Container) {
+func (e *Executor) preStop(ctx context.Context, pod *corev1.Pod, cs *runtime.Container, span oteltrace.SpanID) {
 	c := runtime.ContainerSpec(pod, cs.Name)
 	if c == nil || c.Lifecycle == nil || c.Lifecycle.PreStop == nil {
 		return
 	}
-	if err := e.hook(ctx, pod, c, cs.ID.ID,
-		c.Lifecycle.PreStop); err != nil && !errors.Is(ctx.Err(), context.Canceled) {
+	begun := time.Now()
+	err := e.hook(ctx, pod, c, cs.ID.ID, c.Lifecycle.PreStop)
+	e.spans.didPreStop(ctx, pod, c, begun, span, err)
+	if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
 		e.cfg.Log.Info("preStop hook failed", "pod", runtime.FullName(pod), "container", c.Name, "err", err)
 		e.cfg.Events.Container(pod, c.Name, corev1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed")
 	}

@@ -56,7 +56,7 @@ func (e *Executor) mount(ctx context.Context, pod *corev1.Pod, p *Pod) error {
 		return fmt.Errorf("mount the volumes: %w", err)
 	}
 	p.mounts, p.prepared = mounts, true
-	e.did(pod, "volumes", begun)
+	e.spans.did(pod, "volumes", begun)
 	return nil
 }
 
@@ -146,7 +146,7 @@ func (e *Executor) newSandbox(ctx context.Context, f lifecycle.Facts, p *Pod, at
 		return err
 	}
 	e.cfg.Log.Debug("pod sandbox made", "pod", runtime.FullName(pod), "sandbox", id)
-	e.did(pod, "sandbox", begun)
+	e.spans.didSandbox(pod, id, begun, begun.Add(made))
 	return mountErr
 }
 

@@ -69,7 +69,7 @@ func (e *Executor) tryStart(ctx context.Context, f lifecycle.Facts, p *Pod, s li
 	pull := now
 	img, release, err := e.holdImage(ctx, pod, p, c, c.Image, c.ImagePullPolicy)
 	p.waited += time.Since(pull)
-	didPull(e, pod, c, pull, img, err)
+	e.spans.didPull(pod, c, pull, img, err)
 	if err != nil {
 		return err
 	}
@@ -89,17 +89,17 @@ func (e *Executor) tryStart(ctx context.Context, f lifecycle.Facts, p *Pod, s li
 	if err != nil {
 		e.cfg.Events.Container(pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+err.Error())
 		failed := &startError{reason: "CreateContainerConfigError", err: err}
-		e.didContainer(pod, c, "create", begun, failed)
+		e.spans.didContainer(pod, c, "create", begun, failed)
 		return failed
 	}
 	id, err := e.cfg.Runtime.CreateContainer(ctx, req)
 	if e.countImageVolumes(len(mounted), err); err != nil {
 		e.cfg.Events.Container(pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+e.cause(err))
 		failed := &startError{reason: "CreateContainerError", err: errors.New(e.cause(err))}
-		e.didContainer(pod, c, "create", begun, failed)
+		e.spans.didContainer(pod, c, "create", begun, failed)
 		return failed
 	}
-	e.didContainer(pod, c, "create", begun, nil)
+	e.spans.didContainer(pod, c, "create", begun, nil)
 	e.cfg.Events.Container(pod, c.Name, corev1.EventTypeNormal, "Created", "Container created")
 	if ended := lastExited(f.Runtime, c.Name); ended != nil {
 		past := p.starts(c)
@@ -109,10 +109,10 @@ func (e *Executor) tryStart(ctx context.Context, f lifecycle.Facts, p *Pod, s li
 	if err := e.cfg.Runtime.StartContainer(ctx, id); err != nil {
 		e.cfg.Events.Container(pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+e.cause(err))
 		failed := &startError{reason: "RunContainerError", err: errors.New(e.cause(err)), until: now}
-		e.didContainer(pod, c, "start", begun, failed)
+		e.spans.didContainer(pod, c, "start", begun, failed)
 		return failed
 	}
-	e.didContainer(pod, c, "start", begun, nil)
+	e.spans.didContainer(pod, c, "start", begun, nil)
 	e.cfg.Allocations.Actuated(pod.UID, c.Name, runtime.Effective(pod, c))
 	e.cfg.Events.Container(pod, c.Name, corev1.EventTypeNormal, "Started", "Container started")
 	log := logs.Container{Namespace: pod.Namespace, Pod: pod.Name, UID: pod.UID, Name: c.Name, ID: id,
@@ -132,11 +132,11 @@ func (e *Executor) postStart(ctx context.Context, f lifecycle.Facts, c *corev1.C
 	begun := time.Now()
 	err := e.hook(ctx, f.Pod, c, id, c.Lifecycle.PostStart)
 	if err == nil {
-		e.didContainer(f.Pod, c, "poststart", begun, nil)
+		e.spans.didContainer(f.Pod, c, "poststart", begun, nil)
 		return nil
 	}
 	failed := &startError{reason: "PostStartHookError", err: errors.New("PostStartHook failed"), until: time.Now()}
-	e.didContainer(f.Pod, c, "poststart", begun, failed)
+	e.spans.didContainer(f.Pod, c, "poststart", begun, failed)
 	e.cfg.Events.Container(f.Pod, c.Name, corev1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed")
 	e.cfg.Log.Info("postStart hook failed", "pod", runtime.FullName(f.Pod), "container", c.Name, "err", err)
 	if kerr := e.cfg.Runtime.StopContainer(ctx, id, podGrace(f.Pod)); kerr != nil {
