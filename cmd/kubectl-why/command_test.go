@@ -25,9 +25,11 @@ func server(t *testing.T) string {
 			{"name":"configmaps","singularName":"configmap","namespaced":true,"kind":"ConfigMap","shortNames":["cm"],"verbs":["get"]},
 			{"name":"pods","singularName":"pod","namespaced":true,"kind":"Pod","verbs":["get"]},
 			{"name":"nodes","singularName":"node","kind":"Node","verbs":["get"]}]}`,
-		"/api/v1/nodes": `{"kind":"NodeList","apiVersion":"v1","items":[{"metadata":{"name":"n2"},"status":{"allocatable":{"cpu":"1","pods":"9"}}}]}`,
-		"/api/v1/pods":  `{"kind":"PodList","apiVersion":"v1","items":[]}`,
-		"/api/v1/namespaces/default/configmaps/x": `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x","namespace":"default","uid":"1"}}`,
+		"/api/v1/nodes":              `{"kind":"NodeList","apiVersion":"v1","items":[{"metadata":{"name":"n2"},"status":{"allocatable":{"cpu":"1","pods":"9"}}}]}`,
+		"/api/v1/pods":               `{"kind":"PodList","apiVersion":"v1","items":[]}`,
+		"/api/v1/namespaces/default": `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"default"}}`,
+		"/api/v1/namespaces/default/serviceaccounts/default": `{"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"default","namespace":"default"}}`,
+		"/api/v1/namespaces/default/configmaps/x":            `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x","namespace":"default","uid":"1"}}`,
 	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {

@@ -23,9 +23,9 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// resourceOf returns where objects of type T are served. It panics for a type that it does not list, which any test of
+// ResourceOf returns where objects of type T are served. It panics for a type that it does not list, which any test of
 // the caller shows: explainers read kinds without a Go type by ByKind.
-func resourceOf[T any]() schema.GroupVersionResource {
+func ResourceOf[T any]() schema.GroupVersionResource {
 	var gv schema.GroupVersion
 	var resource string
 	switch t := any(new(T)).(type) {

@@ -56,7 +56,9 @@ type World struct {
 	got    map[place]*unstructured.Unstructured // nil: absent
 	lists  map[place][]unstructured.Unstructured
 	events map[Object][]*corev1.Event
-	unseen unseen
+	// supposed are objects that a question assumes, by resource.
+	supposed map[schema.GroupVersionResource][]*unstructured.Unstructured
+	unseen   unseen
 }
 
 // place is where an object or, without a name, a list is.
@@ -68,13 +70,14 @@ type place struct {
 // NewWorld returns a world of the objects of s.
 func NewWorld(s Source) *World {
 	return &World{source: s, got: map[place]*unstructured.Unstructured{},
-		lists: map[place][]unstructured.Unstructured{}, events: map[Object][]*corev1.Event{}, unseen: unseen{}}
+		lists: map[place][]unstructured.Unstructured{}, events: map[Object][]*corev1.Event{}, unseen: unseen{},
+		supposed: map[schema.GroupVersionResource][]*unstructured.Unstructured{}}
 }
 
-// Get returns an object of a type that resourceOf knows. A nil object is absent if known is true; otherwise nobody
+// Get returns an object of a type that ResourceOf knows. A nil object is absent if known is true; otherwise nobody
 // knows, since it could not be read, and the answer's Unseen says so.
 func Get[T any](ctx context.Context, w *World, namespace, name string) (object *T, known bool) {
-	u, known := w.Object(ctx, resourceOf[T](), namespace, name)
+	u, known := w.Object(ctx, ResourceOf[T](), namespace, name)
 	if u == nil {
 		return nil, known
 	}
@@ -84,7 +87,7 @@ func Get[T any](ctx context.Context, w *World, namespace, name string) (object *
 // List returns the objects of a type in a namespace, "" for all namespaces, that a selector matches; nil selects all.
 // If complete is false, some or all could not be read.
 func List[T any](ctx context.Context, w *World, namespace string, selector labels.Selector) (list []*T, complete bool) {
-	items, complete := w.All(ctx, resourceOf[T](), namespace)
+	items, complete := w.All(ctx, ResourceOf[T](), namespace)
 	for i := range items {
 		if selector == nil || selector.Matches(labels.Set(items[i].GetLabels())) {
 			list = append(list, convert[T](&items[i]))
@@ -106,6 +109,11 @@ func convert[T any](u *unstructured.Unstructured) *T {
 func (w *World) Object(ctx context.Context, r schema.GroupVersionResource, namespace, name string) (
 	object *unstructured.Unstructured, known bool) {
 	p := place{r, namespace, name}
+	for _, u := range w.supposed[r] {
+		if u.GetNamespace() == namespace && u.GetName() == name {
+			return u, true
+		}
+	}
 	if u, ok := w.got[p]; ok {
 		return u, true
 	}
@@ -136,6 +144,22 @@ func (w *World) Object(ctx context.Context, r schema.GroupVersionResource, names
 // All is List for a resource of any type. The objects are the world's: do not change them.
 func (w *World) All(ctx context.Context, r schema.GroupVersionResource, namespace string) (
 	items []unstructured.Unstructured, complete bool) {
+	items, complete = w.read(ctx, r, namespace)
+	for _, s := range w.supposed[r] {
+		if namespace != "" && s.GetNamespace() != namespace {
+			continue
+		}
+		items = slices.DeleteFunc(slices.Clone(items), func(u unstructured.Unstructured) bool {
+			return u.GetNamespace() == s.GetNamespace() && u.GetName() == s.GetName()
+		})
+		items = append(items, *s)
+	}
+	return items, complete
+}
+
+// read is All of what the cluster has.
+func (w *World) read(ctx context.Context, r schema.GroupVersionResource, namespace string) (
+	items []unstructured.Unstructured, complete bool) {
 	p := place{r, namespace, ""}
 	if items, ok := w.lists[p]; ok {
 		return items, true
@@ -152,6 +176,13 @@ func (w *World) All(ctx context.Context, r schema.GroupVersionResource, namespac
 	}
 	w.lists[p] = items
 	return items, true
+}
+
+// Suppose lets the world have an object that the cluster does not have, or has otherwise: what if it were made?
+func (w *World) Suppose(r schema.GroupVersionResource, u *unstructured.Unstructured) {
+	w.supposed[r] = append(slices.DeleteFunc(w.supposed[r], func(o *unstructured.Unstructured) bool {
+		return o.GetNamespace() == u.GetNamespace() && o.GetName() == u.GetName()
+	}), u)
 }
 
 // ByKind is Object by the kind. A kind that the server does not serve has no objects.

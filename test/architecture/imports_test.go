@@ -55,6 +55,7 @@ func layers(t *tree) (found []finding) {
 // deciding are packages that use what a component decides with, and nothing that acts.
 var deciding = map[string]string{
 	"bonsai/pkg/why/simulate → bonsai/pkg/scheduler":  "one implementation of scheduling: what would fit is decided by the scheduler's plug-ins, on a copy of the cluster",
+	"bonsai/pkg/why/admit → bonsai/pkg/apiserver":     "one implementation of admission: what a new object would get or be refused for is decided by its plug-ins",
 	"bonsai/pkg/why/whatif → bonsai/pkg/scheduler":    "hands pods to the scheduler's plug-ins, and reads where they were put",
 	"bonsai/pkg/why/placement → bonsai/pkg/scheduler": "reads the verdicts of the scheduler's plug-ins, and their pods and nodes",
 }
@@ -197,6 +198,7 @@ var shared = map[string]string{
 	"bonsai/pkg/kubelet/notify":              "a notification that coalesces",
 	"bonsai/pkg/kubelet/psi":                 "how long processes waited for a resource",
 	"bonsai/pkg/kubelet/runtime":             "what the kubelet knows of a pod in the runtime",
+	"bonsai/pkg/why/admit":                   "admission's plug-ins on what the caller can read",
 	"bonsai/pkg/why/simulate":                "the scheduler's plug-ins on a copy of the cluster",
 	"bonsai/pkg/scheduler/devices":           "what claims on devices need and get",
 	"bonsai/pkg/scheduler/clusterevent":      "changes that may help a waiting pod",

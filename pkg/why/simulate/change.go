@@ -41,6 +41,14 @@ func (c *Cluster) SetNode(node *corev1.Node) {
 	c.Snapshot.Set(n.Slot, n)
 }
 
+// SetClaim adds a claim, or changes one of that name, with the volume that it is bound to; nil for none.
+func (c *Cluster) SetClaim(claim *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume) {
+	c.volumes.ClaimChanged(nil, claim)
+	if volume != nil {
+		c.volumes.VolumeChanged(nil, volume)
+	}
+}
+
 // RemoveNode takes a node with its pods out of the cluster, and returns these.
 func (c *Cluster) RemoveNode(name string) []*model.PodInfo {
 	n := c.Snapshot.Get(name)

@@ -12,18 +12,22 @@ import (
 
 // Answer writes the result in sentences, what is wrong first.
 func (r Result) Answer() why.Answer {
-	var fresh, already int
+	var nowhere, refused int
 	for _, w := range r.Waiting {
-		if w.Already {
-			already++
-		} else {
-			fresh++
+		switch {
+		case w.Refused:
+			refused++
+		case !w.Already:
+			nowhere++
 		}
 	}
 	a := why.Answer{Unseen: r.Unseen, Causes: []why.Cause{}, State: fmt.Sprintf(
 		"If you %s, %s would be placed, and %s would find no node.", r.Change, why.Count(len(r.Placed), "pod"),
-		why.Count(fresh, "pod"))}
-	a.Causes = slices.Concat(a.Causes, r.budgets(), r.waiting(false), r.lost(), r.evicted())
+		why.Count(nowhere, "pod"))}
+	if refused > 0 {
+		a.State += fmt.Sprintf(" %s would not even be made.", why.Count(refused, "pod"))
+	}
+	a.Causes = slices.Concat(a.Causes, r.budgets(), r.refused(), r.waiting(false), r.lost(), r.evicted())
 	a.Well = len(a.Causes) == 0
 	a.Causes = slices.Concat(a.Causes, r.placed(), r.ended(), r.waiting(true))
 	return a
@@ -69,9 +73,8 @@ func (r Result) waiting(already bool) []why.Cause {
 		}
 		number, said := why.Count(len(pods[k]), "pod"), why.Quote(k.message)
 		cause := why.Cause{Code: code, Text: fmt.Sprintf(text, number, of, said)}
-		if strings.HasPrefix(k.message, "exceeded quota") {
-			cause.Code = "QuotaExceeded"
-			cause.Text = fmt.Sprintf("%s%s could not be made: %s.", number, of, said)
+		if first[k].Refused {
+			cause = r.notMade(number+of, k.message)
 		}
 		if asks := first[k].Asks; asks != "" {
 			cause.Text += fmt.Sprintf(" Each asks for %s.", asks)
@@ -81,6 +84,21 @@ func (r Result) waiting(already bool) []why.Cause {
 				Text: fmt.Sprintf("Node %s: %s.", refusal.Node, refusal.Reason)})
 		}
 		list = append(list, cause)
+	}
+	return list
+}
+
+// notMade explains that the API server would refuse something.
+func (r Result) notMade(what, message string) why.Cause {
+	cause := r.refusals[message]
+	cause.Text = fmt.Sprintf("%s could not be made: %s.", what, why.Quote(message))
+	cause.Evidence = nil // what would be has not been seen
+	return cause
+}
+
+func (r Result) refused() (list []why.Cause) {
+	for _, o := range r.Refused {
+		list = append(list, r.notMade(o.Object.String(), o.Message))
 	}
 	return list
 }

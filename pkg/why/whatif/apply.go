@@ -26,7 +26,7 @@ func (f *future) change(ctx context.Context, ch Change) error {
 		if err != nil {
 			return err
 		}
-		return f.scale(w, ch.Replicas)
+		return f.scale(ctx, w, ch.Replicas)
 	case Cordon, Uncordon:
 		return f.cordon(ch.Name, ch.Verb == Cordon)
 	case Drain:
@@ -44,14 +44,14 @@ func (f *future) change(ctx context.Context, ch Change) error {
 	return fmt.Errorf("unknown change %q", ch.Verb)
 }
 
-func (f *future) scale(w *workload, replicas int) error {
+func (f *future) scale(ctx context.Context, w *workload, replicas int) error {
 	if replicas > maxReplicas {
 		return fmt.Errorf("%d replicas: at most %d can be foreseen", replicas, maxReplicas)
 	}
 	if n := replicas - len(w.pods); n > 0 {
-		f.more(w, n)
+		f.more(ctx, w, n)
 	} else {
-		f.fewer(w, -n)
+		f.fewer(ctx, w, -n)
 	}
 	return nil
 }
@@ -60,13 +60,13 @@ func (f *future) scale(w *workload, replicas int) error {
 func (f *future) remove(ctx context.Context, ch Change) error {
 	switch kindOf(ch.Kind) {
 	case "Node":
-		return f.lose(ch.Name)
+		return f.lose(ctx, ch.Name)
 	case "Pod":
 		p, _ := why.Get[corev1.Pod](ctx, f.World, ch.Namespace, ch.Name)
 		if p == nil {
 			return fmt.Errorf("there is no pod %s in namespace %s", ch.Name, ch.Namespace)
 		}
-		f.pending = append(f.pending, f.end(simulate.Info(p))...)
+		f.pending = append(f.pending, f.end(ctx, simulate.Info(p))...)
 		return nil
 	case "":
 		return fmt.Errorf("deleting a %s cannot be foreseen: name a node, pod, deployment, replicaset or statefulset",
@@ -76,40 +76,63 @@ func (f *future) remove(ctx context.Context, ch Change) error {
 	if err != nil {
 		return err
 	}
-	return f.scale(w, 0)
+	return f.scale(ctx, w, 0)
 }
 
-// templateOf returns the pods that an object makes and how many; nil for one that makes none.
-func templateOf(u *unstructured.Unstructured) (t *corev1.PodTemplateSpec, replicas int, err error) {
-	into := func(o any) error { return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o) }
+// maker is an object of a file that makes pods.
+type maker struct {
+	template corev1.PodTemplateSpec
+	replicas int
+	claims   []corev1.PersistentVolumeClaim
+}
+
+// makerOf returns what pods an object makes and how many; nil for one that makes none.
+func makerOf(u *unstructured.Unstructured) (m *maker, err error) {
+	into := func(o any) { err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o) }
 	switch u.GetKind() {
 	case "Deployment":
 		var o appsv1.Deployment
-		err = into(&o)
-		return &o.Spec.Template, count(o.Spec.Replicas), err
+		into(&o)
+		return &maker{template: o.Spec.Template, replicas: count(o.Spec.Replicas)}, err
 	case "StatefulSet":
 		var o appsv1.StatefulSet
-		err = into(&o)
-		return &o.Spec.Template, count(o.Spec.Replicas), err
+		into(&o)
+		return &maker{o.Spec.Template, count(o.Spec.Replicas), o.Spec.VolumeClaimTemplates}, err
 	case "ReplicaSet":
 		var o appsv1.ReplicaSet
-		err = into(&o)
-		return &o.Spec.Template, count(o.Spec.Replicas), err
+		into(&o)
+		return &maker{template: o.Spec.Template, replicas: count(o.Spec.Replicas)}, err
 	case "Job":
 		var o batchv1.Job
-		err = into(&o)
-		return &o.Spec.Template, count(o.Spec.Parallelism), err
+		into(&o)
+		if o.Spec.Suspend != nil && *o.Spec.Suspend {
+			return &maker{template: o.Spec.Template}, err
+		}
+		return &maker{template: o.Spec.Template, replicas: atOnce(&o.Spec)}, err
 	case "Pod":
 		var o corev1.Pod
-		err = into(&o)
-		return &corev1.PodTemplateSpec{ObjectMeta: o.ObjectMeta, Spec: o.Spec}, 1, err
+		into(&o)
+		return &maker{template: corev1.PodTemplateSpec{ObjectMeta: o.ObjectMeta, Spec: o.Spec}, replicas: 1}, err
 	}
-	return nil, 0, nil
+	return nil, nil
 }
 
-// apply foresees one object of a file: it is made, or changed from what it is.
+// atOnce is how many pods a Job makes at first: no more than it has to complete.
+func atOnce(s *batchv1.JobSpec) int {
+	n := count(s.Parallelism)
+	if s.Completions != nil {
+		n = min(n, int(*s.Completions))
+	}
+	return n
+}
+
+// apply foresees one object of a file that makes pods: it is made, or changed from what it is.
 func (f *future) apply(ctx context.Context, u *unstructured.Unstructured) error {
-	if u.GetKind() == "Node" {
+	gvk := u.GroupVersionKind()
+	if !makers[gvk.GroupKind()] {
+		return nil // suppose has made it
+	}
+	if gvk.Kind == "Node" {
 		var n corev1.Node
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &n); err != nil {
 			return err
@@ -117,22 +140,23 @@ func (f *future) apply(ctx context.Context, u *unstructured.Unstructured) error 
 		f.cluster.SetNode(&n)
 		return nil
 	}
-	t, replicas, err := templateOf(u)
+	m, err := makerOf(u)
 	switch {
 	case err != nil:
 		return err
-	case t == nil:
-		f.Note(fmt.Sprintf("A %s makes no pods that could be foreseen: %s was left out.", u.GetKind(), u.GetName()))
-		return nil
-	case replicas > maxReplicas:
-		return fmt.Errorf("%d pods: at most %d can be foreseen", replicas, maxReplicas)
+	case m.replicas > maxReplicas:
+		return fmt.Errorf("%d pods: at most %d can be foreseen", m.replicas, maxReplicas)
 	}
-	f.complete(ctx, &t.Spec)
-	gvk := u.GroupVersionKind()
 	old, _ := f.ByKind(ctx, gvk.Group, gvk.Kind, u.GetNamespace(), u.GetName())
 	if old == nil {
-		f.more(&workload{owner: strings.ToLower(u.GetKind()) + "/" + u.GetName(), namespace: u.GetNamespace(),
-			template: *t}, replicas)
+		if f.made(ctx, u) {
+			w := &workload{owner: strings.ToLower(u.GetKind()) + "/" + u.GetName(), namespace: u.GetNamespace(),
+				template: m.template, claims: m.claims}
+			if gvk.Kind == "StatefulSet" {
+				w.ordinals = numbers(nil)
+			}
+			f.more(ctx, w, m.replicas)
+		}
 		return nil
 	}
 	if gvk.Kind == "Job" || gvk.Kind == "Pod" {
@@ -142,15 +166,23 @@ func (f *future) apply(ctx context.Context, u *unstructured.Unstructured) error 
 	if err != nil {
 		return err
 	}
+	replicas := m.replicas
 	if _, said, _ := unstructured.NestedInt64(u.Object, "spec", "replicas"); !said {
 		replicas = w.replicas // an apply leaves it
 	}
 	before, _, _ := unstructured.NestedMap(old.Object, "spec", "template")
 	after, _, _ := unstructured.NestedMap(u.Object, "spec", "template")
 	if gvk.Kind == "ReplicaSet" || within(after, before) {
-		return f.scale(w, replicas)
+		return f.scale(ctx, w, replicas)
 	}
-	return f.roll(ctx, w, *t, replicas)
+	if gvk.Kind == "StatefulSet" {
+		w.ordinals = nil // a pod of the new template takes the name of one that ends
+		if len(w.claims) > 0 {
+			f.Note("Where the volumes of " + w.owner + " can be reached is not looked at.")
+		}
+		w.claims = nil
+	}
+	return f.roll(ctx, w, m.template, replicas)
 }
 
 // within reports whether a file says nothing that the object has not: what a server adds as defaults is no difference.
@@ -215,7 +247,7 @@ func (f *future) roll(ctx context.Context, w *workload, t corev1.PodTemplateSpec
 	placed, stuck := 0, 0
 	for len(w.pods) > 0 || placed+stuck < replicas {
 		n := min(replicas-placed-stuck, replicas+w.surge-len(w.pods)-placed-stuck)
-		f.more(w, max(n, 0))
+		f.more(ctx, w, max(n, 0))
 		before := len(f.result.Placed)
 		if err := f.place(ctx, f.queue()); err != nil {
 			return err
@@ -238,7 +270,7 @@ func (f *future) roll(ctx context.Context, w *workload, t corev1.PodTemplateSpec
 			break
 		}
 		if spare > 0 {
-			f.fewer(w, spare)
+			f.fewer(ctx, w, spare)
 			f.retry()
 		}
 	}

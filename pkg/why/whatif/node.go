@@ -104,7 +104,7 @@ func (f *future) drain(ctx context.Context, name string) error {
 				g.allowed--
 			}
 			moved = true
-			f.pending = append(f.pending, f.end(p)...)
+			f.pending = append(f.pending, f.end(ctx, p)...)
 		}
 		before := len(f.result.Placed)
 		pods := f.queue()
@@ -140,7 +140,7 @@ func (f *future) refill(guards []*guard, pods []*model.PodInfo, placed []Placed)
 }
 
 // lose deletes a node: its pods end, and nobody asks the budgets.
-func (f *future) lose(name string) error {
+func (f *future) lose(ctx context.Context, name string) error {
 	if f.cluster.Snapshot.Get(name) == nil {
 		return fmt.Errorf("there is no node %s", name)
 	}
@@ -155,7 +155,7 @@ func (f *future) lose(name string) error {
 		if resident(p.Pod) {
 			continue
 		}
-		f.pending = append(f.pending, f.end(p)...)
+		f.pending = append(f.pending, f.end(ctx, p)...)
 	}
 	for _, g := range guards {
 		if g.budget.Status.CurrentHealthy-g.healthy >= g.budget.Status.DesiredHealthy {

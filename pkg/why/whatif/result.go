@@ -11,12 +11,23 @@ type Result struct {
 	Placed []Placed `json:"placed"`
 	// Waiting are the pods that would find none.
 	Waiting []Waiting `json:"waiting"`
+	// Refused are the objects of a file that the API server would refuse.
+	Refused []Refused `json:"refused,omitempty"`
 	// Ended are the pods that would end, also those that are made again and placed.
 	Ended []Ended `json:"ended"`
 	// Budgets are the disruption budgets that would forbid a part of the change, or break.
 	Budgets []Budget `json:"budgets"`
 	// Unseen says what could not be read or was left out, one sentence each.
 	Unseen []string `json:"unseen,omitempty"`
+
+	// refusals explain the messages of refusals.
+	refusals map[string]why.Cause
+}
+
+// Refused is an object that would not be made.
+type Refused struct {
+	Object  why.Object `json:"object"`
+	Message string     `json:"message"`
 }
 
 // Placed is a pod that would get a node.
@@ -33,7 +44,7 @@ type Placed struct {
 	Evicted []why.Object `json:"evicted,omitempty"`
 }
 
-// Waiting is a pod that would find no node.
+// Waiting is a pod that would find no node, or would not be made.
 type Waiting struct {
 	Pod     why.Object `json:"pod"`
 	Owner   string     `json:"owner,omitempty"`
@@ -43,6 +54,8 @@ type Waiting struct {
 	Asks string `json:"asks,omitempty"`
 	// Refusals are the reasons of nodes that could take other pods, at most maxRefusals.
 	Refusals []Refusal `json:"refusals,omitempty"`
+	// Refused says that the pod would not even be made; Message is why.
+	Refused bool `json:"refused,omitempty"`
 	// Already says that the pod waits without the change, too.
 	Already bool `json:"already"`
 }

@@ -3,6 +3,7 @@ package whatif
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/why"
+	"bonsai/pkg/why/admit"
 	"bonsai/pkg/why/simulate"
 )
 
@@ -28,8 +30,12 @@ type Random func(n int) int
 func Foresee(ctx context.Context, c *why.Case, ch Change, random Random) (Result, error) {
 	f := &future{Case: c, result: Result{Change: ch.String(), Placed: []Placed{}, Waiting: []Waiting{},
 		Ended:   []Ended{},
-		Budgets: []Budget{}}, made: map[string]int{}, fresh: map[types.UID]string{}, verb: ch.Verb,
-		quotas: map[string][]*bound{}}
+		Budgets: []Budget{}, refusals: map[string]why.Cause{}}, names: map[string]int{},
+		fresh: map[types.UID]string{}, refusals: map[types.UID]string{}, charged: map[types.UID]bool{},
+		ledger: &ledger{c, map[string][]*bound{}}, admission: admit.New(c)}
+	if err := f.suppose(ctx, ch.Objects); err != nil {
+		return Result{}, err
+	}
 	pods, _ := why.List[corev1.Pod](ctx, c.World, "", nil)
 	var concerned []*corev1.Pod
 	for _, p := range pods {
@@ -73,12 +79,15 @@ type future struct {
 	cluster *simulate.Cluster
 	result  Result
 	// pending are pods that the change makes and that have no node yet.
-	pending []*model.PodInfo
-	waiting []*model.PodInfo // those of result.Waiting
-	verb    Verb
-	quotas  map[string][]*bound  // by namespace, as far as they were asked for
-	made    map[string]int       // new pods, by the name of their owner
-	fresh   map[types.UID]string // the owners of pods that do not exist yet
+	pending   []*model.PodInfo
+	waiting   []*model.PodInfo // those of result.Waiting
+	admission *admit.Admission
+	ledger    *ledger
+	names     map[string]int       // of new pods, by the name of their owner
+	fresh     map[types.UID]string // the owners of pods that do not exist yet
+	// refusals are why pods that do not exist yet would not be made; charged are those that count against quotas.
+	refusals map[types.UID]string
+	charged  map[types.UID]bool
 }
 
 // queue returns the pods without a node in the scheduler's order.
@@ -104,15 +113,17 @@ func (f *future) place(ctx context.Context, list []*model.PodInfo) error {
 			f.Note(fmt.Sprintf("%s were not tried: the bound of the work was reached.", why.Count(len(list)+1, "pod")))
 			return nil
 		}
+		if message := f.notMade(ctx, pod.Pod); message != "" {
+			f.wait(pod, message, nil)
+			f.result.Waiting[len(f.result.Waiting)-1].Refused = true
+			f.explain(ctx, pod.Pod.Namespace, message)
+			continue
+		}
 		if message, ok := refused[owner]; ok && owner != "" && f.isNew(pod) {
 			f.wait(pod, message, nil)
 			continue
 		}
 		if message := f.held(pod); message != "" {
-			f.wait(pod, message, nil)
-			continue
-		}
-		if message := f.overQuota(ctx, pod); message != "" {
 			f.wait(pod, message, nil)
 			continue
 		}
@@ -133,7 +144,7 @@ func (f *future) place(ctx context.Context, list []*model.PodInfo) error {
 			p.Node, p.Nodes = node, []string{node}
 			for _, v := range victims {
 				p.Evicted = append(p.Evicted, f.object(v))
-				list = append(list, f.end(v)...)
+				list = append(list, f.end(ctx, v)...)
 			}
 		}
 		slices.Sort(p.Nodes)
@@ -212,29 +223,57 @@ func (f *future) owner(p *model.PodInfo) string {
 	return ""
 }
 
-// create returns a new pod from a spec, of an owner that makes it.
-func (f *future) create(owner, namespace string, ref []metav1.OwnerReference, t corev1.PodTemplateSpec) *model.PodInfo {
-	_, base, _ := strings.Cut(owner, "/")
-	f.made[owner]++
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
-		Name: fmt.Sprintf("%s-new-%d", base, f.made[owner]), Labels: t.Labels, Annotations: t.Annotations,
-		OwnerReferences: ref, CreationTimestamp: metav1.NewTime(f.Now)}, Spec: t.Spec}
-	p.UID = types.UID(fmt.Sprintf("new %s/%s %d", namespace, owner, f.made[owner]))
-	f.fresh[p.UID] = owner
+// create returns a new pod from a spec, of an owner that makes it, as admission would leave it.
+func (f *future) create(ctx context.Context, w *workload) *model.PodInfo {
+	_, base, _ := strings.Cut(w.owner, "/")
+	key := w.namespace + "/" + w.owner
+	f.names[key]++
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace,
+		Name: fmt.Sprintf("%s-new-%d", base, f.names[key]), Labels: w.template.Labels,
+		Annotations:     maps.Clone(w.template.Annotations),
+		OwnerReferences: w.ref, CreationTimestamp: metav1.NewTime(f.Now)}, Spec: *w.template.Spec.DeepCopy()}
+	p.UID = types.UID(fmt.Sprintf("new %s %d", key, f.names[key]))
+	if w.ordinals != nil {
+		p.Name = fmt.Sprintf("%s-%d", base, w.ordinals())
+	}
+	p.Spec.NodeName = ""
+	f.fresh[p.UID] = w.owner
+	message := f.admission.Pod(ctx, p)
+	if message == "" {
+		message = f.madeClaims(ctx, p, w.claims)
+	}
+	if message != "" {
+		f.refusals[p.UID] = message
+	}
+	if withoutDevices(p) {
+		f.Note("The devices that new pods would claim by templates are not looked at.")
+	}
 	return simulate.Unplaced(p)
 }
 
+// withoutDevices leaves out claims on devices that a controller would make for a new pod, and reports whether there are
+// any: which devices are free then is not looked at.
+func withoutDevices(p *corev1.Pod) bool {
+	before := len(p.Spec.ResourceClaims)
+	p.Spec.ResourceClaims = slices.DeleteFunc(p.Spec.ResourceClaims, func(c corev1.PodResourceClaim) bool {
+		return c.ResourceClaimTemplateName != nil
+	})
+	return len(p.Spec.ResourceClaims) < before
+}
+
 // end takes a pod away and returns the one that its controller makes in its place.
-func (f *future) end(p *model.PodInfo) []*model.PodInfo {
+func (f *future) end(ctx context.Context, p *model.PodInfo) []*model.PodInfo {
 	again := remade(p.Pod)
 	f.cluster.Remove(p)
+	f.refund(ctx, p.Pod)
 	f.result.Ended = append(f.result.Ended, Ended{Pod: f.object(p), Node: p.Pod.Spec.NodeName, Lost: !again})
 	if !again {
 		return nil
 	}
 	t := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: p.Pod.Labels, Annotations: p.Pod.Annotations},
 		Spec: p.Pod.Spec}
-	return []*model.PodInfo{f.create(f.owner(p), p.Pod.Namespace, p.Pod.OwnerReferences, t)}
+	return []*model.PodInfo{f.create(ctx, &workload{owner: f.owner(p), namespace: p.Pod.Namespace,
+		ref: p.Pod.OwnerReferences, template: t})}
 }
 
 // remade reports whether a controller makes a pod again elsewhere.

@@ -50,11 +50,18 @@ func budget(allowed, healthy, desired int) string {
 		allowed, healthy, desired)
 }
 
+// namespace is that of the pods, with what its pods need there.
+const namespace = `
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: shop}}`
+
 func foresee(t *testing.T, world string, ch Change, random Random) (Result, error) {
 	t.Helper()
 	ch.Namespace = "shop"
-	return Foresee(t.Context(), why.NewCase(why.NewWorld(whytest.Parse(t, world)), whytest.Now, why.Explainers{}), ch,
-		random)
+	w := why.NewWorld(whytest.Parse(t, world+namespace))
+	return Foresee(t.Context(), why.NewCase(w, whytest.Now, why.Explainers{}), ch, random)
 }
 
 func TestForesee(t *testing.T) {
@@ -143,8 +150,10 @@ PodDisruptionBudget shop/web would be broken. It would lose 2 pods (a and b) at 
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {template: {spec: {containers: [{name: c, image: old}]}}}}`,
 			"If you apply deployment/web, 0 pods would be placed, and 0 pods would find no node.\n"},
 		"a higher priority": {node("n1", "1") + running("a", "n1", "1", "web"), "", `
-{apiVersion: v1, kind: Pod, metadata: {name: urgent, namespace: shop}, spec: {priority: 9, containers: [{name: c, resources: {requests: {cpu: 1}}}]}}`,
-			`If you apply pod/urgent, 1 pod would be placed, and 1 pod would find no node.
+{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: urgent}, value: 9}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: urgent, namespace: shop}, spec: {priorityClassName: urgent, containers: [{name: c, resources: {requests: {cpu: 1}}}]}}`,
+			`If you apply priorityclass/urgent, pod/urgent, 1 pod would be placed, and 1 pod would find no node.
 1 pod of replicaset/web-1 would find no node: “0/1 nodes are available: 1 Insufficient cpu.”. Each asks for cpu=1.
 For pod urgent-new-1, which has a higher priority, the scheduler would evict shop/a from node n1.
 1 pod would be placed on node n1: 1 of pod/urgent.

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/scheduler/model"
@@ -26,6 +26,10 @@ type workload struct {
 	ref []metav1.OwnerReference
 	// pods are those that exist, without those that end.
 	pods []*model.PodInfo
+	// claims are the templates of claims that each new pod gets, and ordinals the numbers in their names; nil if they
+	// have none.
+	claims   []corev1.PersistentVolumeClaim
+	ordinals func() int
 	// surge and unavailable are how many pods a rollout may have too many, and too few.
 	surge, unavailable int
 }
@@ -84,9 +88,7 @@ func (f *future) find(ctx context.Context, kind, namespace, name string) (*workl
 		w.unavailable = 1
 		owners = []metav1.Object{s}
 		w.ref = []metav1.OwnerReference{*metav1.NewControllerRef(s, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
-		if len(s.Spec.VolumeClaimTemplates) > 0 {
-			f.Note("Volumes that would be made for new pods of " + w.owner + " are not looked at.")
-		}
+		w.claims = s.Spec.VolumeClaimTemplates
 	case "ReplicaSet":
 		s, known := why.Get[appsv1.ReplicaSet](ctx, f.World, namespace, name)
 		if s == nil {
@@ -98,7 +100,6 @@ func (f *future) find(ctx context.Context, kind, namespace, name string) (*workl
 	default:
 		return nil, fmt.Errorf("%s: only deployments, replicasets and statefulsets can be scaled here", kind)
 	}
-	f.complete(ctx, &w.template.Spec)
 	pods, _ := why.List[corev1.Pod](ctx, f.World, namespace, nil)
 	for _, p := range pods {
 		if p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed &&
@@ -106,7 +107,24 @@ func (f *future) find(ctx context.Context, kind, namespace, name string) (*workl
 			w.pods = append(w.pods, simulate.Info(p))
 		}
 	}
+	if kindOf(kind) == "StatefulSet" {
+		w.ordinals = numbers(w.pods)
+	}
 	return w, nil
+}
+
+// numbers counts up the numbers of a StatefulSet's new pods, without those that it has.
+func numbers(pods []*model.PodInfo) func() int {
+	taken := map[string]bool{}
+	for _, p := range pods {
+		taken[p.Pod.Name[strings.LastIndexByte(p.Pod.Name, '-')+1:]] = true
+	}
+	next := -1
+	return func() int {
+		for next++; taken[strconv.Itoa(next)]; next++ {
+		}
+		return next
+	}
 }
 
 // count returns the number of replicas, 1 by default.
@@ -117,22 +135,6 @@ func count(n *int32) int {
 	return int(*n)
 }
 
-// complete gives a pod's spec the priority that admission would.
-func (f *future) complete(ctx context.Context, spec *corev1.PodSpec) {
-	if spec.SchedulerName == "" {
-		spec.SchedulerName = corev1.DefaultSchedulerName
-	}
-	if spec.Priority != nil {
-		return
-	}
-	classes, _ := why.List[schedulingv1.PriorityClass](ctx, f.World, "", nil)
-	for _, c := range classes {
-		if c.Name == spec.PriorityClassName || spec.PriorityClassName == "" && c.GlobalDefault {
-			spec.Priority, spec.PreemptionPolicy = &c.Value, c.PreemptionPolicy
-		}
-	}
-}
-
 // templates returns pods as the change would make them, for what must be read of them.
 func (f *future) templates(ctx context.Context, ch Change) (pods []*corev1.Pod, err error) {
 	if ch.Verb == Scale {
@@ -140,30 +142,41 @@ func (f *future) templates(ctx context.Context, ch Change) (pods []*corev1.Pod, 
 		if err != nil {
 			return nil, err
 		}
-		return []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: ch.Namespace}, Spec: w.template.Spec}}, nil
+		return []*corev1.Pod{example(ch.Namespace, w.template.Spec, w.claims)}, nil
 	}
 	for _, u := range ch.Objects {
-		t, _, err := templateOf(u)
+		m, err := makerOf(u)
 		if err != nil {
 			return nil, err
 		}
-		if t != nil {
-			pods = append(pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: u.GetNamespace()}, Spec: t.Spec})
+		if m != nil {
+			pods = append(pods, example(u.GetNamespace(), m.template.Spec, m.claims))
 		}
 	}
 	return pods, nil
 }
 
+// example is a pod that needs what new pods will need.
+func example(namespace string, spec corev1.PodSpec, claims []corev1.PersistentVolumeClaim) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}, Spec: spec}
+	for i := range claims {
+		p.Spec.Volumes = append(slices.Clone(p.Spec.Volumes), corev1.Volume{Name: claims[i].Name,
+			VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
+				ClaimName: claims[i].Name}}})
+	}
+	return p
+}
+
 // more makes pods of a workload.
-func (f *future) more(w *workload, n int) {
+func (f *future) more(ctx context.Context, w *workload, n int) {
 	for range n {
-		f.pending = append(f.pending, f.create(w.owner, w.namespace, w.ref, w.template))
+		f.pending = append(f.pending, f.create(ctx, w))
 	}
 }
 
 // fewer ends pods of a workload, as its controller chooses them: those without a node, those that are not ready, and
 // the newest.
-func (f *future) fewer(w *workload, n int) {
+func (f *future) fewer(ctx context.Context, w *workload, n int) {
 	rank := func(p *model.PodInfo) int {
 		switch {
 		case p.Pod.Spec.NodeName == "":
@@ -180,14 +193,15 @@ func (f *future) fewer(w *workload, n int) {
 		return b.Pod.CreationTimestamp.Compare(a.Pod.CreationTimestamp.Time)
 	})
 	for _, p := range w.pods[:min(n, len(w.pods))] {
-		f.gone(p)
+		f.gone(ctx, p)
 	}
 	w.pods = w.pods[min(n, len(w.pods)):]
 }
 
 // gone ends a pod that its controller does not want any more.
-func (f *future) gone(p *model.PodInfo) {
+func (f *future) gone(ctx context.Context, p *model.PodInfo) {
 	f.cluster.Remove(p)
+	f.refund(ctx, p.Pod)
 	f.result.Ended = append(f.result.Ended, Ended{Pod: f.object(p), Node: p.Pod.Spec.NodeName})
 }
 
