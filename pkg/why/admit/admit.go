@@ -1,7 +1,7 @@
 // Package admit runs the API server's own admission plug-ins on objects that do not exist yet: what these would be
-// given, and why they would be refused. The plug-ins are those that are on by default and that decide by objects alone,
-// which they read with the caller's rights. Webhooks are not asked, policies in CEL are not evaluated, and quotas, which
-// count, are the caller's own matter.
+// given, and why they would be refused. The plug-ins are those that are on by default and that decide by objects, which
+// they read with the caller's rights. Webhooks are not asked, and policies in CEL are not evaluated. Quotas, which
+// count, are left to the caller.
 package admit
 
 import (

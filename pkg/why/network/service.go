@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -34,10 +33,10 @@ func Service(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error)
 		a.Causes, err = why.Finalizers(ctx, c, self, s)
 		return a, err
 	}
-	if s.Spec.Type == corev1.ServiceTypeExternalName {
-		return externalName(s, self), nil
-	}
 	q := &inquiry{Case: c, service: s, self: self}
+	if s.Spec.Type == corev1.ServiceTypeExternalName {
+		return q.externalName(ctx)
+	}
 	var err error
 	if len(s.Spec.Selector) == 0 {
 		a.Causes = q.withoutSelector(ctx)
@@ -65,27 +64,16 @@ type inquiry struct {
 	ready int
 }
 
-func externalName(s *corev1.Service, self why.Object) why.Answer {
-	a := why.Answer{Subject: self, Well: true,
-		State: fmt.Sprintf("%s is another name for %s in DNS; no traffic goes through the cluster.", self,
-			s.Spec.ExternalName)}
-	if _, err := netip.ParseAddr(s.Spec.ExternalName); err == nil {
-		a.Well = false
-		a.Causes = []why.Cause{{Code: "ExternalNameIsAddress",
-			Text: fmt.Sprintf("Its externalName %s is an address. DNS answers with a name of these digits, which "+
-				"nobody can look up.", s.Spec.ExternalName),
-			Evidence: []why.Evidence{why.See(self, ".spec.externalName", s.Spec.ExternalName)},
-			Fixes:    []why.Fix{{Text: "Use a Service without selector, with an EndpointSlice that has the address."}}}}
-	}
-	return a
-}
-
 // slices returns the Service's EndpointSlices and counts their ready endpoints.
 func (q *inquiry) slices(ctx context.Context) (list []*discoveryv1.EndpointSlice, complete bool) {
 	list, complete = why.List[discoveryv1.EndpointSlice](ctx, q.World, q.service.Namespace,
 		labels.Set{discoveryv1.LabelServiceName: q.service.Name}.AsSelector())
 	addresses := map[string]bool{}
 	for _, s := range list {
+		families := q.service.Spec.IPFamilies
+		if len(families) > 0 && !slices.Contains(families, corev1.IPFamily(s.AddressType)) && s.AddressType != "" {
+			continue // the Service has no address of that family
+		}
 		for _, e := range s.Endpoints {
 			if e.Conditions.Ready != nil && !*e.Conditions.Ready || len(e.Addresses) == 0 {
 				continue
@@ -104,8 +92,11 @@ func (q *inquiry) slices(ctx context.Context) (list []*discoveryv1.EndpointSlice
 // withoutSelector explains a Service whose endpoints somebody else writes.
 func (q *inquiry) withoutSelector(ctx context.Context) []why.Cause {
 	list, complete := q.slices(ctx)
-	if q.ready > 0 || !complete {
+	switch {
+	case !complete:
 		return nil
+	case q.ready > 0:
+		return q.unnamed(list)
 	}
 	cause := why.Cause{Code: "NoSelector",
 		Text: "It has no selector, so that somebody must write its EndpointSlices, and there is none with a ready " +
@@ -116,6 +107,7 @@ func (q *inquiry) withoutSelector(ctx context.Context) []why.Cause {
 	if len(list) > 0 {
 		cause.Text = "It has no selector, and none of the endpoints that somebody wrote for it is ready."
 	}
+	cause.Because = q.unlabelled(ctx)
 	return []why.Cause{cause}
 }
 
@@ -126,7 +118,7 @@ func (q *inquiry) selected(ctx context.Context) ([]why.Cause, error) {
 	if !complete {
 		return nil, nil
 	}
-	q.slices(ctx)
+	written, _ := q.slices(ctx)
 	pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool {
 		return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	})
@@ -144,6 +136,11 @@ func (q *inquiry) selected(ctx context.Context) ([]why.Cause, error) {
 		return q.nonReady(ctx, pods)
 	}
 	causes = append(causes, q.ports(ready)...)
+	causes = append(causes, q.untranslated(ready)...)
+	causes = append(causes, q.family(ready)...)
+	if len(causes) == 0 {
+		causes = append(causes, q.unnamed(written)...)
+	}
 	if len(causes) == 0 && q.ready == 0 {
 		causes = append(causes, why.Cause{Code: "EndpointsNotWritten",
 			Text: fmt.Sprintf("%s its selector, ready to serve, but no EndpointSlice lists them. Does "+
