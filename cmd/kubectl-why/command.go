@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"bonsai/api/kubeversion"
 	"bonsai/pkg/kubectl/cli"
@@ -211,7 +212,15 @@ func (q *question) world() (*why.World, error) {
 	if err != nil {
 		return nil, err
 	}
-	return why.NewWorld(&live.Source{Dynamic: d, Mapper: m}), nil
+	cfg, err := q.f.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	core, err := corev1.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return why.NewWorld(&live.Source{Dynamic: d, Mapper: m, Core: core.RESTClient()}), nil
 }
 
 // show prints the answer as text, or the data behind it with -o json.

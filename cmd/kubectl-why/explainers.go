@@ -2,6 +2,7 @@ package main
 
 import (
 	"bonsai/pkg/why"
+	"bonsai/pkg/why/access"
 	"bonsai/pkg/why/network"
 	"bonsai/pkg/why/node"
 	"bonsai/pkg/why/object"
@@ -16,7 +17,7 @@ func explainers() why.Explainers {
 	where := why.ExplainerFunc(placement.Explain)
 	return why.Explainers{
 		Kinds: map[why.GroupKind]why.Explainer{
-			{Kind: "Pod"}:                                 pod.Explainer{Placement: where},
+			{Kind: "Pod"}:                                 pod.Explainer{Placement: where, Access: access.Explain},
 			{Kind: "Node"}:                                why.ExplainerFunc(node.Explain),
 			{Kind: "Namespace"}:                           why.ExplainerFunc(object.Namespace),
 			{Kind: "Service"}:                             why.ExplainerFunc(network.Service),

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ var rewrite = flag.Bool("rewrite", false, "write the answers of testdata/scenari
 //
 //	world.yaml   the objects, as an API server returns them; {now} is when the questions are asked
 //	hidden       resources that the caller may not read, one a line (optional)
+//	denied       what others may not do, one a line: USER VERB RESOURCE (optional)
 //	KIND NAME    the answer to that question, KIND as Kind or Kind.group, in the namespace "default" if the object has one
 func TestScenarios(t *testing.T) {
 	t.Parallel()
@@ -53,6 +55,12 @@ func scenario(t *testing.T, path string) {
 			continue
 		case "hidden":
 			source.Hidden = strings.Fields(string(f.Data))
+			continue
+		case "denied":
+			denied := strings.Split(strings.TrimSpace(string(f.Data)), "\n")
+			source.Can = func(a why.Access) (bool, string) {
+				return !slices.Contains(denied, a.User+" "+a.Verb+" "+a.Resource), ""
+			}
 			continue
 		}
 		kind, name, ok := strings.Cut(f.Name, " ")

@@ -27,6 +27,9 @@ func Text(text string) string { return bounded(text, MaxText) }
 // Message is Text for a message that users are to read in full, of up to MaxError bytes.
 func Message(text string) string { return bounded(text, MaxError) }
 
+// Line is Text of up to a bound of the caller's, in bytes.
+func Line(text string, most int) string { return bounded(text, most) }
+
 // bounded returns at most that many bytes of text, and a mark if some are missing. It reads no more of text than it
 // needs: a caller may hold megabytes.
 func bounded(text string, most int) string {

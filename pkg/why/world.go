@@ -27,6 +27,9 @@ type Source interface {
 		more bool, err error)
 	// Events returns the events about one object, those without a namespace from "default".
 	Events(ctx context.Context, o Object) ([]unstructured.Unstructured, error)
+	// Log returns the end of a container's log: at most LogLines lines and LogBytes bytes. NotFound and BadRequest mean
+	// that there is none.
+	Log(ctx context.Context, l Log) (string, error)
 	// Mapping returns where a kind is served; an error that meta.IsNoMatchError knows if it is not.
 	Mapping(group, kind string) (schema.GroupVersionResource, error)
 	// Resource returns the version in which a resource is served; an error that meta.IsNoMatchError knows if it is not.
@@ -56,6 +59,7 @@ type World struct {
 	got    map[place]*unstructured.Unstructured // nil: absent
 	lists  map[place][]unstructured.Unstructured
 	events map[Object][]*corev1.Event
+	logs   map[Log][]string
 	// supposed are objects that a question assumes, by resource.
 	supposed map[schema.GroupVersionResource][]*unstructured.Unstructured
 	unseen   unseen
@@ -70,8 +74,8 @@ type place struct {
 // NewWorld returns a world of the objects of s.
 func NewWorld(s Source) *World {
 	return &World{source: s, got: map[place]*unstructured.Unstructured{},
-		lists: map[place][]unstructured.Unstructured{}, events: map[Object][]*corev1.Event{}, unseen: unseen{},
-		supposed: map[schema.GroupVersionResource][]*unstructured.Unstructured{}}
+		lists: map[place][]unstructured.Unstructured{}, events: map[Object][]*corev1.Event{}, logs: map[Log][]string{},
+		unseen: unseen{}, supposed: map[schema.GroupVersionResource][]*unstructured.Unstructured{}}
 }
 
 // Get returns an object of a type that ResourceOf knows. A nil object is absent if known is true; otherwise nobody

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -16,6 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"bonsai/pkg/why"
 )
@@ -31,6 +36,8 @@ const (
 type Source struct {
 	Dynamic dynamic.Interface
 	Mapper  meta.RESTMapper
+	// Core is a client of the core group's v1, for logs.
+	Core rest.Interface
 }
 
 var _ why.Source = (*Source)(nil)
@@ -79,6 +86,43 @@ func (s *Source) Events(ctx context.Context, o why.Object) ([]unstructured.Unstr
 		cmp.Or(o.Namespace, metav1.NamespaceDefault)),
 		metav1.ListOptions{Limit: pageSize, FieldSelector: selector.AsSelector().String()})
 	return items, err
+}
+
+// logTimeout bounds the wait for a log: the server asks the kubelet, which may be gone.
+const logTimeout = 5 * time.Second
+
+// Log implements why.Source. The server's own bound on bytes would cut the end off, and the newest lines matter: the
+// server bounds the lines, and the bytes are bounded here.
+func (s *Source) Log(ctx context.Context, l why.Log) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, logTimeout)
+	defer cancel()
+	body, err := s.Core.Get().Namespace(l.Namespace).Resource("pods").Name(l.Pod).SubResource("log").
+		VersionedParams(&corev1.PodLogOptions{Container: l.Container, Previous: l.Previous,
+			TailLines: ptr.To(int64(why.LogLines))}, scheme.ParameterCodec).Stream(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer body.Close()
+	return tail(body, why.LogBytes)
+}
+
+// tail returns the last bytes of what r has, at most twice as many, and holds no more at a time. Of a longer body than
+// maxLogBody it is the end of that part.
+func tail(r io.Reader, most int) (string, error) {
+	const maxLogBody = 16 << 20
+	r = io.LimitReader(r, maxLogBody)
+	var kept []byte
+	chunk := make([]byte, most)
+	for {
+		n, err := io.ReadFull(r, chunk)
+		kept = append(kept[max(len(kept)-most, 0):], chunk[:n]...)
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			return string(kept), nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
 }
 
 // Mapping implements why.Source.

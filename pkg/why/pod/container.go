@@ -42,10 +42,16 @@ func (q *inquiry) runningInit(ctx context.Context, c *corev1.Container, s *corev
 			s.State.Running.StartedAt.UTC().Format("2006-01-02T15:04:05Z"), s.State.Running.StartedAt)},
 		Fixes: []why.Fix{{Text: "Look at what it waits for.",
 			Command: why.Command("kubectl logs %s%s -c %s", q.pod.Name, q.self.Flag(), c.Name)}}}
+	p := q.program(ctx, c, "init container", false, "")
+	if words := p.words(); words != "" {
+		cause.Text += " It said last: " + why.Quote(words) + "."
+		cause.Evidence = append(cause.Evidence, p.evidence()...)
+	}
+	cause.Because = p.because(ctx, nil)
 	if s.RestartCount > 0 && s.LastTerminationState.Terminated != nil {
 		last := q.ended(ctx, c, s.LastTerminationState.Terminated, "init container", s)
 		cause.Text += fmt.Sprintf(" It has been restarted %s.", times(s.RestartCount))
-		cause.Because = []why.Cause{last}
+		cause.Because = append([]why.Cause{last}, cause.Because...)
 	}
 	return cause
 }

@@ -105,11 +105,13 @@ func (q *inquiry) ended(ctx context.Context, c *corev1.Container, t *corev1.Cont
 	default:
 		cause.Text = fmt.Sprintf("%s ended with exit code %d%s.", name, t.ExitCode, ran)
 	}
-	if t.Message != "" {
-		cause.Text += " It said: " + why.Quote(t.Message) + "."
+	p := q.program(ctx, c, what, s.State.Terminated == nil, t.Message)
+	if words := p.words(); words != "" {
+		cause.Text += " It said: " + why.Quote(words) + "."
+		cause.Evidence = append(cause.Evidence, p.evidence()...)
 	}
 	cause.Fixes = append(cause.Fixes, logs)
-	cause.Because = append(cause.Because, explainEnvironment(ctx, q, c, t, what)...)
+	cause.Because = append(cause.Because, p.because(ctx, explainEnvironment(ctx, q, c, t, what))...)
 	return cause
 }
 

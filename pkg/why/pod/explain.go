@@ -19,6 +19,8 @@ import (
 type Explainer struct {
 	// Placement explains pods that have no node yet, and why a pod runs on its node.
 	Placement why.Explainer
+	// Access explains why an account may not do something.
+	Access func(ctx context.Context, c *why.Case, a why.Access) (why.Answer, error)
 }
 
 var _ why.Explainer = Explainer{}
@@ -28,6 +30,8 @@ type inquiry struct {
 	*why.Case
 	pod  *corev1.Pod
 	self why.Object
+	// access explains why an account may not do something.
+	access func(ctx context.Context, c *why.Case, a why.Access) (why.Answer, error)
 	// events about the pod, the newest first.
 	events []*corev1.Event
 }
@@ -42,7 +46,7 @@ func (e Explainer) Explain(ctx context.Context, c *why.Case, o why.Object) (why.
 		}
 		return a, nil
 	}
-	q := &inquiry{Case: c, pod: p, self: why.ObjectOf("", "Pod", p)}
+	q := &inquiry{Case: c, pod: p, self: why.ObjectOf("", "Pod", p), access: e.Access}
 	q.events = c.Events(ctx, q.self)
 	a := why.Answer{Subject: q.self}
 	switch {

@@ -3,6 +3,7 @@ package whytest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -116,6 +117,21 @@ func (s *Source) Events(_ context.Context, o why.Object) (items []unstructured.U
 		}
 	}
 	return items, err
+}
+
+// Log implements why.Source. Logs are written as objects of the kind Log, with the name of their pod, "container",
+// "previous" and "text".
+func (s *Source) Log(_ context.Context, l why.Log) (string, error) {
+	list, err := s.matching(schema.GroupVersionResource{Resource: "logs"})
+	for _, u := range list {
+		container, _, _ := unstructured.NestedString(u.Object, "container")
+		previous, _, _ := unstructured.NestedBool(u.Object, "previous")
+		if (why.Log{Namespace: u.GetNamespace(), Pod: u.GetName(), Container: container, Previous: previous}) == l {
+			text, _, _ := unstructured.NestedString(u.Object, "text")
+			return text, nil
+		}
+	}
+	return "", cmp.Or(err, error(apierrors.NewNotFound(schema.GroupResource{Resource: "pods/log"}, l.Pod)))
 }
 
 // Mapping implements why.Source. The kinds of written objects are served, and those of Kubernetes' own groups.

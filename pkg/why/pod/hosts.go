@@ -1,0 +1,227 @@
+package pod
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/safetext"
+	"bonsai/pkg/why"
+)
+
+// unreachable matches what programs say of a server that does not answer.
+var unreachable = regexp.MustCompile(`(?i)refused|timed? ?out|unreachable|no route to host|reset by peer|` +
+	`ECONNREFUSED|ETIMEDOUT|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|can(no|')t connect|could not connect|failed to connect|` +
+	`waiting for`)
+
+// Where a command, a variable or a message names a host: in an URL, before a port, or after the name of a program or an
+// option that takes one.
+var (
+	hostName = `([a-z0-9](?:[a-z0-9.-]{0,250}[a-z0-9])?)`
+	inURL    = regexp.MustCompile(`[a-z][a-z0-9+.-]*://(?:[^/@\s"']*@)?` + hostName + `(?::(\d{1,5}))?(?:[/?\s"',)]|$)`)
+	withPort = regexp.MustCompile(`(?:^|[\s"'=,(\[])` + hostName + `:(\d{1,5})(?:[\s"',)/:\]]|$)`)
+	asTarget = regexp.MustCompile(`(?:^|[\s/(;|&])(?:nc|ncat|telnet|nslookup|ping|host|dig|getent hosts|getent ahosts)` +
+		`(?:\s+-\w+(?:\s+\d+)?)*\s+` + hostName + `(?:\s+(\d{1,5}))?(?:[\s;|&)]|$)`)
+	asOption = regexp.MustCompile(`(?:^|\s)(?:-h|--host|--hostname|--server)[= ]` + hostName + `(?:[\s;|&]|$)()`)
+	lookedUp = regexp.MustCompile(`(?i)(?:lookup|getaddrinfo|resolve(?: host)?(?: address)?:?|bad address|host(?: name)?|` +
+		`ENOTFOUND|EAI_AGAIN|UnknownHostException:)\s+['"\x{2018}\x{201c}]?` + hostName + `()`)
+	// forHosts matches the names of variables whose values are hosts.
+	forHosts = regexp.MustCompile(`(?i)(host|hostname|addr|address|url|uri|endpoint|server|broker|dsn|service)s?$`)
+	onlyHost = regexp.MustCompile(`^` + hostName + `()$`)
+)
+
+// fillers are words that follow the words of lookedUp without being a name.
+var fillers = []string{"not", "on", "in", "to", "for", "is", "was", "the", "by", "name", "address", "at", "and", "or",
+	"port", "from", "with", "of", "a", "failed", "error", "key", "unknown"}
+
+// endpoint is a host, and its port if it is known.
+type endpoint struct {
+	host string
+	port int32
+	// guessed says that the place may have something else than a host, such as a file and its line: such a name counts
+	// only if there is a Service of that name.
+	guessed bool
+}
+
+// endpoints are the hosts that a text names in these places.
+func endpoints(text string, places ...*regexp.Regexp) (list []endpoint) {
+	for _, place := range places {
+		for _, m := range place.FindAllStringSubmatch(text, -1) {
+			port, _ := strconv.ParseUint(m[2], 10, 16)
+			e := endpoint{m[1], int32(port), place == withPort}
+			if !slices.Contains(list, e) && !slices.Contains(fillers, strings.ToLower(e.host)) {
+				list = append(list, e)
+			}
+		}
+	}
+	return list
+}
+
+// ofVariable are the hosts that a variable of a container names.
+func ofVariable(v corev1.EnvVar) []endpoint {
+	if !forHosts.MatchString(v.Name) {
+		return endpoints(v.Value, inURL, withPort)
+	}
+	list := endpoints(v.Value, inURL, withPort, onlyHost)
+	for i := range list {
+		list[i].guessed = false
+	}
+	return list
+}
+
+// saidHosts are the hosts that the program says it does not reach.
+func (p *program) saidHosts() (list []endpoint) {
+	for _, line := range slices.Backward(p.said) {
+		switch {
+		case lookupFailed.MatchString(line):
+			list = append(list, endpoints(line, lookedUp, inURL, withPort)...)
+		case unreachable.MatchString(line):
+			list = append(list, endpoints(line, inURL, withPort, asTarget)...)
+		}
+	}
+	return list
+}
+
+// toldHosts are the hosts that its command and its variables name.
+func (p *program) toldHosts() (list []endpoint) {
+	for _, words := range [][]string{p.c.Command, p.c.Args} {
+		list = append(list, endpoints(strings.Join(words, " "), inURL, withPort, asTarget, asOption)...)
+	}
+	for _, v := range p.c.Env {
+		list = append(list, ofVariable(v)...)
+	}
+	return list
+}
+
+// hosts explains a program by the Services that it calls: those that do not exist, or have nobody to answer.
+func (p *program) hosts(ctx context.Context, list []endpoint) (causes []why.Cause) {
+	for _, e := range list {
+		namespace, name, ok := p.service(ctx, e.host)
+		key := fmt.Sprintf("%s/%s:%d", namespace, name, e.port)
+		if !ok || p.called[key] || len(p.called) == maxHints {
+			continue
+		}
+		p.called[key] = true
+		if cause, ok := p.host(ctx, e, namespace, name); ok {
+			causes = append(causes, cause)
+		}
+	}
+	return causes
+}
+
+// service returns the Service that a host name means within the pod; ok is false for a name that need not be one's.
+func (p *program) service(ctx context.Context, host string) (namespace, name string, ok bool) {
+	labels := strings.Split(host, ".")
+	number := strings.Trim(labels[0], "0123456789") == "" // an address, or no name at all
+	if number || slices.Contains(labels, "") || host == "localhost" || p.alias(host) {
+		return "", "", false
+	}
+	if i := slices.Index(labels, "svc"); i == 2 || i == 3 { // name.namespace.svc, pod.name.namespace.svc
+		return labels[i-1], labels[i-2], true
+	}
+	switch len(labels) {
+	case 1:
+		return p.pod.Namespace, host, true
+	case 2: // name.namespace, or pod.name; anything else is a name of another domain
+		if s, _ := why.Get[corev1.Service](ctx, p.World, labels[1], labels[0]); s != nil {
+			return labels[1], labels[0], true
+		}
+		if s, _ := why.Get[corev1.Service](ctx, p.World, p.pod.Namespace, labels[1]); s != nil {
+			return p.pod.Namespace, labels[1], true
+		}
+	}
+	return "", "", false
+}
+
+// alias reports whether the pod itself knows a name: as its own, or by its hostAliases.
+func (p *program) alias(host string) bool {
+	return host == cmp.Or(p.pod.Spec.Hostname, p.pod.Name) ||
+		slices.ContainsFunc(p.pod.Spec.HostAliases, func(a corev1.HostAlias) bool {
+			return slices.Contains(a.Hostnames, host)
+		})
+}
+
+// host explains a Service that a program calls; ok is false if it is well.
+func (p *program) host(ctx context.Context, e endpoint, namespace, name string) (cause why.Cause, ok bool) {
+	s, known := why.Get[corev1.Service](ctx, p.World, namespace, name)
+	switch {
+	case s == nil && (!known || e.guessed):
+		return why.Cause{}, false
+	case s == nil:
+		return p.noService(ctx, e.host, namespace, name), true
+	}
+	o := why.ObjectOf("", "Service", s)
+	a, err := p.Explain(ctx, o)
+	if err != nil {
+		return why.Cause{}, false
+	}
+	if !a.Well && len(a.Causes) > 0 {
+		return why.Cause{Code: "ServiceDown", Text: fmt.Sprintf("It calls %s. %s", e.host, a.State), Because: a.Causes,
+			Evidence: []why.Evidence{p.calls(e)}}, true
+	}
+	headless := s.Spec.ClusterIP == corev1.ClusterIPNone || s.Spec.Type == corev1.ServiceTypeExternalName
+	if e.port == 0 || headless ||
+		slices.ContainsFunc(s.Spec.Ports, func(sp corev1.ServicePort) bool { return sp.Port == e.port }) {
+		return why.Cause{}, false
+	}
+	var ports []string
+	for _, sp := range s.Spec.Ports {
+		ports = append(ports, fmt.Sprint(sp.Port))
+	}
+	return why.Cause{Code: "ServicePortMissing",
+		Text: fmt.Sprintf("It calls port %d of %s, and the Service has no such port. It has: %s.", e.port, e.host,
+			why.And(ports)),
+		Evidence: []why.Evidence{p.calls(e), why.See(o, ".spec.ports", why.And(ports))}}, true
+}
+
+// calls is evidence of where the program names a host.
+func (p *program) calls(e endpoint) why.Evidence {
+	for _, v := range p.c.Env {
+		if strings.Contains(v.Value, e.host) {
+			return why.See(p.self, specField(p.what, p.c.Name, fmt.Sprintf(`env[?(@.name=="%s")].value`, v.Name)),
+				safetext.URLs(v.Value))
+		}
+	}
+	for _, list := range []struct {
+		field string
+		words []string
+	}{{"command", p.c.Command}, {"args", p.c.Args}} {
+		if text := strings.Join(list.words, " "); strings.Contains(text, e.host) {
+			return why.See(p.self, specField(p.what, p.c.Name, list.field), safetext.URLs(text))
+		}
+	}
+	for _, line := range slices.Backward(p.said) {
+		if strings.Contains(line, e.host) {
+			return why.See(p.self, fmt.Sprintf("the log of %s %s", p.what, p.c.Name), safetext.URLs(line))
+		}
+	}
+	return why.See(p.self, "", e.host)
+}
+
+// noService explains a name for which there is no Service: by a Service of that name in another namespace, or by those
+// that are there.
+func (p *program) noService(ctx context.Context, host, namespace, name string) why.Cause {
+	cause := why.Cause{Code: "ServiceMissing",
+		Text:     fmt.Sprintf("It calls %s, and there is no Service %s in namespace %s.", host, name, namespace),
+		Evidence: []why.Evidence{why.Absent("Service", namespace, name), p.calls(endpoint{host: host})}}
+	all, _ := why.List[corev1.Service](ctx, p.World, "", nil)
+	var here []string
+	for _, s := range all {
+		if s.Name == name {
+			cause.Text += fmt.Sprintf(" Namespace %s has one.", s.Namespace)
+			cause.Fixes = []why.Fix{{Text: fmt.Sprintf("Call it by the name %s.%s.", name, s.Namespace)}}
+			return cause
+		}
+		if s.Namespace == namespace {
+			here = append(here, s.Name)
+		}
+	}
+	cause.Text += fmt.Sprintf(" Services there: %s.", why.And(here))
+	return cause
+}
