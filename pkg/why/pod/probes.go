@@ -105,6 +105,12 @@ func (q *inquiry) probeFailure(ctx context.Context, c *corev1.Container, kind st
 					strings.ToLower(kind)+"Probe.httpGet.path"), p.HTTPGet.Path)}})
 		}
 	}
+	if s := status(q.pod.Status.ContainerStatuses, c.Name); s != nil && s.State.Running != nil {
+		// A program is often not ready for want of another: what it says and calls may tell.
+		r := q.program(ctx, c, "container", false, "")
+		cause.Evidence = append(cause.Evidence, r.evidence()...)
+		cause.Because = append(cause.Because, r.because(ctx, nil)...)
+	}
 	return cause
 }
 
