@@ -69,30 +69,40 @@ func needs(c *corev1.Container) (list []need) {
 
 func optional(o *bool) bool { return o != nil && *o }
 
+// configMapKeys are the keys of a ConfigMap; nil, and known, if it does not exist.
+func configMapKeys(ctx context.Context, w *why.World, namespace, name string) (keys map[string]bool, known bool) {
+	m, known := why.Get[corev1.ConfigMap](ctx, w, namespace, name)
+	if m == nil {
+		return nil, known
+	}
+	keys = map[string]bool{}
+	for k := range m.Data {
+		keys[k] = true
+	}
+	for k := range m.BinaryData {
+		keys[k] = true
+	}
+	return keys, true
+}
+
+// secretKeys are the keys of a Secret; nil, and known, if it does not exist.
+func secretKeys(ctx context.Context, w *why.World, namespace, name string) (keys map[string]bool, known bool) {
+	s, known := why.Get[corev1.Secret](ctx, w, namespace, name)
+	if s == nil {
+		return nil, known
+	}
+	keys = map[string]bool{}
+	for k := range s.Data {
+		keys[k] = true
+	}
+	return keys, true
+}
+
 // need reports whether an object or its key is missing, and explains it.
 func (q *inquiry) need(ctx context.Context, n need, who string) (why.Cause, bool) {
-	var keys map[string]bool
-	known := false
-	switch n.kind {
-	case "ConfigMap":
-		var m *corev1.ConfigMap
-		if m, known = why.Get[corev1.ConfigMap](ctx, q.World, q.pod.Namespace, n.name); m != nil {
-			keys = map[string]bool{}
-			for k := range m.Data {
-				keys[k] = true
-			}
-			for k := range m.BinaryData {
-				keys[k] = true
-			}
-		}
-	case "Secret":
-		var s *corev1.Secret
-		if s, known = why.Get[corev1.Secret](ctx, q.World, q.pod.Namespace, n.name); s != nil {
-			keys = map[string]bool{}
-			for k := range s.Data {
-				keys[k] = true
-			}
-		}
+	keys, known := configMapKeys(ctx, q.World, q.pod.Namespace, n.name)
+	if n.kind == "Secret" {
+		keys, known = secretKeys(ctx, q.World, q.pod.Namespace, n.name)
 	}
 	object := why.Object{Kind: n.kind, Namespace: q.pod.Namespace, Name: n.name}
 	switch {

@@ -49,23 +49,21 @@ func explainEnvironment(ctx context.Context, q *inquiry, c *corev1.Container, t 
 func (e *environment) read(ctx context.Context) {
 	for _, from := range e.c.EnvFrom {
 		if r := from.ConfigMapRef; r != nil {
-			m, known := why.Get[corev1.ConfigMap](ctx, e.World, e.pod.Namespace, r.Name)
-			e.all = e.all && known
-			if m != nil {
-				for k := range m.Data {
-					e.keys[from.Prefix+k] = true
-				}
-			}
+			keys, known := configMapKeys(ctx, e.World, e.pod.Namespace, r.Name)
+			e.take(from.Prefix, keys, known)
 		}
 		if r := from.SecretRef; r != nil {
-			s, known := why.Get[corev1.Secret](ctx, e.World, e.pod.Namespace, r.Name)
-			e.all = e.all && known
-			if s != nil {
-				for k := range s.Data {
-					e.keys[from.Prefix+k] = true
-				}
-			}
+			keys, known := secretKeys(ctx, e.World, e.pod.Namespace, r.Name)
+			e.take(from.Prefix, keys, known)
 		}
+	}
+}
+
+// take adds keys as variables with a prefix.
+func (e *environment) take(prefix string, keys map[string]bool, known bool) {
+	e.all = e.all && known
+	for k := range keys {
+		e.keys[prefix+k] = true
 	}
 }
 
