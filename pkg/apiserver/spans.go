@@ -88,20 +88,23 @@ func (p *pending) end(w http.ResponseWriter, r *http.Request) {
 		code = rec.code
 	}
 	p.span.Rename(method(r.Method) + " " + way)
-	p.span.Set(semconv.HTTPRequestMethodKey.String(method(r.Method)), semconv.HTTPRoute(way),
-		semconv.HTTPResponseStatusCode(code), requestVerb.String(info.Verb))
-	if info.IsResource {
-		p.span.Set(requestGroup.String(info.APIGroup), requestResource.String(info.Resource))
-		for key, value := range map[attribute.Key]string{semconv.K8SNamespaceNameKey: info.Namespace,
-			requestSubresource: info.Subresource, requestName: info.Name} {
-			if value != "" {
-				p.span.Set(key.String(value))
-			}
+	about := append(make([]attribute.KeyValue, 0, 10), semconv.HTTPRequestMethodKey.String(method(r.Method)),
+		semconv.HTTPRoute(way), semconv.HTTPResponseStatusCode(code), requestVerb.String(info.Verb))
+	add := func(key attribute.Key, value string) {
+		if value != "" {
+			about = append(about, key.String(value))
 		}
 	}
-	if id := w.Header()["Audit-Id"]; len(id) > 0 {
-		p.span.Set(requestAudit.String(id[0]))
+	if info.IsResource {
+		about = append(about, requestGroup.String(info.APIGroup), requestResource.String(info.Resource))
+		add(semconv.K8SNamespaceNameKey, info.Namespace)
+		add(requestSubresource, info.Subresource)
+		add(requestName, info.Name)
 	}
+	if id := w.Header()["Audit-Id"]; len(id) > 0 {
+		add(requestAudit, id[0])
+	}
+	p.span.Set(about...)
 	if code >= http.StatusInternalServerError {
 		p.span.Fail(fmt.Errorf("%d %s", code, http.StatusText(code)))
 	}

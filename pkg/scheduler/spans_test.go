@@ -78,7 +78,7 @@ func TestNoSpans(t *testing.T) {
 	pod.UID = "f3a1c2d4-0b5e-4c6f-8a7b-9c0d1e2f3a4b"
 	queued, state := &framework.QueuedPod{PodInfo: model.NewPodInfo(pod)}, framework.NewCycleState()
 	b := &binding{s: s, state: state, pod: queued}
-	for _, tracer := range []*trace.Tracer{nil, trace.New(trace.Config{Processor: &tracetest.Spans{}})} {
+	for _, tracer := range []*trace.Tracer{nil, trace.New(trace.Config{Outlet: &tracetest.Spans{}})} {
 		s.Tracer = tracer
 		if n := testing.AllocsPerRun(100, func() {
 			s.begin(state, queued, time.Time{})

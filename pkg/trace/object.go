@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -70,7 +71,10 @@ func owner(c *metav1.OwnerReference) traces.Object {
 		return o
 	}
 	o.Group = gv.Group
-	if !strings.Contains(gv.Group, ".") || strings.HasSuffix(gv.Group, ".k8s.io") {
+	switch {
+	case c.Kind == "ReplicaSet" && gv.Group == "apps": // of most pods, and the guess is slow
+		o.Resource = "replicasets"
+	case !strings.Contains(gv.Group, ".") || strings.HasSuffix(gv.Group, ".k8s.io"):
 		plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(c.Kind))
 		o.Resource = plural.Resource
 	}
@@ -93,29 +97,41 @@ func conventional(group, kind string) string {
 	return ""
 }
 
-// attributes are those of every span of the object, with room for more of them.
-func (o *Object) attributes(more int) []attribute.KeyValue {
-	out := make([]attribute.KeyValue, 0, 15+more)
-	out = append(out, objectGroup.String(o.Group), objectResource.String(o.Resource), objectKind.String(o.Kind),
-		objectName.String(o.Name), objectUID.String(string(o.UID)))
-	if o.Namespace != "" {
-		out = append(out, objectNamespace.String(o.Namespace), semconv.K8SNamespaceName(o.Namespace))
+// append appends the attributes of every span of the object, and returns how many there are. Those that more has, too,
+// are left to it.
+func (o *Object) append(b []byte, more []attribute.KeyValue) (_ []byte, n int) {
+	add := func(key attribute.Key, value string) {
+		if !slices.ContainsFunc(more, func(a attribute.KeyValue) bool { return a.Key == key }) {
+			b, n = appendWord(b, spanAttributes, string(key), value), n+1
+		}
 	}
-	if c := o.Owner; c.UID != "" {
-		out = append(out, ownerGroup.String(c.Group), ownerKind.String(c.Kind), ownerName.String(c.Name),
-			ownerUID.String(string(c.UID)))
+	add(objectGroup, o.Group)
+	add(objectResource, o.Resource)
+	add(objectKind, o.Kind)
+	add(objectName, o.Name)
+	add(objectUID, string(o.UID))
+	if o.Namespace != "" {
+		add(objectNamespace, o.Namespace)
+		add(semconv.K8SNamespaceNameKey, o.Namespace)
+	}
+	if c := &o.Owner; c.UID != "" {
+		add(ownerGroup, c.Group)
+		add(ownerKind, c.Kind)
+		add(ownerName, c.Name)
+		add(ownerUID, string(c.UID))
 		if c.Resource != "" {
-			out = append(out, ownerResource.String(c.Resource))
+			add(ownerResource, c.Resource)
 		}
 	}
 	if o.Group == "" && o.Kind == "Pod" {
-		out = append(out, semconv.K8SPodName(o.Name), semconv.K8SPodUID(string(o.UID)))
+		add(semconv.K8SPodNameKey, o.Name)
+		add(semconv.K8SPodUIDKey, string(o.UID))
 	} else if name := conventional(o.Group, o.Kind); name != "" {
-		out = append(out, attribute.String("k8s."+name+".name", o.Name),
-			attribute.String("k8s."+name+".uid", string(o.UID)))
+		add(attribute.Key("k8s."+name+".name"), o.Name)
+		add(attribute.Key("k8s."+name+".uid"), string(o.UID))
 	}
 	if o.Node != "" {
-		out = append(out, semconv.K8SNodeName(o.Node))
+		add(semconv.K8SNodeNameKey, o.Node)
 	}
-	return out
+	return b, n
 }

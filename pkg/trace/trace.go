@@ -19,7 +19,7 @@
 //
 // A part of all traces, which the sampling rate of the configuration sets. For an object its UID alone decides, so that
 // all components decide alike and a trace is whole. For a request the decision of a client that is known counts, if it
-// sends one.
+// sends one. Of a request that nobody asked for, steps shorter than a millisecond are left out, unless they fail.
 //
 // # What spans say
 //
@@ -30,30 +30,27 @@
 //
 // # Cost
 //
-// A nil *Tracer makes no spans and costs a comparison. Where attributes are made for a span, Records is asked first.
+// A nil *Tracer makes no spans and costs a comparison. Where attributes are made for a span, Records is asked first. A
+// span is encoded as it ends (encode.go), once, and only its bytes wait to be sent.
 package trace
 
 import (
-	"context"
 	"encoding/binary"
 	"math/bits"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/sdk/resource"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	semconv "go.opentelemetry.io/otel/semconv/v1.39.0"
 	oteltrace "go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/api/traces"
 )
 
-// scope names what makes the spans, as OpenTelemetry wants it named.
-const scope = "bonsai"
+// Scope names what makes the spans, as OpenTelemetry wants it named.
+const Scope = "bonsai"
 
 // Bounds of one span: attributes, bytes of a value, links. What is beyond them is cut off.
 const (
@@ -64,39 +61,35 @@ const (
 
 // Config describes a Tracer.
 type Config struct {
-	// Component is service.name of the spans, and the first part of their names; Version its release, Instance the node
-	// or the host where it runs.
-	Component, Version, Instance string
+	// Component is the first part of the spans' names.
+	Component string
 	// PerMillion is how many of a million traces are recorded.
 	PerMillion int32
-	// Processor receives the spans as they end. It must not block.
-	Processor sdktrace.SpanProcessor
+	// Outlet receives the spans as they end.
+	Outlet Outlet
 }
+
+// Outlet takes spans, each an encoded Span of OpenTelemetry's protocol. Its bytes are valid until Take returns, which
+// must not block.
+type Outlet interface{ Take(span []byte) }
 
 // Tracer makes the spans of one component. Its methods are safe for concurrent use, and for a nil *Tracer, which makes
 // none.
 type Tracer struct {
-	tracer    oteltrace.Tracer
+	outlet    Outlet
 	component string
 	// below is what the random part of a trace id is compared with: 2^56 records all.
 	below uint64
+	// buffers has *[]byte, in which spans are encoded.
+	buffers sync.Pool
 }
 
 // New returns a Tracer.
 func New(c Config) *Tracer {
-	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithSpanProcessor(c.Processor),
-		// What is not recorded never gets there.
-		sdktrace.WithSampler(sdktrace.AlwaysSample()),
-		sdktrace.WithIDGenerator(ids{}),
-		sdktrace.WithRawSpanLimits(sdktrace.SpanLimits{AttributeValueLengthLimit: maxValue,
-			AttributeCountLimit: maxAttributes, LinkCountLimit: maxLinks, AttributePerLinkCountLimit: maxAttributes}),
-		sdktrace.WithResource(resource.NewWithAttributes(semconv.SchemaURL, semconv.ServiceName(c.Component),
-			semconv.ServiceVersion(c.Version), semconv.ServiceInstanceID(c.Instance))),
-	)
 	hi, lo := bits.Mul64(uint64(max(c.PerMillion, 0)), 1<<randomBits)
 	below, _ := bits.Div64(hi, lo, 1_000_000)
-	return &Tracer{tracer: provider.Tracer(scope), component: c.Component, below: below}
+	return &Tracer{outlet: c.Outlet, component: c.Component, below: below,
+		buffers: sync.Pool{New: func() any { return new([]byte) }}}
 }
 
 // randomBits is how many bits at the end of a trace id are random, in W3C's Trace Context as in a UUID of version 4.
@@ -164,7 +157,7 @@ type Step struct {
 	// Attributes are those that the object does not have already.
 	Attributes []attribute.KeyValue
 	// Links point at other traces.
-	Links []oteltrace.Link
+	Links []Link
 	// Err is why the step failed, nil if it did not. Its text is in the span.
 	Err error
 	// Parent is the span that the step is a part of; zero: the root.
@@ -182,7 +175,11 @@ func (t *Tracer) Step(o Object, s Step) oteltrace.SpanID {
 	if !s.Parent.IsValid() {
 		s.Parent = Root(id)
 	}
-	return t.record(oteltrace.ContextWithRemoteSpanContext(wanted{id: s.ID}, remote(id, s.Parent)), o, s)
+	if !s.ID.IsValid() {
+		s.ID = NewID()
+	}
+	t.record(id, &o, &s)
+	return s.ID
 }
 
 // Reached records the root span of an object: what it has been on the way to since its creation, it has reached at end.
@@ -192,26 +189,41 @@ func (t *Tracer) Reached(o Object, end time.Time, more ...attribute.KeyValue) {
 		return
 	}
 	id, _ := Of(o.UID)
-	t.record(wanted{trace: id, id: Root(id)}, o,
-		Step{Name: strings.ToLower(o.Kind), Start: o.Created, End: end, Attributes: more})
+	t.record(id, &o, &Step{Name: strings.ToLower(o.Kind), Start: o.Created, End: end, Attributes: more, ID: Root(id)})
 }
 
-func (t *Tracer) record(ctx context.Context, o Object, s Step) oteltrace.SpanID {
-	_, span := t.tracer.Start(ctx, s.Name, oteltrace.WithTimestamp(s.Start), oteltrace.WithLinks(s.Links...),
-		oteltrace.WithAttributes(append(o.attributes(len(s.Attributes)), s.Attributes...)...))
-	if s.Err != nil {
-		span.SetStatus(codes.Error, printable(s.Err))
-	}
-	if s.End.Before(s.Start) { // a clock was put back, or creationTimestamp is of another machine
-		s.End = s.Start
-	}
-	span.End(oteltrace.WithTimestamp(s.End))
-	return span.SpanContext().SpanID()
+func (t *Tracer) record(id oteltrace.TraceID, o *Object, s *Step) {
+	h := header{trace: id, id: s.ID, parent: s.Parent, name: s.Name, kind: kindInternal, start: s.Start, end: s.End}
+	t.send(func(b []byte) []byte {
+		b = h.append(b)
+		b, n := o.append(b, s.Attributes)
+		b = appendAttributes(b, s.Attributes, maxAttributes-n)
+		b = appendLinks(b, s.Links)
+		if s.Err != nil {
+			b = appendFailure(b, s.Err.Error())
+		}
+		return b
+	})
+}
+
+// send gives the outlet what encode appends.
+func (t *Tracer) send(encode func([]byte) []byte) {
+	buffer := t.buffers.Get().(*[]byte)
+	*buffer = encode((*buffer)[:0])
+	t.outlet.Take(*buffer)
+	t.buffers.Put(buffer)
+}
+
+// Link points at another trace, or at a span of it. Its relation is an attribute of the link.
+type Link struct {
+	Relation string
+	Trace    oteltrace.TraceID
+	Span     oteltrace.SpanID
 }
 
 // ToOwner is the link from an object to the trace of its owner, none if the UID is no trace. span is a span of the
 // owner's trace; zero: its root.
-func ToOwner(owner types.UID, span oteltrace.SpanID) []oteltrace.Link {
+func ToOwner(owner types.UID, span oteltrace.SpanID) []Link {
 	id, ok := Of(owner)
 	if !ok {
 		return nil
@@ -219,85 +231,22 @@ func ToOwner(owner types.UID, span oteltrace.SpanID) []oteltrace.Link {
 	if !span.IsValid() {
 		span = Root(id)
 	}
-	return []oteltrace.Link{link(traces.RelationOwner, id, span)}
-}
-
-func link(relation string, id oteltrace.TraceID, span oteltrace.SpanID) oteltrace.Link {
-	return oteltrace.Link{SpanContext: remote(id, span),
-		Attributes: []attribute.KeyValue{relationKey.String(relation)}}
-}
-
-// remote is a recorded span of another process.
-func remote(id oteltrace.TraceID, span oteltrace.SpanID) oteltrace.SpanContext {
-	return oteltrace.NewSpanContext(oteltrace.SpanContextConfig{TraceID: id, SpanID: span,
-		TraceFlags: oteltrace.FlagsSampled, Remote: true})
+	return []Link{{traces.RelationOwner, id, span}}
 }
 
 // NewID returns an id for a span that others are to name before it is recorded.
-func NewID() oteltrace.SpanID { return ids{}.NewSpanID(wanted{}, oteltrace.TraceID{}) }
-
-// printable is the text of an error, cut to what a span takes.
-func printable(err error) string {
-	text := err.Error()
-	if len(text) > maxValue {
-		text = text[:maxValue]
+func NewID() (id oteltrace.SpanID) {
+	for !id.IsValid() {
+		binary.NativeEndian.PutUint64(id[:], rand.Uint64())
 	}
-	return strings.ToValidUTF8(text, "")
+	return id
 }
 
-// wanted is the context of a span, and has the ids that the span is to have where they are not random. Spans of objects
-// are recorded when their steps are over: no deadline, no cancellation and no value of the caller's context is to reach
-// them.
-type wanted struct {
-	trace oteltrace.TraceID
-	id    oteltrace.SpanID
-}
-
-var _ context.Context = wanted{}
-
-// Deadline implements context.Context.
-func (wanted) Deadline() (time.Time, bool) { return time.Time{}, false }
-
-// Done implements context.Context.
-func (wanted) Done() <-chan struct{} { return nil }
-
-// Err implements context.Context.
-func (wanted) Err() error { return nil }
-
-type wantedKey struct{}
-
-// Value implements context.Context.
-func (w wanted) Value(key any) any {
-	if key == (wantedKey{}) {
-		return w
-	}
-	return nil
-}
-
-// ids makes the ids of spans.
-type ids struct{}
-
-var _ sdktrace.IDGenerator = ids{}
-
-// NewIDs implements sdktrace.IDGenerator.
-func (g ids) NewIDs(ctx context.Context) (id oteltrace.TraceID, span oteltrace.SpanID) {
-	if w, ok := ctx.Value(wantedKey{}).(wanted); ok && w.trace.IsValid() {
-		id = w.trace
-	}
+// newTrace returns an id for a trace.
+func newTrace() (id oteltrace.TraceID) {
 	for !id.IsValid() {
 		binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
 		binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
 	}
-	return id, g.NewSpanID(ctx, id)
-}
-
-// NewSpanID implements sdktrace.IDGenerator.
-func (ids) NewSpanID(ctx context.Context, _ oteltrace.TraceID) (span oteltrace.SpanID) {
-	if w, ok := ctx.Value(wantedKey{}).(wanted); ok && w.id.IsValid() {
-		return w.id
-	}
-	for !span.IsValid() {
-		binary.NativeEndian.PutUint64(span[:], rand.Uint64())
-	}
-	return span
+	return id
 }

@@ -1,9 +1,9 @@
 package trace_test
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -128,8 +128,8 @@ func TestRate(t *testing.T) {
 	t.Parallel()
 	random := rand.NewChaCha8([32]byte{1})
 	for _, rate := range []int32{0, 1000, 333_333, 500_000, 900_000, 1_000_000} {
-		one, other := trace.New(trace.Config{PerMillion: rate, Processor: &tracetest.Spans{}}),
-			trace.New(trace.Config{Component: "other", PerMillion: rate, Processor: &tracetest.Spans{}})
+		one, other := trace.New(trace.Config{PerMillion: rate, Outlet: &tracetest.Spans{}}),
+			trace.New(trace.Config{Component: "other", PerMillion: rate, Outlet: &tracetest.Spans{}})
 		const n = 20_000
 		taken := 0
 		for range n {
@@ -173,11 +173,12 @@ func TestRequest(t *testing.T) {
 		{1_000_000, "nonsense", false, true, false},
 	} {
 		spans := &tracetest.Spans{}
-		tracer := trace.New(trace.Config{Component: "kube-apiserver", PerMillion: c.rate, Processor: spans})
+		tracer := trace.New(trace.Config{Component: "kube-apiserver", PerMillion: c.rate, Outlet: spans})
 		begun := time.Unix(100, 0)
 		ctx, span := tracer.Request(t.Context(), "GET /healthz", c.header, c.known, begun)
 		_, child := trace.Start(ctx, "authorization")
 		child.Set(attribute.Bool("allowed", true))
+		child.Fail(errors.New("undecided"))
 		links, out := trace.ToRequest(ctx), trace.Outgoing(ctx)
 		child.End()
 		span.Fail(nil)
@@ -193,13 +194,59 @@ func TestRequest(t *testing.T) {
 		all := spans.All()
 		request := all[1].SpanContext()
 		if all[0].Parent().SpanID() != request.SpanID() || all[0].SpanContext().TraceID() != request.TraceID() ||
-			links[0].SpanContext.SpanID() != request.SpanID() || !strings.Contains(out, request.TraceID().String()) ||
+			links[0].Span != request.SpanID() || !strings.Contains(out, request.TraceID().String()) ||
 			!all[1].StartTime().Equal(begun) || all[1].SpanKind() != oteltrace.SpanKindServer {
 			t.Errorf("%+v: %v below %v, links %v, out %q", c, all[0], all[1], links, out)
 		}
 		if joined := request.TraceID().String() == client[3:35]; joined != c.joins {
 			t.Errorf("%+v: the trace is %s", c, request.TraceID())
 		}
+	}
+}
+
+// TestShortSteps: short steps of a request are recorded if its client asked for it, and if they fail.
+func TestShortSteps(t *testing.T) {
+	t.Parallel()
+	for header, want := range map[string]string{client + "01": "[short failed long GET]", "": "[failed long GET]"} {
+		tracer, spans := tracetest.New("kube-apiserver")
+		at := time.Unix(100, 0)
+		ctx, span := tracer.Request(t.Context(), "GET", header, true, at)
+		trace.Past(ctx, "short", at, at.Add(time.Millisecond-1), nil)
+		trace.Past(ctx, "failed", at, at, errors.New("no"))
+		trace.Past(ctx, "long", at, at.Add(time.Millisecond), nil)
+		span.End()
+		span.End()
+		if got := fmt.Sprint(spans.Names()); got != want {
+			t.Errorf("%q: %s, want %s", header, got, want)
+		}
+	}
+}
+
+// TestValues: attributes of each type arrive, the last of those with one key, and none that is no UTF-8.
+func TestValues(t *testing.T) {
+	t.Parallel()
+	tracer, spans := tracetest.New("kubelet")
+	_, span := tracer.Request(t.Context(), "a\xff", client+"01", true, time.Unix(100, 0))
+	span.Set(attribute.String("s", "x\xffy"), attribute.Int("i", -3), attribute.Float64("f", 0.5),
+		attribute.Bool("b", true), attribute.StringSlice("l", []string{"a"}), attribute.String("again", "1"))
+	span.Set(attribute.String("again", "2"))
+	span.End()
+	tracer.Step(trace.Pod(pod()), trace.Step{Name: "x", Attributes: []attribute.KeyValue{
+		attribute.String("k8s.node.name", "n2")}})
+	got := fmt.Sprint(spans.All()[0].Name(), spans.All()[0].Attributes())
+	if want := "a" + fmt.Sprint([]attribute.KeyValue{attribute.String("s", "xy"), attribute.Int("i", -3),
+		attribute.Float64("f", 0.5), attribute.Bool("b", true), attribute.String("l", `["a"]`),
+		attribute.String("again", "2")}); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	nodes := 0
+	for _, a := range spans.All()[1].Attributes() {
+		if a.Key == "k8s.node.name" {
+			nodes++
+		}
+	}
+	if node := tracetest.Attribute(spans.All()[1], "k8s.node.name"); nodes != 1 || node != "n2" {
+		t.Errorf("%d nodes, the first is %s", nodes, node)
 	}
 }
 
@@ -240,7 +287,7 @@ func TestBounds(t *testing.T) {
 		many = append(many,
 			attribute.String(string(binary.AppendUvarint([]byte("k"), uint64(i))), strings.Repeat("ü", 1<<16)))
 	}
-	links := make([]oteltrace.Link, 100)
+	links := make([]trace.Link, 100)
 	for i := range links {
 		links[i] = trace.ToOwner(ownerUID, oteltrace.SpanID{})[0]
 	}
@@ -252,7 +299,7 @@ func TestBounds(t *testing.T) {
 			len(span.Status().Description))
 	}
 	for _, a := range span.Attributes() {
-		if len(a.Value.AsString()) > 4096 { // OpenTelemetry counts characters
+		if len(a.Value.AsString()) > 1024 {
 			t.Errorf("%s has %d bytes", a.Key, len(a.Value.AsString()))
 		}
 	}
@@ -261,7 +308,7 @@ func TestBounds(t *testing.T) {
 // TestOff: without a Tracer, and without a recorded request, nothing is allocated.
 func TestOff(t *testing.T) {
 	var off *trace.Tracer
-	none := trace.New(trace.Config{Processor: &tracetest.Spans{}})
+	none := trace.New(trace.Config{Outlet: &tracetest.Spans{}})
 	ctx, p := t.Context(), pod()
 	for what, f := range map[string]func(){
 		"Records": func() { off.Records(p.UID); none.Records(p.UID) },
@@ -287,18 +334,17 @@ func TestOff(t *testing.T) {
 	off.Reached(trace.Pod(p), time.Time{})
 }
 
-// dropped is a processor that keeps nothing.
-type dropped struct{ sdktrace.SpanProcessor }
+// dropped is a outlet that keeps nothing.
+type dropped struct{}
 
-func (dropped) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
-func (dropped) OnEnd(sdktrace.ReadOnlySpan)                     {}
+func (dropped) Take([]byte) {}
 
 // BenchmarkStep is the cost of a span of a pod without what sends it, and of one that is not recorded.
 func BenchmarkStep(b *testing.B) {
 	p, at := pod(), time.Now()
 	for name, rate := range map[string]int32{"on": 1_000_000, "off": 0} {
 		b.Run(name, func(b *testing.B) {
-			tracer := trace.New(trace.Config{Component: "kubelet", PerMillion: rate, Processor: dropped{}})
+			tracer := trace.New(trace.Config{Component: "kubelet", PerMillion: rate, Outlet: dropped{}})
 			b.ReportAllocs()
 			for b.Loop() {
 				if tracer.Records(p.UID) {
@@ -306,5 +352,26 @@ func BenchmarkStep(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkRequest is the cost of a request with three steps, without what sends its spans.
+func BenchmarkRequest(b *testing.B) {
+	tracer, at := trace.New(trace.Config{PerMillion: 1_000_000, Outlet: dropped{}}), time.Now()
+	b.ReportAllocs()
+	for b.Loop() {
+		ctx, s := tracer.Request(b.Context(), "PATCH", "", true, at)
+		trace.Past(ctx, "authentication", at, at, nil)
+		for _, step := range []string{"authorization", "etcd.update"} {
+			_, child := trace.Start(ctx, step)
+			child.Set(attribute.String("db.system.name", "etcd"))
+			child.End()
+		}
+		s.Rename("PATCH /api/v1/namespaces/{namespace}/pods/{name}/status")
+		s.Set(attribute.String("http.request.method", "PATCH"), attribute.Int("http.response.status_code", 200),
+			attribute.String("http.route", "/api/v1/namespaces/{namespace}/pods/{name}/status"),
+			attribute.String("bonsai.request.resource", "pods"), attribute.String("k8s.namespace.name", "shop"),
+			attribute.String("bonsai.request.audit_id", "9b0e7a51-1f0c-4e46-9d3c-0c8f1f5b9c11"))
+		s.End()
 	}
 }

@@ -10,8 +10,8 @@ import (
 // The load of measureTracing: so many Deployments of so many pods in each turn. There are twice as many rounds as
 // orders of the planes, so that none is always the first.
 const (
-	tracingRounds      = 6
-	tracingDeployments = 30
+	tracingRounds      = 12
+	tracingDeployments = 15
 	tracingReplicas    = 10
 	tracingPods        = tracingDeployments * tracingReplicas
 )

@@ -8,17 +8,12 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 	tracingapi "k8s.io/component-base/tracing/api/v1"
 
-	"bonsai/pkg/safetext"
 	"bonsai/pkg/trace"
 )
 
@@ -29,7 +24,7 @@ const endpoint = "localhost:4317"
 type Config struct {
 	// Tracing is the component's configuration, which has been validated; nil: no spans are made.
 	Tracing *tracingapi.TracingConfiguration
-	// Component, Version and Instance are those of trace.Config.
+	// Component, Version and Instance are the Program of the spans.
 	Component, Version, Instance string
 	// Metrics counts the spans.
 	Metrics prometheus.Registerer
@@ -54,30 +49,15 @@ func Open(ctx context.Context, c Config) (*trace.Tracer, func(), error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("the endpoint of the tracing configuration: %w", err)
 	}
-	// The libraries have one logger per process.
-	otel.SetLogger(logr.FromSlogHandler(c.Log.Handler()))
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		c.Log.Debug("sending spans", "err", safetext.Error(err))
-	}))
-	exporter, err := otlptrace.New(ctx, otlptracegrpc.NewClient(otlptracegrpc.WithGRPCConn(conn),
-		otlptracegrpc.WithTimeout(patience), otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{Enabled: true,
-			InitialInterval: firstRetry, MaxInterval: longestRetry, MaxElapsedTime: patience})))
-	if err != nil {
-		conn.Close()
-		return nil, nil, fmt.Errorf("make an exporter of spans: %w", err)
-	}
-	q := newQueue(ctx, exporter, newCounts(c.Metrics), c.Log, patience)
+	q := newQueue(ctx, newSender(conn, trace.Program{Name: c.Component, Version: c.Version, Instance: c.Instance}),
+		newCounts(c.Metrics), c.Log, patience)
 	var rate int32
 	if r := c.Tracing.SamplingRatePerMillion; r != nil {
 		rate = *r
 	}
-	t := trace.New(trace.Config{Component: c.Component, Version: c.Version, Instance: c.Instance, PerMillion: rate,
-		Processor: q})
+	t := trace.New(trace.Config{Component: c.Component, PerMillion: rate, Outlet: q})
 	return t, func() {
 		q.Close()
-		ended, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		cancel() // nothing is under way any more that would be worth a wait
-		_ = exporter.Shutdown(ended)
 		conn.Close()
 	}, nil
 }

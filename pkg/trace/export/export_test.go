@@ -3,7 +3,6 @@ package export_test
 import (
 	"context"
 	"log/slog"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func open(t testing.TB, endpoint string) (*trace.Tracer, func()) {
+func open(t *testing.T, endpoint string) (*trace.Tracer, func()) {
 	t.Helper()
 	rate := int32(1_000_000)
 	tracer, end, err := export.Open(t.Context(), export.Config{Component: "kubelet", Version: "v1", Instance: "n1",
@@ -78,27 +77,4 @@ func TestNone(t *testing.T) {
 		t.Errorf("%v, %v", tracer, err)
 	}
 	end()
-}
-
-// BenchmarkSpan is the cost of a span of a pod from its step to the collector's socket, in CPU time of this process,
-// which is the collector as well.
-func BenchmarkSpan(b *testing.B) {
-	c := tracetest.NewCollector(b)
-	tracer, end := open(b, c.Endpoint)
-	defer end()
-	o, at, begun := object(), time.Now(), cpuTime(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		tracer.Step(o, trace.Step{Name: "kubelet.sandbox", Start: at, End: at})
-	}
-	b.ReportMetric(float64(cpuTime(b)-begun)/float64(b.N), "cpu-ns/op")
-}
-
-// cpuTime is what the process has used. Time on a clock says little where others use the processors.
-func cpuTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

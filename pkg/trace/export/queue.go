@@ -6,9 +6,10 @@ import (
 	"sync"
 	"time"
 
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"bonsai/pkg/safetext"
+	"bonsai/pkg/trace"
 )
 
 // Bounds of what waits, and of how it is sent. The queue holds some seconds of a busy component. Beyond them spans are
@@ -16,9 +17,10 @@ import (
 const (
 	maxSpans = 4096
 	maxBytes = 4 << 20
-	// A batch is sent when it is full, or delay after its first span.
-	batch = 512
-	delay = time.Second
+	// A batch is sent when it is full, of spans or of bytes, or delay after its first span. Collectors take 4 MiB.
+	batchSpans = 512
+	batchBytes = 1 << 20
+	delay      = time.Second
 	// patience is how long a batch is tried to be sent, with the waits between the tries. Then its spans are lost, so
 	// that what waits is never old.
 	patience = time.Minute
@@ -26,66 +28,100 @@ const (
 	last = 2 * time.Second
 )
 
-// sender sends spans to a collector.
-type sender interface {
-	ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error
-	Shutdown(ctx context.Context) error
+// collector is where spans are sent to.
+type collector interface {
+	// Send returns how many spans of a batch were not wanted, and an error if none was taken.
+	Send(ctx context.Context, b *batch) (rejected int, err error)
+}
+
+// batch is some spans as they are sent, each with the tag of its field. They lie in pieces, each twice as large as the
+// one before it up to mostPiece: a batch of few spans is small, and none is copied as it grows.
+type batch struct {
+	pieces       [][]byte
+	spans, bytes int
+}
+
+const (
+	firstPiece = 4 << 10
+	mostPiece  = 64 << 10
+)
+
+// takes reports whether a batch has room for a span.
+func (b *batch) takes(span []byte) bool {
+	return b.spans < batchSpans && (b.spans == 0 || b.bytes+len(span) <= batchBytes)
+}
+
+// add returns by how many bytes the batch has grown.
+func (b *batch) add(span []byte) int {
+	const spans = 2 // of ScopeSpans
+	size := protowire.SizeTag(spans) + protowire.SizeBytes(len(span))
+	n := len(b.pieces)
+	if n == 0 || cap(b.pieces[n-1])-len(b.pieces[n-1]) < size {
+		next := firstPiece
+		if n > 0 {
+			next = min(2*cap(b.pieces[n-1]), mostPiece)
+		}
+		b.pieces = append(b.pieces, make([]byte, 0, max(next, size)))
+		n++
+	}
+	b.pieces[n-1] = protowire.AppendBytes(protowire.AppendTag(b.pieces[n-1], spans, protowire.BytesType), span)
+	b.spans++
+	b.bytes += size
+	return size
 }
 
 // queue takes spans and sends them. Its methods are safe for concurrent use.
 type queue struct {
-	sender   sender
+	to       collector
 	count    *counts
 	log      *slog.Logger
 	patience time.Duration
-	// some has room for one: there are spans. full has, too: there is a batch of them.
+	// some has room for one: there are spans. full has, too: there is a batch that is full.
 	some, full chan struct{}
 	// ending is closed by Close, ended when the last batch has been sent, or was given up.
 	ending, ended chan struct{}
 	stop          context.CancelFunc // of what is being sent
 
-	mu     sync.Mutex // guards what follows; nothing waits under it
-	spans  []waiting
-	bytes  int
-	closed bool
+	mu      sync.Mutex // guards what follows; nothing waits under it
+	batches []*batch   // the last one is being filled
+	spans   int
+	bytes   int
+	closed  bool
 }
 
-// waiting is a span that has not been sent, and about how many bytes it takes.
-type waiting struct {
-	span sdktrace.ReadOnlySpan
-	size int
-}
-
-var _ sdktrace.SpanProcessor = (*queue)(nil)
+var _ trace.Outlet = (*queue)(nil)
 
 // newQueue returns a queue that sends until Close, which its owner calls.
-func newQueue(ctx context.Context, s sender, c *counts, log *slog.Logger, patience time.Duration) *queue {
+func newQueue(ctx context.Context, to collector, c *counts, log *slog.Logger, patience time.Duration) *queue {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	q := &queue{sender: s, count: c, log: log, patience: patience, some: make(chan struct{}, 1),
+	q := &queue{to: to, count: c, log: log, patience: patience, some: make(chan struct{}, 1),
 		full: make(chan struct{}, 1), ending: make(chan struct{}), ended: make(chan struct{}), stop: stop}
 	go q.run(ctx)
 	return q
 }
 
-// OnStart implements sdktrace.SpanProcessor.
-func (*queue) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
-
-// OnEnd implements sdktrace.SpanProcessor. It never waits.
-func (q *queue) OnEnd(s sdktrace.ReadOnlySpan) {
-	size := sizeOf(s)
+// Take implements trace.Outlet. It never waits.
+func (q *queue) Take(span []byte) {
 	q.mu.Lock()
-	if q.closed || len(q.spans) >= maxSpans || q.bytes+size > maxBytes {
+	if q.closed || q.spans >= maxSpans || q.bytes+len(span) > maxBytes {
 		q.mu.Unlock()
 		q.count.dropped.Inc()
 		return
 	}
-	q.spans, q.bytes = append(q.spans, waiting{s, size}), q.bytes+size
-	n := len(q.spans)
+	q.spans++
+	first, full := q.spans == 1, false
+	if n := len(q.batches); n == 0 || !q.batches[n-1].takes(span) {
+		full = n > 0
+		q.batches = append(q.batches, &batch{})
+	}
+	last := q.batches[len(q.batches)-1]
+	q.bytes += last.add(span)
+	full = full || last.spans == batchSpans
 	q.mu.Unlock()
-	if n == 1 {
+	if first {
 		notify(q.some)
 	}
-	if n >= batch {
+	if full {
 		notify(q.full)
 	}
 }
@@ -95,16 +131,6 @@ func notify(to chan struct{}) {
 	case to <- struct{}{}:
 	default:
 	}
-}
-
-// sizeOf is about how many bytes a span takes in memory.
-func sizeOf(s sdktrace.ReadOnlySpan) int {
-	const span, attribute, link = 640, 72, 256
-	n := span + len(s.Name()) + link*len(s.Links()) + len(s.Status().Description)
-	for _, a := range s.Attributes() {
-		n += attribute + len(a.Key) + len(a.Value.AsString())
-	}
-	return n
 }
 
 // run sends batches until Close, then what is left.
@@ -118,15 +144,13 @@ func (q *queue) run(ctx context.Context) {
 		case <-q.ending:
 			ending = true
 		}
-		for n := batch; n == batch && ctx.Err() == nil; {
-			spans := q.take()
-			if n = len(spans); n > 0 {
-				failing = q.send(ctx, spans, failing)
+		for b := q.take(true); b != nil; b = q.take(ending) {
+			if ctx.Err() != nil { // nobody waits for them any more
+				q.count.dropped.Add(float64(b.spans))
+				continue
 			}
+			failing = q.send(ctx, b, failing)
 		}
-	}
-	for left := q.take(); len(left) > 0; left = q.take() { // nobody waits for them any more
-		q.count.dropped.Add(float64(len(left)))
 	}
 }
 
@@ -143,37 +167,39 @@ func (q *queue) gather() (ending bool) {
 	return false
 }
 
-// take removes a batch from the queue. If more is left, the next one is due.
-func (q *queue) take() []sdktrace.ReadOnlySpan {
+// take removes the first batch, nil if there is none, or if it is not full and only a full one is wanted. If any is
+// left, it is due.
+func (q *queue) take(any bool) (first *batch) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := min(len(q.spans), batch)
-	out := make([]sdktrace.ReadOnlySpan, n)
-	for i, w := range q.spans[:n] {
-		out[i] = w.span
-		q.bytes -= w.size
+	if n := len(q.batches); n > 1 || n == 1 && (any || q.batches[0].spans == batchSpans) {
+		first = q.batches[0]
+		q.batches = append(q.batches[:0], q.batches[1:]...)
+		q.spans -= first.spans
+		q.bytes -= first.bytes
 	}
-	rest := copy(q.spans, q.spans[n:])
-	clear(q.spans[rest:])
-	if q.spans = q.spans[:rest]; rest > 0 {
+	if len(q.batches) > 0 {
 		notify(q.some)
 	}
-	return out
+	return first
 }
 
 // send sends a batch, and reports whether it failed. The log tells the first failure of a row and its end.
-func (q *queue) send(ctx context.Context, spans []sdktrace.ReadOnlySpan, failed bool) bool {
+func (q *queue) send(ctx context.Context, b *batch, failed bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, q.patience)
 	defer cancel()
-	if err := q.sender.ExportSpans(ctx, spans); err != nil {
-		q.count.failed.Add(float64(len(spans)))
+	rejected, err := q.to.Send(ctx, b)
+	if err != nil {
+		q.count.failed.Add(float64(b.spans))
 		if !failed && ctx.Err() != context.Canceled {
-			q.log.Warn("spans are lost: the collector of traces does not take them", "spans", len(spans),
+			q.log.Warn("spans are lost: the collector of traces does not take them", "spans", b.spans,
 				"err", safetext.Error(err))
 		}
 		return true
 	}
-	q.count.sent.Add(float64(len(spans)))
+	rejected = min(rejected, b.spans)
+	q.count.failed.Add(float64(rejected))
+	q.count.sent.Add(float64(b.spans - rejected))
 	if failed {
 		q.log.Info("the collector of traces takes spans again")
 	}
@@ -199,12 +225,3 @@ func (q *queue) Close() {
 	q.stop()
 	<-q.ended
 }
-
-// Shutdown implements sdktrace.SpanProcessor.
-func (q *queue) Shutdown(context.Context) error {
-	q.Close()
-	return nil
-}
-
-// ForceFlush implements sdktrace.SpanProcessor. Nobody needs it: Close sends what waits.
-func (*queue) ForceFlush(context.Context) error { return nil }

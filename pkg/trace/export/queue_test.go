@@ -13,7 +13,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"bonsai/pkg/trace"
 )
@@ -22,22 +21,21 @@ import (
 type fake struct {
 	mu      sync.Mutex
 	batches []int
+	rejects int
 	export  func(ctx context.Context) error
 }
 
-func (f *fake) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+func (f *fake) Send(ctx context.Context, b *batch) (int, error) {
 	if f.export != nil {
 		if err := f.export(ctx); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.batches = append(f.batches, len(spans))
-	return nil
+	f.batches = append(f.batches, b.spans)
+	return f.rejects, nil
 }
-
-func (*fake) Shutdown(context.Context) error { return nil }
 
 func (f *fake) sent() (n int) {
 	f.mu.Lock()
@@ -51,7 +49,7 @@ func (f *fake) sent() (n int) {
 // newTracer returns what makes spans for a queue.
 func newTracer(t *testing.T, f *fake) (*trace.Tracer, *queue) {
 	q := newQueue(t.Context(), f, newCounts(prometheus.NewRegistry()), slog.New(slog.DiscardHandler), patience)
-	return trace.New(trace.Config{Component: "x", PerMillion: 1_000_000, Processor: q}), q
+	return trace.New(trace.Config{Component: "x", PerMillion: 1_000_000, Outlet: q}), q
 }
 
 func step(t *trace.Tracer, name string) {
@@ -81,17 +79,17 @@ func TestBatches(t *testing.T) {
 		}
 		time.Sleep(delay)
 		synctest.Wait()
-		for range batch + 1 {
+		for range batchSpans + 1 {
 			step(tracer, "c")
 		}
 		synctest.Wait()
-		if got := f.sent(); got < 2+batch {
+		if got := f.sent(); got < 2+batchSpans {
 			t.Errorf("%d spans are sent of a full batch", got)
 		}
 		q.Close()
 		step(tracer, "late")
 		q.Close()
-		if got, want := q.counted(), [3]float64{2 + batch + 1, 0, 1}; got != want || f.batches[0] != 2 {
+		if got, want := q.counted(), [3]float64{2 + batchSpans + 1, 0, 1}; got != want || f.batches[0] != 2 {
 			t.Errorf("sent, failed and dropped are %v, want %v; batches of %v", got, want, f.batches)
 		}
 	})
@@ -105,7 +103,7 @@ func TestStuck(t *testing.T) {
 		f := &fake{export: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
 		tracer, q := newTracer(t, f)
 		begun := time.Now()
-		for range batch + maxSpans + 100 {
+		for range batchSpans + maxSpans + 100 {
 			step(tracer, "x")
 		}
 		if took := time.Since(begun); took != 0 {
@@ -113,7 +111,7 @@ func TestStuck(t *testing.T) {
 		}
 		synctest.Wait()
 		q.mu.Lock()
-		n, bytes := len(q.spans), q.bytes
+		n, bytes := q.spans, q.bytes
 		q.mu.Unlock()
 		if n > maxSpans || bytes > maxBytes {
 			t.Errorf("%d spans of %d bytes wait", n, bytes)
@@ -123,29 +121,50 @@ func TestStuck(t *testing.T) {
 		if took := time.Since(begun); took > last {
 			t.Errorf("the end took %v", took)
 		}
-		if c := q.counted(); c[0] != 0 || c[1]+c[2] != batch+maxSpans+100 {
+		if c := q.counted(); c[0] != 0 || c[1]+c[2] != batchSpans+maxSpans+100 {
 			t.Errorf("sent, failed and dropped are %v", c)
 		}
 	})
 }
 
-// TestBytes: few large spans fill the queue, too.
+// TestBytes: few large spans fill the queue, too, and a batch.
 func TestBytes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{export: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
-		tracer, q := newTracer(t, f)
-		long := strings.Repeat("x", 1<<16)
-		for range 200 {
-			step(tracer, long)
+		_, q := newTracer(t, f)
+		const size = 1 << 16
+		long := make([]byte, size)
+		for range 2 * maxBytes / size {
+			q.Take(long)
 		}
 		q.mu.Lock()
-		n, bytes := len(q.spans), q.bytes
+		n, bytes := q.spans, q.bytes
+		for _, b := range q.batches {
+			if b.bytes > batchBytes+size {
+				t.Errorf("a batch has %d bytes", b.bytes)
+			}
+		}
 		q.mu.Unlock()
-		if bytes > maxBytes || n > maxBytes>>16 || n < maxBytes>>17 {
+		if bytes > maxBytes+size || n > maxBytes/size || n < maxBytes/size/2 {
 			t.Errorf("%d spans of %d bytes wait", n, bytes)
 		}
 		q.Close()
+	})
+}
+
+// TestRejected: what a collector did not want of a batch is not counted as sent.
+func TestRejected(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tracer, q := newTracer(t, &fake{rejects: 2})
+		for range 5 {
+			step(tracer, "x")
+		}
+		q.Close()
+		if got, want := q.counted(), [3]float64{3, 2, 0}; got != want {
+			t.Errorf("sent, failed and dropped are %v, want %v", got, want)
+		}
 	})
 }
 
@@ -186,7 +205,7 @@ func TestWordsOfCollector(t *testing.T) {
 	q := newQueue(t.Context(), &fake{export: func(context.Context) error {
 		return errors.New("\x1b[2J" + strings.Repeat("x", 1<<20))
 	}}, newCounts(prometheus.NewRegistry()), slog.New(slog.NewTextHandler(&log, nil)), patience)
-	step(trace.New(trace.Config{Component: "x", PerMillion: 1_000_000, Processor: q}), "x.y")
+	step(trace.New(trace.Config{Component: "x", PerMillion: 1_000_000, Outlet: q}), "x.y")
 	q.Close()
 	if n := log.Len(); n == 0 || n > 4<<10 || strings.Contains(log.String(), "x1b") {
 		t.Errorf("%d bytes: %.200s", n, log.String())

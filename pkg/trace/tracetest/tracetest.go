@@ -2,44 +2,88 @@
 package tracetest
 
 import (
-	"context"
 	"slices"
 	"sync"
+	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	sdktest "go.opentelemetry.io/otel/sdk/trace/tracetest"
+	oteltrace "go.opentelemetry.io/otel/trace"
+	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
+	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
 
 	"bonsai/pkg/trace"
 )
 
-// Spans are the spans that have ended, in the order of their ends. It is safe for concurrent use.
+// Spans are the spans that have ended, in the order of their ends, as OpenTelemetry's SDK shows them. It is safe for
+// concurrent use.
 type Spans struct {
 	mu    sync.Mutex
 	ended []sdktrace.ReadOnlySpan
 }
 
-var _ sdktrace.SpanProcessor = (*Spans)(nil)
+var _ trace.Outlet = (*Spans)(nil)
 
 // New returns a Tracer of the component that records every trace, and its spans.
 func New(component string) (*trace.Tracer, *Spans) {
 	s := &Spans{}
-	return trace.New(trace.Config{Component: component, PerMillion: 1_000_000, Processor: s}), s
+	return trace.New(trace.Config{Component: component, PerMillion: 1_000_000, Outlet: s}), s
 }
 
-// OnStart implements sdktrace.SpanProcessor.
-func (*Spans) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
-
-// OnEnd implements sdktrace.SpanProcessor.
-func (s *Spans) OnEnd(span sdktrace.ReadOnlySpan) {
+// Take implements trace.Outlet.
+func (s *Spans) Take(span []byte) {
+	m := &tracev1.Span{}
+	if err := proto.Unmarshal(span, m); err != nil {
+		panic(err) // a span is not encoded as one
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ended = append(s.ended, span)
+	s.ended = append(s.ended, decoded(m))
 }
 
-// Shutdown implements sdktrace.SpanProcessor.
-func (*Spans) Shutdown(context.Context) error { return nil }
+// decoded is a span as OpenTelemetry's SDK shows it.
+func decoded(m *tracev1.Span) sdktrace.ReadOnlySpan {
+	of := func(trace, span []byte) oteltrace.SpanContext {
+		c := oteltrace.SpanContextConfig{TraceFlags: oteltrace.TraceFlags(m.Flags)}
+		copy(c.TraceID[:], trace)
+		copy(c.SpanID[:], span)
+		return oteltrace.NewSpanContext(c)
+	}
+	stub := sdktest.SpanStub{Name: m.Name, SpanContext: of(m.TraceId, m.SpanId), Parent: of(m.TraceId, m.ParentSpanId),
+		SpanKind: oteltrace.SpanKind(m.Kind), StartTime: time.Unix(0, int64(m.StartTimeUnixNano)),
+		EndTime: time.Unix(0, int64(m.EndTimeUnixNano)), Attributes: values(m.Attributes)}
+	for _, l := range m.Links {
+		stub.Links = append(stub.Links, sdktrace.Link{SpanContext: of(l.TraceId, l.SpanId),
+			Attributes: values(l.Attributes)})
+	}
+	if m.Status != nil {
+		stub.Status.Description = m.Status.Message
+		if m.Status.Code == tracev1.Status_STATUS_CODE_ERROR {
+			stub.Status.Code = codes.Error
+		}
+	}
+	return stub.Snapshot()
+}
 
-// ForceFlush implements sdktrace.SpanProcessor.
-func (*Spans) ForceFlush(context.Context) error { return nil }
+func values(list []*commonv1.KeyValue) (out []attribute.KeyValue) {
+	for _, a := range list {
+		key := attribute.Key(a.Key)
+		switch v := a.Value.Value.(type) {
+		case *commonv1.AnyValue_StringValue:
+			out = append(out, key.String(v.StringValue))
+		case *commonv1.AnyValue_BoolValue:
+			out = append(out, key.Bool(v.BoolValue))
+		case *commonv1.AnyValue_IntValue:
+			out = append(out, key.Int64(v.IntValue))
+		case *commonv1.AnyValue_DoubleValue:
+			out = append(out, key.Float64(v.DoubleValue))
+		}
+	}
+	return out
+}
 
 // All returns the spans that have ended.
 func (s *Spans) All() []sdktrace.ReadOnlySpan {

@@ -10,6 +10,7 @@ import (
 	"bonsai/pkg/apiserver/storage/memory"
 	"bonsai/pkg/apiserver/storage/storagetest"
 	"bonsai/pkg/apiserver/storage/traced"
+	"bonsai/pkg/trace/traceparent"
 	"bonsai/pkg/trace/tracetest"
 )
 
@@ -41,7 +42,7 @@ func TestSpans(t *testing.T) {
 	if _, err := s.Get(t.Context(), "/registry/pods/ns/a", 0); err == nil {
 		t.Fatal("there is such a pod")
 	}
-	ctx, request := tracer.Request(t.Context(), "GET", "", true, time.Now())
+	ctx, request := tracer.Request(t.Context(), "GET", traceparent.New(), true, time.Now())
 	if _, err := s.Get(ctx, "/registry/pods/ns/a", 0); err == nil {
 		t.Fatal("there is such a pod")
 	}
