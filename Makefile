@@ -108,7 +108,11 @@ invariants: tools components ## a hundred seconds of workloads, checked at every
 bin/helm: test/ecosystem/go.mod
 	cd test/ecosystem && go build -ldflags '$(LDFLAGS)' -o ../../$@ helm.sh/helm/v4/cmd/helm && touch ../../$@
 
-ecosystem: build bin/helm ## Helm, an operator and dex on clusters that it starts and stops (as root)
+# Jaeger as it is published, with the clients of all its databases: four minutes of CPU the first time.
+bin/jaeger: deploy/tools/jaeger/go.mod
+	cd deploy/tools/jaeger && go build -ldflags '$(LDFLAGS)' -o ../../../$@ github.com/jaegertracing/jaeger/cmd/all-in-one && touch ../../../$@
+
+ecosystem: build bin/helm bin/jaeger ## Helm, an operator and dex on clusters that it starts and stops, and Jaeger (as root)
 	test/ecosystem/run
 
 console: ## build the page of bonsai console from pkg/console/web (needs Node.js and npm)
