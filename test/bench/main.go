@@ -76,7 +76,7 @@ func main() {
 	flag.StringVar(&o.handler, "handler", "", "runtime handler of these calls")
 	flag.StringVar(&o.node, "node", "n1", "node of -runtime, which has room for 100 pods")
 	flag.StringVar(&o.only, "only", "",
-		"measure one part: apiserver, writes, secrets, customresources, definitions, policies, memory, watchers, scheduler, jobs, deployments, tracing, kubectl or pods")
+		"measure one part: apiserver, writes, secrets, customresources, definitions, policies, memory, watchers, scheduler, jobs, deployments, tracing, tracedpods, kubectl or pods")
 	flag.StringVar(&o.scenario, "scenario", "",
 		"of the parts apiserver, writes, customresources and scheduler, measure only the scenarios whose name contains this")
 	flag.StringVar(&o.profiles, "profiles", "",
@@ -112,6 +112,7 @@ func run(ctx context.Context, o options) error {
 		{"customresources", measureCustomResources}, {"definitions", measureDefinitions}, {"policies", measurePolicies},
 		{"memory", measureMemory}, {"watchers", measureWatchers}, {"scheduler", measureScheduler},
 		{"jobs", measureJobs}, {"deployments", measureDeployments}, {"tracing", measureTracing},
+		{"tracedpods", measureTracedPods},
 		{"kubectl", measureKubectl}, {"pods", measurePods}} {
 		if o.only != "" && o.only != p.name || p.name == "pods" && o.kubeconfig == "" {
 			continue

@@ -25,6 +25,7 @@ const allSpans = 1_000_000
 // traceStore is a bonsai-traces beside a server. A nil one is none: the server and those beside it send no spans.
 type traceStore struct {
 	dir, socket string
+	binary      string   // once it runs
 	flags       []string // more of them
 	proc        *proc
 	// load asks the store itself: no API server leads to its own machine.
@@ -88,7 +89,8 @@ func (t *traceStore) start(ctx context.Context, s side, srv *server) error {
 	if err != nil {
 		return err
 	}
-	t.proc, err = start(ctx, filepath.Join(t.dir, "traces.log"), filepath.Join(filepath.Dir(s.etcd), "bonsai-traces"),
+	t.binary = filepath.Join(filepath.Dir(s.etcd), "bonsai-traces")
+	t.proc, err = start(ctx, filepath.Join(t.dir, "traces.log"), t.binary,
 		append([]string{"--otlp-socket=" + t.socket, "--data-dir=" + filepath.Join(t.dir, "data"),
 			"--bind-address=127.0.0.1", "--secure-port=" + ports[0], "--authentication-kubeconfig=" + kubeconfig,
 			"--authorization-kubeconfig=" + kubeconfig, "--authentication-skip-lookup"}, t.flags...)...)

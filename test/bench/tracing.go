@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 )
 
-// The load of measureTracing: so many Deployments of so many pods in each turn. There are twice as many rounds as
-// orders of the planes, so that none is always the first.
+// The load of measureTracing: so many Deployments of so many pods in each turn. Rounds are a multiple of the three
+// planes, so that none is the first more often than the others.
 const (
-	tracingRounds      = 12
+	tracingRounds      = 18
 	tracingDeployments = 15
 	tracingReplicas    = 10
 	tracingPods        = tracingDeployments * tracingReplicas
@@ -18,7 +19,7 @@ const (
 
 // measureTracing runs the same load of pods, from the request for their Deployment to their deletion, on three control
 // planes: two that send no spans, and one that sends all of them to a bonsai-traces. They take turns, so that a busy
-// machine slows all of them alike. What the second without spans uses more than the first is the error of the figures.
+// machine slows all of them alike. By how much the two without spans differ is the error of the figures.
 // Nodes are played: the spans of kubelets are in the store's part, but what it costs a kubelet to make them is not.
 func measureTracing(ctx context.Context, s side) (_ []figure, err error) {
 	store, err := newTraceStore()
@@ -36,7 +37,7 @@ func measureTracing(ctx context.Context, s side) (_ []figure, err error) {
 			return nil, errors.Join(err, of.stop())
 		}
 	}
-	all, used := make([][]float64, len(planes)), make([]map[string]float64, len(planes))
+	used := make([]map[string]float64, len(planes))
 	for round := range tracingRounds + 1 { // the first warms up
 		for turn := range planes {
 			i := (round + turn) % len(planes)
@@ -48,15 +49,12 @@ func measureTracing(ctx context.Context, s side) (_ []figure, err error) {
 				used[i] = map[string]float64{}
 				continue
 			}
-			sum := 0.0
 			for name, ms := range cpu {
 				used[i][name] += ms / tracingRounds
-				sum += ms
 			}
-			all[i] = append(all[i], sum)
 		}
 	}
-	return tracingFigures(ctx, planes, all, used)
+	return tracingFigures(ctx, planes, used)
 }
 
 // turn runs the load once and returns the milliseconds of CPU that each process used for a pod.
@@ -75,8 +73,7 @@ func (p *plane) turn(ctx context.Context, prefix string) (map[string]float64, er
 	return after, nil
 }
 
-func tracingFigures(ctx context.Context, planes []*plane, all [][]float64,
-	used []map[string]float64) ([]figure, error) {
+func tracingFigures(ctx context.Context, planes []*plane, used []map[string]float64) ([]figure, error) {
 	off, on, again := 0, 1, 2
 	var out []figure
 	for _, name := range components(used[on]) {
@@ -85,16 +82,17 @@ func tracingFigures(ctx context.Context, planes []*plane, all [][]float64,
 			out = append(out, figure{"  without", "ms", (without + used[again][name]) / 2})
 		}
 	}
-	more := func(i int) float64 {
-		ratios := make([]float64, len(all[i]))
-		for round := range ratios {
-			ratios[round] = all[i][round]/all[off][round]*100 - 100
+	sum := func(of map[string]float64) (all float64) {
+		for _, ms := range of {
+			all += ms
 		}
-		return middle(ratios)
+		return all
 	}
-	out = append(out, figure{"all: CPU for each pod, with all spans", "ms", middle(all[on])},
-		figure{"  without", "ms", middle(append(all[off], all[again]...))},
-		figure{"  more with all spans", "%", more(on)}, figure{"  more without, again", "%", more(again)})
+	without := (sum(used[off]) + sum(used[again])) / 2
+	out = append(out, figure{"all: CPU for each pod, with all spans", "ms", sum(used[on])},
+		figure{"  without", "ms", without},
+		figure{"  more with all spans", "%", sum(used[on])/without*100 - 100},
+		figure{"  by how much the two without differ", "%", math.Abs(sum(used[again])/sum(used[off])-1) * 100})
 	for _, name := range components(used[on]) {
 		out = append(out, figure{name + ": RSS with all spans", "MB", planes[on].memory()[name]})
 		if without, ok := planes[off].memory()[name]; ok {

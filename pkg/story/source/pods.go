@@ -241,6 +241,7 @@ func (r *Reader) traced(ctx context.Context, namespace string, w Window,
 	query := selector("object.kind", "Pod")
 	// Since when spans count, by the store's clock, which may be a little behind ours. What is older is left out below.
 	query.Set("since", (r.now.Sub(w.From) + skew).Round(time.Second).String())
+	query.Set("limit", fmt.Sprint(tracePage))
 	var all []traces.Trace
 	more, err := r.list(ctx, path, query, items(&all))
 	if err != nil {
@@ -248,7 +249,7 @@ func (r *Reader) traced(ctx context.Context, namespace string, w Window,
 	}
 	var notes []string
 	if more {
-		notes = append(notes, fmt.Sprintf("only the first %d traces were looked at", pageSize*maxPages))
+		notes = append(notes, fmt.Sprintf("only the first %d traces were looked at", tracePage*maxPages))
 	}
 	all = slices.DeleteFunc(all, func(t traces.Trace) bool {
 		return !w.has(t.CreationTimestamp.Time) || !kept(t.Object.Name, t.Owner)

@@ -22,6 +22,9 @@ import (
 // Bounds of what is read for one answer.
 const (
 	pageSize = 500
+	// tracePage is the same for traces, whose list has a kilobyte for each, and which have to be looked at before the
+	// newest are known.
+	tracePage = 2000
 	// maxPages bounds the pages of one list.
 	maxPages = 10
 	// MaxStories is how many objects are read one by one, the newest of them.
@@ -102,7 +105,9 @@ func (r *Reader) list(ctx context.Context, path []string, query url.Values,
 	if query == nil {
 		query = url.Values{}
 	}
-	query.Set("limit", fmt.Sprint(pageSize))
+	if !query.Has("limit") {
+		query.Set("limit", fmt.Sprint(pageSize))
+	}
 	for range maxPages {
 		raw, err := r.get(ctx, path, query)
 		if err != nil {

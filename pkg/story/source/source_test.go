@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -94,10 +95,11 @@ func TestInferred(t *testing.T) {
 func endless(item func(n int) any) func(string, url.Values) (any, bool) {
 	var n atomic.Int32
 	return func(path string, query url.Values) (any, bool) {
-		if query.Get("limit") == "" {
+		limit, err := strconv.Atoi(query.Get("limit"))
+		if err != nil {
 			return nil, false
 		}
-		items := make([]any, pageSize)
+		items := make([]any, limit)
 		for i := range items {
 			items[i] = item(int(n.Add(1)))
 		}
@@ -136,7 +138,7 @@ func TestBounds(t *testing.T) {
 		if err != nil || len(pods) != MaxStories || a.asked.Load() != 1+maxPages+MaxStories {
 			t.Errorf("%d pods by %d requests, %v", len(pods), a.asked.Load(), err)
 		}
-		if all := strings.Join(notes, "\n"); !strings.Contains(all, "only the newest 500 of 5000 pods were read") {
+		if all := strings.Join(notes, "\n"); !strings.Contains(all, "only the newest 500 of 20000 pods were read") {
 			t.Errorf("notes: %s", all)
 		}
 	})
