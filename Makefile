@@ -11,7 +11,7 @@ TAGS := kustomize_disable_go_plugin_support,grpcnotrace
 NODES ?= 1
 UPFLAGS ?=
 
-.PHONY: help build compose compose-test addons install up down test unit e2e e2e-long e2e-vm e2e-vm-quick soak history invariants ecosystem why console console-test bench lint lint-quick reference conformance conformance-diff stock-test release release-test
+.PHONY: help build compose compose-test addons install up down test unit e2e e2e-long e2e-vm e2e-vm-quick soak history invariants ecosystem why console console-test console-shots bench lint lint-quick reference conformance conformance-diff stock-test release release-test
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -118,8 +118,12 @@ ecosystem: build bin/helm bin/jaeger ## Helm, an operator and dex on clusters th
 console: ## build the page of bonsai console from pkg/console/web (needs Node.js and npm)
 	cd pkg/console/web && npm ci --no-audit --no-fund && npm test && npm run build
 
+CONSOLE_TEST = cd test/console && npm ci --no-audit --no-fund && BONSAI='$(CURDIR)/bin/bonsai' KUBECTL='$(CURDIR)/bin/kubectl' KUBECONFIG='$(abspath $(KUBECONFIG))'
 console-test: ## the console in Chromium, on a running cluster (needs Node.js, npm, chromium): KUBECONFIG=file
-	cd test/console && npm ci --no-audit --no-fund && BONSAI='$(CURDIR)/bin/bonsai' KUBECTL='$(CURDIR)/bin/kubectl' KUBECONFIG='$(abspath $(KUBECONFIG))' npm test
+	$(CONSOLE_TEST) npm test
+
+console-shots: ## write the pictures of docs/guides/console.md from a running cluster (needs pngquant, too): KUBECONFIG=file
+	$(CONSOLE_TEST) SHOTS='$(CURDIR)/docs/guides/console' npm run shots
 
 why: ## kubectl why asked about every situation of test/why, on a running cluster: KUBECONFIG=file WHYFLAGS='-situation ^pvc- -states'
 	go test -count=1 -timeout 2h -parallel 8 -run TestSituations -v ./test/why -kubeconfig '$(abspath $(KUBECONFIG))' $(WHYFLAGS)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -55,8 +57,13 @@ func consoleCommand() *cobra.Command {
 func (o *consoleOptions) run(cmd *cobra.Command) error {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
-		&clientcmd.ConfigOverrides{CurrentContext: o.context}).ClientConfig()
+	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: o.context})
+	config, err := loaded.ClientConfig()
+	if err != nil {
+		return fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	namespace, _, err := loaded.Namespace()
 	if err != nil {
 		return fmt.Errorf("read the kubeconfig: %w", err)
 	}
@@ -86,12 +93,21 @@ func (o *consoleOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "Open http://%s/#token=%s\nThe link is valid until this command ends. Press "+
+	fmt.Fprintf(cmd.OutOrStdout(), "Open http://%s/#%s\nThe link is valid until this command ends. Press "+
 		"Ctrl-C to end it.\n",
-		host, token)
+		host, fragment(token, namespace))
 	return serveUntil(cmd.Context(), &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}, listener)
+}
+
+// fragment is what the page learns from its link: the token, and the namespace of the kubeconfig, in which a user looks
+// who may not list others.
+func fragment(token, namespace string) string {
+	if namespace == metav1.NamespaceDefault {
+		return "token=" + token
+	}
+	return "token=" + token + "&namespace=" + url.QueryEscape(namespace)
 }
 
 // serveUntil serves until ctx ends. Watches have no end of their own, so that nothing is waited for.

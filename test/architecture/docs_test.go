@@ -71,6 +71,45 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+// picture is an image of a page: its text, which is for who cannot see it, and its file.
+var picture = regexp.MustCompile(`!\[([^\]]*)\]\(([^)\s]+)\)`)
+
+// TestPictures: each picture says in words what it shows, is small, and is shown by a page.
+func TestPictures(t *testing.T) {
+	const most, least = 80 << 10, 20 // bytes of a picture, characters of its text
+	shown := map[string]bool{}
+	for _, page := range documents(t) {
+		raw, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range picture.FindAllStringSubmatch(string(raw), -1) {
+			if len(m[1]) < least {
+				t.Errorf("%s: the picture %s has the text %q", page, m[2], m[1])
+			}
+			shown[filepath.Join(filepath.Dir(page), m[2])] = true
+		}
+	}
+	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".png" {
+			return err
+		}
+		info, err := d.Info()
+		switch {
+		case err != nil:
+			return err
+		case info.Size() > most:
+			t.Errorf("%s has %d bytes", path, info.Size())
+		case !shown[path]:
+			t.Errorf("no page shows %s", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // declared reports whether the file declares the function, method ("Name" or "Type.Name"), type, constant or variable.
 func declared(t *testing.T, path, name string) bool {
 	t.Helper()

@@ -2,16 +2,16 @@
 
 // The token comes in the fragment of the link, which no server sees and no log has. It is kept for this tab, and leaves
 // the address bar at once.
-function takeToken() {
-  const given = new URLSearchParams(location.hash.slice(1)).get('token')
-  if (given) {
-    sessionStorage.setItem('token', given)
-    history.replaceState(null, '', location.pathname)
-  }
-  return sessionStorage.getItem('token') ?? ''
+function take() {
+  const given = new URLSearchParams(location.hash.slice(1))
+  if (given.has('token')) for (const name of ['token', 'namespace']) sessionStorage.setItem(name, given.get(name) ?? '')
+  history.replaceState(null, '', location.pathname)
+  return { token: sessionStorage.getItem('token') ?? '', namespace: sessionStorage.getItem('namespace') || 'default' }
 }
 
-const token = takeToken()
+// defaultNamespace is the one of the kubeconfig.
+const { token, namespace: defaultNamespace } = take()
+export { defaultNamespace }
 
 // Refusal is an answer of the server that is no success. status is its HTTP code, 0 if there was no answer.
 export class Refusal extends Error {
@@ -21,12 +21,19 @@ export class Refusal extends Error {
   }
 }
 
+const expired =
+  'The API server does not accept the credentials of your kubeconfig. They may have expired: renew them, ' +
+  'then start bonsai console again.'
+
 // request sends a request and returns the response if it is a success.
 export async function request(path, { method = 'GET', body, type, accept = 'application/json', signal } = {}) {
   let r
   try {
     r = await fetch(path, {
-      method, body, signal, headers: { Authorization: `Bearer ${token}`, Accept: accept, ...(type && { 'Content-Type': type }) },
+      method,
+      body,
+      signal,
+      headers: { Authorization: `Bearer ${token}`, Accept: accept, ...(type && { 'Content-Type': type }) },
     })
   } catch (e) {
     if (e.name === 'AbortError') throw e
@@ -36,8 +43,11 @@ export async function request(path, { method = 'GET', body, type, accept = 'appl
   const text = await r.text()
   let message = text
   try {
-    message = JSON.parse(text).message ?? text
-  } catch { /* not a Status object */ }
+    const status = JSON.parse(text)
+    message = status.code === 401 ? expired : (status.message ?? text)
+  } catch {
+    /* not a Status object */
+  }
   throw new Refusal(r.status, message || `The server answered ${r.status}.`)
 }
 
@@ -47,8 +57,12 @@ export const getText = async (path, options) => (await request(path, options)).t
 // pathOf is where a resource is served; name and namespace may be empty.
 export function pathOf({ group, version, resource }, namespace, name) {
   const root = group ? `/apis/${group}/${version}` : `/api/${version}`
-  return root + (namespace ? `/namespaces/${encodeURIComponent(namespace)}` : '') + `/${resource}` +
+  return (
+    root +
+    (namespace ? `/namespaces/${encodeURIComponent(namespace)}` : '') +
+    `/${resource}` +
     (name ? `/${encodeURIComponent(name)}` : '')
+  )
 }
 
 const longestLine = 16 << 20 // characters: an object as an event; a longer line is cut, or it could grow for ever

@@ -3,12 +3,17 @@ import { lines, request } from './api.js'
 
 let next = 0
 let current // a promise of { name, watches } of the stream that is open
+let close = new AbortController() // ends it
+
+// restart ends the stream, and so all watches: whoever watches begins again.
+export const restart = () => close.abort()
 
 // open begins a stream. Its watches end with it; whoever watches begins again, on the next stream.
 function open() {
   current ??= (async () => {
     const stream = { watches: new Map() }
-    const all = lines(await request('/console/stream'))
+    close = new AbortController()
+    const all = lines(await request('/console/stream', { signal: close.signal }))
     stream.name = (await all.next()).value
     ;(async () => {
       try {
@@ -17,13 +22,17 @@ function open() {
           const id = Number(space < 0 ? line : line.slice(0, space))
           stream.watches.get(id)?.(space < 0 ? undefined : JSON.parse(line.slice(space + 1)))
         }
-      } catch { /* the server has gone: the next request says so */ }
+      } catch {
+        /* the server has gone, as the next request says, or restart was called */
+      }
       current = undefined
       for (const end of stream.watches.values()) end(undefined)
     })()
     return stream
   })()
-  current.catch(() => { current = undefined })
+  current.catch(() => {
+    current = undefined
+  })
   return current
 }
 
@@ -45,7 +54,9 @@ export async function* watch(path) {
         if (event === undefined) return
         yield event
       }
-      await new Promise((r) => { wake = r })
+      await new Promise((r) => {
+        wake = r
+      })
     }
   } finally {
     stream.watches.delete(id)

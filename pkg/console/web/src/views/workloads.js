@@ -1,46 +1,77 @@
 // What makes pods, as trees of owners: Deployment, ReplicaSet, pod.
-import { h, show } from '../dom.js'
+import { h, update } from '../dom.js'
 import { collection } from '../store.js'
-import { age, podState, workloadState } from '../state.js'
+import { age, byKind, podState, workloadState } from '../state.js'
 
 const tops = ['deployments', 'statefulsets', 'daemonsets', 'cronjobs', 'jobs', 'replicasets', 'pods']
+const most = 50 // branches of one object that are shown at first
 
 export function workloads(root, page) {
   const sources = tops.map(collection)
+  const whole = new Set() // whose branches are all shown
   const draw = () => {
-    const all = sources.flatMap((s) => s.all)
+    const all = sources.flatMap((s) => s.all).filter(page.inNamespace)
     const uids = new Set(all.map((o) => o.metadata.uid))
-    const children = new Map()
-    const roots = []
-    for (const o of all.filter((x) => page.inNamespace(x))) {
-      const owner = o.metadata.ownerReferences?.find((r) => r.controller && uids.has(r.uid))
-      if (!owner) roots.push(o)
-      else {
-        if (!children.has(owner.uid)) children.set(owner.uid, [])
-        children.get(owner.uid).push(o)
-      }
-    }
-    const sorted = roots.filter((o) => found(o, children, page)).sort((a, b) =>
-      (a.metadata.namespace + a.kind + a.metadata.name).localeCompare(b.metadata.namespace + b.kind + b.metadata.name))
-    show(root, page.problem(...sources), sorted.length === 0 && h('p', { class: 'quiet' }, 'Nothing matches.'),
-      h('ul', { class: 'tree' }, sorted.map((o) => branch(o, children, page))))
+    const owner = (o) => o.metadata.ownerReferences?.find((r) => r.controller && uids.has(r.uid))?.uid ?? ''
+    const children = Map.groupBy(all.filter((o) => !idle(o)).sort(byKind), owner)
+    const tree = { page, whole, below: (uid) => children.get(uid) ?? [] }
+    const roots = tree.below('').filter((o) => found(o, tree))
+    update(root, roots.length === 0 && h('p', { class: 'quiet' }, 'Nothing matches.'), branches(roots, '', tree))
   }
   return { draw, sources }
 }
 
 // found reports whether an object or one below it is searched for.
-function found(o, children, page) {
-  return page.wanted(o) || (children.get(o.metadata.uid) ?? []).some((c) => found(c, children, page))
+function found(o, tree) {
+  return tree.page.wanted(o) || tree.below(o.metadata.uid).some((c) => found(c, tree))
 }
 
-function branch(o, children, page) {
-  const below = (children.get(o.metadata.uid) ?? []).filter((c) => !idle(c))
+// branches is the list of what an owner has, "" for what has no owner.
+function branches(list, owner, tree) {
+  const shown = tree.whole.has(owner) ? list : list.slice(0, most)
+  return (
+    list.length > 0 &&
+    h(
+      'ul',
+      owner ? {} : { class: 'tree' },
+      shown.map((o) => branch(o, tree)),
+      shown.length < list.length &&
+        h(
+          'li',
+          {},
+          h(
+            'button',
+            {
+              class: 'link',
+              'data-key': `more/${owner}`,
+              onclick: () => {
+                tree.whole.add(owner)
+                tree.page.redraw()
+              },
+            },
+            `Show the other ${list.length - shown.length}`,
+          ),
+        ),
+    )
+  )
+}
+
+function branch(o, tree) {
   const state = o.kind === 'Pod' ? podState(o) : workloadState(o)
-  return h('li', {},
-    h('button', { class: `row ${state.tone}`, 'data-key': o.metadata.uid, onclick: () => page.open(o) },
-      h('span', { class: 'kind' }, o.kind), ' ', o.metadata.namespace, '/', h('strong', {}, o.metadata.name), ' ',
-      h('span', { class: 'state' }, state.word), ' ', h('span', { class: 'quiet' }, age(o.metadata.creationTimestamp))),
-    below.length > 0 && h('ul', {}, below.map((c) => branch(c, children, page))))
+  return h(
+    'li',
+    {},
+    h(
+      'button',
+      { class: `row ${state.tone}`, 'data-key': o.metadata.uid, onclick: () => tree.page.open(o) },
+      h('span', {}, h('span', { class: 'kind' }, o.kind), ' ', tree.page.place(o), h('strong', {}, o.metadata.name)),
+      ' ',
+      h('span', { class: 'state' }, state.word),
+      ' ',
+      h('span', { class: 'age' }, age(o.metadata.creationTimestamp)),
+    ),
+    branches(tree.below(o.metadata.uid), o.metadata.uid, tree),
+  )
 }
 
 // idle are the ReplicaSets of old revisions.
