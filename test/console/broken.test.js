@@ -5,6 +5,7 @@ import { createServer, connect } from 'node:net'
 import { before, test } from 'node:test'
 
 import { apply, go, kubeconfig, kubeconfigOf, kubectl, own, start, startProcess, visit } from './harness.js'
+import { until } from './scene.js'
 
 const namespace = own(`console-broken-${process.pid}`)
 
@@ -120,10 +121,15 @@ test('credentials that are no longer valid are said to be', async (t) => {
   await page.getByRole('button', { name: 'Services', exact: true }).click()
   await region(page, 'first').waitFor()
   kubectl(`delete serviceaccount passing -n ${namespace}`)
-  to.cut()
-  await problems(page)
-    .getByText(/does not accept the credentials of your kubeconfig/)
-    .waitFor()
+  // An API server may know a token from before for some seconds.
+  await until('the page says that the credentials are not accepted', async () => {
+    to.cut()
+    const said = problems(page).getByText(/does not accept the credentials of your kubeconfig/)
+    return await said.waitFor({ timeout: 3000 }).then(
+      () => true,
+      () => false,
+    )
+  })
   await page.getByRole('button', { name: 'Resources', exact: true }).click()
   await page
     .locator('#main')

@@ -56,13 +56,14 @@ export const getText = async (path, options) => (await request(path, options)).t
 
 // pathOf is where a resource is served; name and namespace may be empty.
 export function pathOf({ group, version, resource }, namespace, name) {
-  const root = group ? `/apis/${group}/${version}` : `/api/${version}`
-  return (
-    root +
-    (namespace ? `/namespaces/${encodeURIComponent(namespace)}` : '') +
-    `/${resource}` +
-    (name ? `/${encodeURIComponent(name)}` : '')
-  )
+  const parts = [
+    group ? ['apis', group] : 'api',
+    version,
+    namespace ? ['namespaces', namespace] : [],
+    resource,
+    name || [],
+  ]
+  return '/' + parts.flat().map(encodeURIComponent).join('/')
 }
 
 const longestLine = 16 << 20 // characters: an object as an event; a longer line is cut, or it could grow for ever
