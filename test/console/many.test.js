@@ -7,7 +7,8 @@ import { apply, go, kubectl, own, start, visit } from './harness.js'
 
 const namespace = own(`console-many-${process.pid}`)
 const most = 2000
-const longest = 1000 // milliseconds that the page may not answer; two old cores draw 2,000 pods in half of that
+// longest is how many milliseconds the page may not answer, beside ten times its pace.
+const longest = 500
 let link
 
 // send sends a request to the API server, through the console.
@@ -91,6 +92,18 @@ const worst = (page) =>
     return { longest: Math.max(0, ...all), sum: all.reduce((a, b) => a + b, 0) }
   })
 
+// pace is how long this machine, as busy as it is, needs to make 2,000 buttons and to lay them out.
+const pace = (page) =>
+  page.evaluate(() => {
+    const start = performance.now()
+    const all = document.createElement('div')
+    for (let i = 0; i < 2000; i++) all.append(document.createElement('button'))
+    document.body.append(all)
+    all.getBoundingClientRect()
+    all.remove()
+    return Math.round(performance.now() - start)
+  })
+
 test(`${most} pods`, { timeout: 300000 }, async (t) => {
   const begun = performance.now()
   const page = await visit(t, link)
@@ -108,6 +121,7 @@ test(`${most} pods`, { timeout: 300000 }, async (t) => {
   for (const [view, what] of Object.entries(shown)) {
     await go(page, view, namespace)
     await what.nth(40).waitFor()
+    const bound = longest + 10 * (await pace(page))
     await worst(page)
     // Pods change all the time: 200 of them, while somebody looks for one.
     let changing = true
@@ -134,9 +148,9 @@ test(`${most} pods`, { timeout: 300000 }, async (t) => {
     const { longest: task, sum } = await worst(page)
     t.diagnostic(
       `${view}: ${waits.length} keys, the slowest ${Math.round(Math.max(...waits))} ms; ` +
-        `the longest task ${task} ms, ${sum} ms in all`,
+        `the longest task ${task} ms (at most ${bound}), ${sum} ms in all`,
     )
-    assert.ok(task < longest, `${view} does not answer for ${task} ms`)
+    assert.ok(task < bound, `${view} does not answer for ${task} ms`)
   }
 
   // What is not drawn at first can be asked for.

@@ -5,6 +5,7 @@ import { byName, byPlace, matches, selects } from '../state.js'
 import { squares } from './squares.js'
 
 const mostNamed = 6 // pods of a Service whose names are written
+const mostShown = 200 // pods of a Service that are drawn
 
 export function services(root, page) {
   const all = ['services', 'pods', 'endpointslices', 'networkpolicies'].map(collection)
@@ -93,7 +94,10 @@ function service(s, around, sources) {
             'Pods',
             sources.pods,
             selected.length
-              ? squares(selected, page, selected.length <= mostNamed, `${s.metadata.uid}/`)
+              ? [
+                  squares(selected.slice(0, mostShown), page, selected.length <= mostNamed, `${s.metadata.uid}/`),
+                  selected.length > mostShown && h('p', { class: 'quiet' }, `and ${selected.length - mostShown} more`),
+                ]
               : h('p', { class: 'quiet' }, s.spec.selector ? 'none is selected' : 'no selector'),
           ),
         ],
