@@ -28,6 +28,7 @@ type options struct {
 	serving  daemon.Serving
 
 	socket, dataDir   string
+	forwardTo         string
 	nodeSockets       map[string]string
 	servingSockets    []string
 	maxBytes          int64
@@ -40,7 +41,9 @@ func newCommand() *cobra.Command {
 		Use:   component,
 		Short: "Keep the newest traces of a cluster",
 		Long: "Takes spans by OTLP over gRPC on a socket, keeps the newest of them within a bound of bytes and over restarts, and\n" +
-			"answers for them as the API group traces.bonsai.io behind the aggregator: by object, by kind and by time.",
+			"answers for them as the API group traces.bonsai.io behind the aggregator: by object, by kind and by time.\n\n" +
+			"With --forward-kubeconfig it keeps nothing and sends the spans on to the API of traces of a cluster: for machines\n" +
+			"of a cluster whose traces are kept on another one.",
 		Args: daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.logging.Validate(nil, nil); err != nil {
@@ -53,6 +56,9 @@ func newCommand() *cobra.Command {
 			}
 			if err := o.logging.Libraries(log); err != nil {
 				return err
+			}
+			if o.forwardTo != "" {
+				return forwardSpans(cmd.Context(), o, log)
 			}
 			return run(cmd.Context(), o, daemon.NewPages(component, cmd.Flags()), log)
 		},
@@ -75,6 +81,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 		"NODE=PATH of further such sockets, each for the programs of one node: what comes in by it is taken for that node's. Given several times, or separated by commas.")
 	fs.StringSliceVar(&o.servingSockets, "serving-socket", nil,
 		"Paths of Unix sockets on which is served, over HTTPS too, what --secure-port serves.")
+	fs.StringVar(&o.forwardTo, "forward-kubeconfig", "",
+		"Path of a kubeconfig. If set, the spans are not kept: they are sent on to the API of traces of the cluster to which it leads, as its user. Nothing is served but the socket of --otlp-socket.")
 	fs.StringVar(&o.dataDir, "data-dir", "",
 		"Directory in which the traces are kept over restarts, in files that together have at most --max-bytes.")
 	fs.Int64Var(&o.maxBytes, "max-bytes", defaultBytes,
@@ -87,7 +95,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 func (o *options) validate() error {
 	return errors.Join(
 		daemon.Require(o.socket != "", "--otlp-socket is required"),
-		daemon.Require(o.dataDir != "", "--data-dir is required"),
+		daemon.Require(o.dataDir != "" || o.forwardTo != "", "--data-dir is required"),
+		daemon.Require(len(o.nodeSockets) == 0 || o.forwardTo == "", "--node-socket is not for --forward-kubeconfig"),
 		daemon.Require(o.maxBytes >= leastBytes && o.maxBytes <= mostBytes, "--max-bytes %d must be from %d to %d",
 			o.maxBytes, leastBytes, int64(mostBytes)),
 		daemon.Require(o.maxSpansPerObject >= 2 && o.maxSpansPerObject <= 100_000,

@@ -61,7 +61,9 @@ type parts struct {
 	disk  *persist.Log
 	// receivers are that of the control plane and those of nodes.
 	receivers []*receiver.Receiver
-	replayed  atomic.Bool
+	// web is that of other machines, whose messages come by the API.
+	web      *receiver.Receiver
+	replayed atomic.Bool
 }
 
 // newParts returns an empty store, and receivers that fill it.
@@ -71,9 +73,12 @@ func newParts(o *options, log *slog.Logger) *parts {
 	keep := func(r *traces.Record) traces.Reason {
 		return p.store.Add(r, func(records [][]byte) { disk.Append(r.Sender, records) })
 	}
+	nodes := receiver.NewNodes()
+	p.web = &receiver.Receiver{Nodes: nodes, Log: log, Keep: keep}
 	p.receivers = append(p.receivers, &receiver.Receiver{Socket: o.socket, Log: log, Keep: keep})
 	for node, socket := range o.nodeSockets {
-		p.receivers = append(p.receivers, &receiver.Receiver{Socket: socket, Node: node, Log: log, Keep: keep})
+		p.receivers = append(p.receivers, &receiver.Receiver{Socket: socket, Node: node, Nodes: nodes, Log: log,
+			Keep: keep})
 	}
 	return p
 }
@@ -92,6 +97,19 @@ func (p *parts) replay(log *slog.Logger) {
 	s := p.store.Stats()
 	log.Info("taking spans", "objects", s.Objects, "spans", s.Spans, "bytes", s.Bytes)
 	p.replayed.Store(true)
+}
+
+// fromOthers takes spans of other machines, once those of the last process have been read.
+func (p *parts) fromOthers() http.Handler {
+	take := p.web.HTTP(sender)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !p.replayed.Load() {
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "the traces of the last process are being read, try again", http.StatusServiceUnavailable)
+			return
+		}
+		take.ServeHTTP(w, r)
+	})
 }
 
 // run takes spans and answers for them until ctx ends.
@@ -124,6 +142,8 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 			log.Error("the spans of a node are not taken", "node", r.Node, "err", err)
 		}
 	}
+	paths := serve.New(p.store, maySee(door), time.Now).Paths()
+	paths[serve.SpansPath] = p.fromOthers()
 	server := &daemon.Server{Listener: o.listener, Sockets: o.servingSockets, Serving: o.serving,
 		Clients: door.Clients, Guard: door.Wrap,
 		Ready: []daemon.Check{{Name: "replay", Run: func() error {
@@ -132,7 +152,7 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 			}
 			return nil
 		}}},
-		Registry: metrics, Pages: pages, Extra: serve.New(p.store, maySee(door), time.Now).Paths(), Log: log}
+		Registry: metrics, Pages: pages, Extra: paths, Log: log}
 	// What came until the end is written after the last message was taken.
 	disk, stop := context.WithCancel(context.WithoutCancel(ctx))
 	written := make(chan struct{})

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"io"
@@ -27,7 +28,9 @@ import (
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	authzv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -37,7 +40,8 @@ import (
 
 const podUID = "0a1b2c3d-0000-4000-8000-0123456789ab"
 
-// apiServer lets the user "viewer" get and list traces and pods in the namespace "a", and "other" traces alone.
+// apiServer lets the user "viewer" get and list traces and pods in the namespace "a", and "other" traces alone. All but
+// "other" may create spans.
 func apiServer(t *testing.T) (kubeconfig string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -55,10 +59,12 @@ func apiServer(t *testing.T) (kubeconfig string) {
 			t.Error("the API server is asked what nobody may")
 		}
 		a := review.Spec.ResourceAttributes
-		review.Status.Allowed = (review.Spec.User == "viewer" || review.Spec.User == "other") && a != nil &&
-			a.Namespace == "a" && (a.Group == "traces.bonsai.io" && a.Resource == "traces" ||
-			a.Group == "" && a.Resource == "pods" && review.Spec.User == "viewer") &&
-			(a.Verb == "get" || a.Verb == "list")
+		sends := a != nil && a.Group == "traces.bonsai.io" && a.Resource == "spans" && a.Verb == "create"
+		review.Status.Allowed = sends && review.Spec.User != "other" ||
+			(review.Spec.User == "viewer" || review.Spec.User == "other") && a != nil && a.Namespace == "a" &&
+				(a.Group == "traces.bonsai.io" && a.Resource == "traces" ||
+					a.Group == "" && a.Resource == "pods" && review.Spec.User == "viewer") &&
+				(a.Verb == "get" || a.Verb == "list")
 		review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SubjectAccessReview"
 		_ = json.NewEncoder(w).Encode(review)
 	}))
@@ -77,13 +83,16 @@ func write(t *testing.T, name, content string) string {
 }
 
 // proxy is the certificate of a front proxy, which is its own authority.
-func proxy(t *testing.T) (tls.Certificate, string) {
+func proxy(t *testing.T) (tls.Certificate, string) { return certificate(t, "front-proxy-client") }
+
+// certificate is that of a client, which is its own authority, and the path of that.
+func certificate(t *testing.T, name string, groups ...string) (tls.Certificate, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "front-proxy-client"},
+	of := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name, Organization: groups},
 		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	der, err := x509.CreateCertificate(rand.Reader, of, of, key.Public(), key)
@@ -91,7 +100,7 @@ func proxy(t *testing.T) (tls.Certificate, string) {
 		t.Fatal(err)
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key},
-		write(t, "proxy.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
+		write(t, "client.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
 }
 
 // freePort returns a port of loopback that nobody has.
@@ -115,7 +124,8 @@ type process struct {
 }
 
 // startTraces runs the command as a supervisor would, and waits until it is ready.
-func startTraces(t *testing.T, dir, kubeconfig string, cert tls.Certificate, proxyCA string) *process {
+func startTraces(t *testing.T, dir, kubeconfig string, cert tls.Certificate, proxyCA string,
+	more ...string) *process {
 	t.Helper()
 	port := freePort(t)
 	p := &process{t: t, base: "https://127.0.0.1:" + strconv.Itoa(port),
@@ -126,25 +136,18 @@ func startTraces(t *testing.T, dir, kubeconfig string, cert tls.Certificate, pro
 	if err := os.MkdirAll(filepath.Join(blocked, "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	cmd := newCommand()
-	cmd.SetArgs([]string{"--node-socket=n1=" + blocked, "--serving-socket=" + blocked, "--otlp-socket=" + p.socket, "--data-dir=" + filepath.Join(dir, "data"), "--max-bytes=1048576",
+	p.run(append([]string{"--node-socket=n1=" + blocked, "--serving-socket=" + blocked, "--otlp-socket=" + p.socket,
+		"--data-dir=" + filepath.Join(dir, "data"), "--max-bytes=1048576",
 		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port), "--authentication-kubeconfig=" + kubeconfig,
 		"--authorization-kubeconfig=" + kubeconfig, "--authentication-skip-lookup",
-		"--requestheader-client-ca-file=" + proxyCA, "--requestheader-allowed-names=front-proxy-client"})
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- cmd.ExecuteContext(ctx) }()
-	p.stop = func() {
-		cancel()
-		if err := <-done; err != nil && ctx.Err() == nil {
-			t.Error(err)
-		}
-		done <- nil
-	}
-	t.Cleanup(p.stop)
+		"--requestheader-client-ca-file=" + proxyCA, "--requestheader-allowed-names=front-proxy-client"}, more...))
 	p.until("ready", func() bool {
-		r, err := p.client.Get(p.base + "/readyz")
+		q, err := http.NewRequest(http.MethodGet, p.base+"/readyz", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Header.Set("X-Remote-User", "viewer") // or the proxy would be a client itself
+		r, err := p.client.Do(q)
 		if err != nil {
 			return false
 		}
@@ -152,6 +155,24 @@ func startTraces(t *testing.T, dir, kubeconfig string, cert tls.Certificate, pro
 		return r.StatusCode == 200
 	})
 	return p
+}
+
+// run runs the command until stop.
+func (p *process) run(args []string) {
+	cmd := newCommand()
+	cmd.SetArgs(args)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- cmd.ExecuteContext(ctx) }()
+	p.stop = func() {
+		cancel()
+		if err := <-done; err != nil && ctx.Err() == nil {
+			p.t.Error(err)
+		}
+		done <- nil
+	}
+	p.t.Cleanup(p.stop)
 }
 
 func (p *process) until(what string, ok func() bool) {
@@ -192,6 +213,14 @@ func (p *process) get(user, path string) (int, string) {
 // send sends one span of a pod of the namespace "a".
 func (p *process) send() {
 	p.t.Helper()
+	if err := p.export(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// export is send for a process that may refuse the span.
+func (p *process) export() error {
+	p.t.Helper()
 	conn, err := grpc.NewClient("unix://"+p.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		p.t.Fatal(err)
@@ -206,10 +235,9 @@ func (p *process) send() {
 			Value: &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: v}}})
 	}
 	scopes := []*trace.ScopeSpans{{Spans: []*trace.Span{span}}}
-	if _, err := otlp.NewTraceServiceClient(conn).Export(p.t.Context(), &otlp.ExportTraceServiceRequest{
-		ResourceSpans: []*trace.ResourceSpans{{ScopeSpans: scopes}}}); err != nil {
-		p.t.Fatal(err)
-	}
+	_, err = otlp.NewTraceServiceClient(conn).Export(p.t.Context(), &otlp.ExportTraceServiceRequest{
+		ResourceSpans: []*trace.ResourceSpans{{ScopeSpans: scopes}}})
+	return err
 }
 
 // TestRun: what comes in by the socket is answered to those whom the API server lets read it, also after a restart, and
@@ -251,6 +279,62 @@ func TestRun(t *testing.T) {
 	p.client.Transport.(*http.Transport).TLSClientConfig.Certificates = []tls.Certificate{other}
 	if code, body := p.get("viewer", group+"/namespaces/a/traces"); code != 401 {
 		t.Errorf("by a proxy of another authority: %d %s", code, body)
+	}
+}
+
+// forwardAs runs a process on another machine, whose spans go to p as the user of a certificate.
+func (p *process) forwardAs(cert tls.Certificate) *process {
+	p.t.Helper()
+	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	encode := func(kind string, der []byte) string {
+		return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+	}
+	f := &process{t: p.t, socket: filepath.Join(p.t.TempDir(), "run", "otlp.sock")}
+	f.run([]string{"--otlp-socket=" + f.socket, "--secure-port=0", "--forward-kubeconfig=" + write(p.t, "kubeconfig",
+		`{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"insecure-skip-tls-verify":true,"server":"`+
+			p.base+`"}}],"users":[{"name":"u","user":{"client-certificate-data":"`+
+			encode("CERTIFICATE", cert.Certificate[0])+`","client-key-data":"`+encode("PRIVATE KEY", key)+
+			`"}}],"contexts":[{"name":"x","context":{"cluster":"c","user":"u"}}],"current-context":"x"}`)})
+	p.until("the socket", func() bool { _, err := os.Stat(f.socket); return err == nil })
+	return f
+}
+
+// TestForward: spans of another machine come over TLS, with a certificate of the cluster's authority, and are that
+// node's. Who is no node or has no right sends none, and nobody without a certificate.
+func TestForward(t *testing.T) {
+	t.Parallel()
+	front, proxyCA := proxy(t)
+	for name, c := range map[string]struct {
+		user, group string
+		trusted     bool
+		want        codes.Code
+		instance    string
+	}{
+		"a node":               {"system:node:far", "system:nodes", true, codes.OK, `"instance":"far"`},
+		"a control plane":      {"bonsai:traces", "", true, codes.OK, ""},
+		"an administrator":     {"admin", "system:masters", true, codes.Unavailable, ""},
+		"a node by name alone": {"system:node:far", "", true, codes.Unavailable, ""},
+		"without the right":    {"other", "system:nodes", true, codes.Unavailable, ""},
+		"another authority":    {"system:node:far", "system:nodes", false, codes.Unavailable, ""},
+	} {
+		cert, ca := certificate(t, c.user, c.group)
+		if !c.trusted {
+			_, ca = certificate(t, c.user, c.group)
+		}
+		p := startTraces(t, t.TempDir(), apiServer(t), front, proxyCA, "--client-ca-file="+ca)
+		f := p.forwardAs(cert)
+		if err := f.export(); status.Code(err) != c.want {
+			t.Errorf("%s: %v", name, err)
+		}
+		code, body := p.get("viewer", "/apis/traces.bonsai.io/v1alpha1/namespaces/a/traces/"+podUID)
+		if found := code == 200; found != (c.want == codes.OK) || !strings.Contains(body, c.instance) {
+			t.Errorf("%s: %d %s", name, code, body)
+		}
+		f.stop()
+		p.stop()
 	}
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"bonsai/pkg/traces"
@@ -78,7 +80,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 // taken adds up what the receivers took.
 func (p *parts) taken() receiver.Stats {
 	all := receiver.Stats{Dropped: map[traces.Reason]uint64{}}
-	for _, r := range p.receivers {
+	for _, r := range append(slices.Clone(p.receivers), p.web) {
 		s := r.Stats()
 		all.Received, all.Messages = all.Received+s.Received, all.Messages+s.Messages
 		all.Broken, all.Refused = all.Broken+s.Broken, all.Refused+s.Refused

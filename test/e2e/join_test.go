@@ -161,6 +161,13 @@ func TestJoin(t *testing.T) {
 		}
 	}
 	meet()
+	uid := near.run("kubectl", "get", "pods", "-l", "app=web", "--field-selector", "spec.nodeName=far", "-o",
+		"jsonpath={.items[0].metadata.uid}")
+	waitFor(t, "the trace of a pod there has the spans of its kubelet", func() bool {
+		out, err := near.try("kubectl", "get", "traces", uid, "-o",
+			"jsonpath={range .spans[*]}{.component}@{.instance} {end}")
+		return err == nil && strings.Contains(out, "kubelet@far ") && strings.Contains(out, "kube-apiserver@")
+	})
 	if out := far.bonsai("status"); !strings.Contains(out, "far") || strings.Contains(out, "n1") {
 		t.Errorf("status: %s", out)
 	}

@@ -72,9 +72,15 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 // userKey is the key of a request's user in its context.
 type userKey struct{}
 
+// UserOf returns the user of a request that came through Wrap.
+func UserOf(r *http.Request) (user authnv1.UserInfo, ok bool) {
+	user, ok = r.Context().Value(userKey{}).(authnv1.UserInfo)
+	return user, ok
+}
+
 // May reports whether the user of a request that came through Wrap may also do something else.
 func (g *Guard) May(r *http.Request, what delegated.Attributes) (bool, error) {
-	user, ok := r.Context().Value(userKey{}).(authnv1.UserInfo)
+	user, ok := UserOf(r)
 	if !ok {
 		return false, nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/componentflags"
+	"bonsai/pkg/cluster/plan/tracestore"
 )
 
 // clusterFacts are the settings of a cluster that the nodes on other machines must share. A machine reads them when it
@@ -26,6 +27,8 @@ type clusterFacts struct {
 	// ComponentFlags are for the control planes of other machines. Machines that are nodes alone take those of
 	// nodeComponents.
 	ComponentFlags map[string]map[string]string `json:",omitempty"`
+	// Traces is set if the cluster keeps traces, to which the components of all machines send their spans.
+	Traces bool `json:",omitempty"`
 	// Server is the API server of the first machine, through which the node network is reached, and Endpoint the user's
 	// own name or balancer before all API servers.
 	Server   netip.AddrPort
@@ -42,7 +45,7 @@ func factsOf(c plan.Config, ca []byte) clusterFacts {
 	f := clusterFacts{NodeSubnet: c.NodeSubnet, PodSubnet: c.PodSubnet, ServiceSubnet: c.ServiceSubnet,
 		FeatureGates: c.FeatureGates, Mirrors: c.Mirrors, OCIRuntime: c.OCIRuntime, AddonChoices: c.AddonChoices,
 		ComponentFlags: c.ComponentFlags, Server: c.Advertised().Listens(), Endpoint: c.ControlPlaneEndpoint,
-		Authority: string(ca)}
+		Traces: c.HasAddon(tracestore.Addon), Authority: string(ca)}
 	return f
 }
 
@@ -54,6 +57,7 @@ func (f clusterFacts) givenTo(c plan.Config) (plan.Config, error) {
 	c.FeatureGates, c.Mirrors, c.OCIRuntime = f.FeatureGates, f.Mirrors, f.OCIRuntime
 	// Nodes on other machines need IPv4 and egress (plan.Config.Validate).
 	c.IPFamily, c.Egress = plan.IPv4, true
+	c.NoTraces = !f.Traces
 	c.AddonChoices, c.ComponentFlags = nil, nil
 	for name, on := range f.AddonChoices {
 		if with, err := c.WithAddon(name, on); err == nil {

@@ -61,6 +61,9 @@ func TestFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &Cluster{cluster: &clientcmdapi.Cluster{Server: "https://192.0.2.1:6443", CertificateAuthorityData: ca}}
+	if joined.NoTraces || !node.Of(joined, joined.Nodes[0]).ForwardsSpans {
+		t.Error("the machine does not know that the cluster keeps traces")
+	}
 	if err := d.WriteCredentials(joined, Request{token: joiner}); err != nil {
 		t.Fatal(err)
 	}
@@ -71,6 +74,7 @@ func TestFollow(t *testing.T) {
 	if of, err = of.ParseAddons([]string{"metrics-server", "registry"}); err != nil {
 		t.Fatal(err)
 	}
+	of.NoTraces = true
 	of.FeatureGates, of.OCIRuntime = map[string]bool{"MemoryQoS": true}, "crun"
 	of.Mirrors = []plan.Mirror{{Registry: "docker.io", URL: "http://192.0.2.1:5000"}}
 	of.ComponentFlags = map[string]map[string]string{"kube-proxy": {"proxy-mode": "iptables"},
@@ -89,6 +93,9 @@ func TestFollow(t *testing.T) {
 	if !slices.Contains(n.Images, "metrics-server") || len(n.Mirrors) != 2 || n.OCIRuntime != "crun" ||
 		!n.FeatureGates["MemoryQoS"] || n.ComponentFlags["kube-proxy"]["proxy-mode"] != "iptables" {
 		t.Errorf("the node gets %+v", n)
+	}
+	if !applied.NoTraces || n.ForwardsSpans {
+		t.Errorf("traces that the cluster no longer keeps: %+v", n)
 	}
 	if applied.ComponentFlags["etcd"] != nil || len(applied.Mappings()) != 0 || applied.Nodes[0].Name() != "far" {
 		t.Errorf("what is none of the node's: %+v", applied)

@@ -19,7 +19,7 @@ func WriteAll(c plan.Config) error {
 	for _, m := range c.Members() {
 		names = append(names, m.Of("controller-manager"), m.Of("scheduler"))
 	}
-	if c.HasAddon(tracestore.Addon) {
+	if plan.SendsSpans(c) && c.HasControlPlane() {
 		names = append(names, tracestore.Name)
 	}
 	for _, node := range c.Nodes {

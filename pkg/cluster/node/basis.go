@@ -19,6 +19,7 @@ func (n *Config) basisOf(p supervise.Process) string {
 		"kubelet":        {l.Node(n.Name, "etc", "kubelet.yaml"), l.PKI("ca.crt")},
 		"kube-proxy":     {l.PKI("ca.crt")},
 		"bonsai-network": {l.PKI("ca.crt")},
+		"bonsai-traces":  {l.PKI("ca.crt")},
 	}
 	parts := slices.DeleteFunc(slices.Clone(p.Argv), func(arg string) bool {
 		return strings.HasPrefix(arg, "--node-labels=") || strings.HasPrefix(arg, "--register-with-taints=")

@@ -44,6 +44,8 @@ type Config struct {
 	Containerized bool `json:"Contained"`
 	// Traces is set if the node leads to the API of traces.
 	Traces bool `json:",omitempty"`
+	// ForwardsSpans is set if a process of the node sends its spans on: the machine keeps no traces itself.
+	ForwardsSpans bool `json:",omitempty"`
 	// Joined is set if the node has the machine's network, and Bootstraps if it asks for certificates of its own: on a
 	// machine that has no control plane, and so no authority's key.
 	Joined     bool `json:",omitempty"`
@@ -65,7 +67,8 @@ func Of(c plan.Config, n plan.Node) Config {
 		Mirrors: c.RegistryMirrors(), OCIRuntime: c.OCIRuntime, Programs: c.Programs, Images: c.LocalImages(),
 		FeatureGates:   c.FeatureGates,
 		ComponentFlags: c.ComponentFlags, Labels: n.RegisteredLabels(), Taints: n.Taints, Mounts: n.Mounts,
-		Traces: c.HasAddon(tracestore.Addon), Joined: c.Joined != nil, Bootstraps: !c.HasControlPlane(),
+		Traces: c.HasAddon(tracestore.Addon), ForwardsSpans: plan.SendsSpans(c) && c.Joined != nil,
+		Joined: c.Joined != nil, Bootstraps: !c.HasControlPlane(),
 	}
 }
 

@@ -96,12 +96,18 @@ func (n *Config) Processes(log *slog.Logger) []supervise.Process {
 	if gates := componentflags.Gates("kube-proxy", n.FeatureGates); len(gates) > 0 {
 		rows[2].Argv = append(rows[2].Argv, gates...)
 	}
-	if n.Traces {
+	if n.sendsSpans() {
 		rows[2].Env = append(rows[2].Env, tracestore.Env+"="+n.tracingFile())
+	}
+	if n.ForwardsSpans {
+		rows = append(rows, supervise.Process{Name: tracestore.Name, Before: identified,
+			Argv: tracestore.Forwarder(bin(tracestore.Name), kubelet, l.NodeSpansSocket(n.Name))})
 	}
 	for i := range rows {
 		rows[i].Log = l.NodeLog(n.Name, rows[i].Name)
-		rows[i].Argv = append(rows[i].Argv, n.UserFlags(rows[i].Name)...)
+		if rows[i].Name != tracestore.Name { // the user's flags are for the one that keeps traces
+			rows[i].Argv = append(rows[i].Argv, n.UserFlags(rows[i].Name)...)
+		}
 	}
 	return rows
 }
@@ -127,13 +133,16 @@ func (n *Config) writeConfigs() error {
 	if err := os.MkdirAll(l.Node(n.Name, "manifests"), 0o755); err != nil {
 		return err
 	}
-	if n.Traces {
+	if n.sendsSpans() {
 		if err := host.WriteFile(n.tracingFile(), tracestore.File(l.NodeSpansSocket(n.Name))); err != nil {
 			return err
 		}
 	}
 	return host.WriteFile(l.Node(n.Name, "etc", "kubelet.yaml"), []byte(n.KubeletConfig()))
 }
+
+// sendsSpans reports whether the node's processes send their spans to the node's socket.
+func (n *Config) sendsSpans() bool { return n.Traces || n.ForwardsSpans }
 
 // tracingFile is the file by which kube-proxy sends its spans. The kubelet has the same in its own.
 func (n *Config) tracingFile() string {
@@ -142,7 +151,7 @@ func (n *Config) tracingFile() string {
 
 // tracingField is the line of the kubelet's file that says where spans go, "" if nobody keeps them.
 func (n *Config) tracingField() string {
-	if !n.Traces {
+	if !n.sendsSpans() {
 		return ""
 	}
 	return fmt.Sprintf("tracing: {endpoint: %q, samplingRatePerMillion: %d}\n",

@@ -96,8 +96,9 @@ func Certificates(c plan.Config) []Certificate {
 				client: true},
 			Certificate{Name: m.Of("scheduler"), ca: "ca", User: "system:kube-scheduler", client: true})
 	}
-	if c.HasAddon(tracestore.Addon) {
-		// The API server asks for its Service's name. The add-on traces.yaml gives it its permissions.
+	if plan.SendsSpans(c) && c.HasControlPlane() {
+		// The API server asks for its Service's name. The add-on traces.yaml gives it its permissions. On a machine
+		// that has joined with a control plane, its process sends spans on.
 		rows = append(rows, Certificate{Name: tracestore.Name, ca: "ca", User: "bonsai:traces", Server: true,
 			client: true, Names: []string{tracestore.Service + ".kube-system.svc"}})
 	}

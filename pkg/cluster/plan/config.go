@@ -33,8 +33,8 @@ type Config struct {
 	// EncryptSecrets has the API servers encrypt Secrets in etcd by the cluster's keys, unless the user gives them a
 	// file (componentflags.EncryptsSecrets). Clusters of versions that knew nothing about it do not have it.
 	EncryptSecrets bool `json:",omitempty"`
-	// NoTraces is set if the user wants no bonsai-traces (hasTraces). A cluster of a version that knew nothing about it
-	// gets one at its next start.
+	// NoTraces is set if the user wants no bonsai-traces (SendsSpans), or the cluster that this machine joined has
+	// none. A cluster of a version that knew nothing about it gets one at its next start.
 	NoTraces bool `json:",omitempty"`
 	// Mirrors are registries that nodes ask in place of those in the names of images.
 	Mirrors []Mirror `json:",omitempty"`

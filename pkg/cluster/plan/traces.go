@@ -1,15 +1,18 @@
 package plan
 
-// hasTraces reports whether this machine keeps the cluster's traces: the first machine does, unless the user does not
-// want it. Machines that joined have no process yet that would forward theirs, and containers share no sockets. The
-// add-on tracestore.Addon follows from it.
-func hasTraces(c Config) bool { return !c.NoTraces && c.Joined == nil && !c.Containerized }
+// SendsSpans reports whether the components of this machine send their spans to where the cluster's traces are kept.
+// Containers do not: they share no sockets.
+func SendsSpans(c Config) bool { return !c.NoTraces && !c.Containerized }
+
+// hasTraces reports whether this machine keeps the cluster's traces: the first machine does. On those that joined,
+// processes send the spans on to it. The add-on tracestore.Addon follows from it.
+func hasTraces(c Config) bool { return SendsSpans(c) && c.Joined == nil }
 
 // Traces is the directory in which the traces are kept over restarts. Snapshots do not have it.
 func (l Layout) Traces() string { return l.At("traces") }
 
-// SpansSocket is where the processes on the host send their spans, in a directory of its own: it may be entered by its
-// owner alone.
+// SpansSocket is where the processes on the machine itself send their spans, in a directory of its own: it may be
+// entered by its owner alone.
 func (l Layout) SpansSocket() string { return l.At("run", "spans", "otlp.sock") }
 
 // Tracing is the file that tells the control plane to send its spans to SpansSocket.

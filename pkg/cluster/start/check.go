@@ -89,7 +89,7 @@ func Findings(ctx context.Context, c plan.Config) ([]preflight.Finding, error) {
 	var errs []error
 	needed := []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy",
 		"bonsai-network", node.IPAMPlugin}
-	if c.HasAddon(tracestore.Addon) {
+	if plan.SendsSpans(c) {
 		needed = append(needed, tracestore.Name)
 	}
 	for _, program := range needed {

@@ -21,7 +21,6 @@ import (
 	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/componentflags"
-	"bonsai/pkg/cluster/plan/tracestore"
 	"bonsai/pkg/cluster/publish"
 	"bonsai/pkg/cluster/supervise"
 )
@@ -164,13 +163,14 @@ func keepBalancer(ctx context.Context, keeper *supervise.Changing, c plan.Config
 	})
 }
 
-// keepTraces keeps the process that keeps the cluster's traces, with sockets for the nodes as they are now.
+// keepTraces keeps the process that keeps the cluster's traces, with sockets for the nodes as they are now. On a
+// machine that joined with a control plane it is the one that sends spans on. There may be neither.
 func keepTraces(ctx context.Context, keeper *supervise.Changing, c plan.Config) {
-	if c.HasAddon(tracestore.Addon) {
-		keeper.Keep(ctx, []supervise.Process{controlplane.Traces(c)}, func(p supervise.Process) string {
-			return strings.Join(p.Argv, "\x00")
-		})
+	var processes []supervise.Process
+	if controlplane.HasTraces(c) {
+		processes = append(processes, controlplane.Traces(c))
 	}
+	keeper.Keep(ctx, processes, func(p supervise.Process) string { return strings.Join(p.Argv, "\x00") })
 }
 
 // openToOthers opens the doors through which others reach the cluster: other machines, and a user outside of the

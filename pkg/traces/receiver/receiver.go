@@ -8,6 +8,7 @@ package receiver
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -20,8 +21,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
@@ -31,9 +30,9 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"bonsai/pkg/privatesocket"
+	"bonsai/pkg/retryinfo"
 	"bonsai/pkg/traces"
 )
 
@@ -47,11 +46,6 @@ const (
 	// nodeRequests, of one node. A sender that is refused tries again: Unavailable says so in OTLP.
 	maxRequests  = 8
 	nodeRequests = 2
-	// nodeRate is how many bytes a node may send in a second, unpacked, after nodeBurst of them at once, which is what
-	// some hundred pods need to start. A sender that has more learns when to come back by OTLP's RESOURCE_EXHAUSTED
-	// with RetryInfo.
-	nodeRate  = 1 << 20
-	nodeBurst = 2 * MaxMessage
 	// perConnection leaves room for other senders. Exporters send one message after the other.
 	perConnection = 2
 	// requestTimeout is how long a sender may take for its message: one that stops in the middle must not hold its
@@ -73,7 +67,11 @@ type Receiver struct {
 	Node string
 	// Keep takes a span, which is valid until it returns, and says why it is not kept.
 	Keep func(*traces.Record) traces.Reason
-	Log  *slog.Logger
+	// Relay, if set, takes whole messages in place of Keep, and answers as the sender is to be answered.
+	Relay func(ctx context.Context, message []byte) (answer []byte, err error)
+	// Nodes bounds what nodes send. Without a node, and with a Relay, it is not needed.
+	Nodes *Nodes
+	Log   *slog.Logger
 
 	timeout                                        time.Duration // of tests; 0 is requestTimeout
 	requests                                       atomic.Int64
@@ -81,7 +79,6 @@ type Receiver struct {
 
 	mu      sync.Mutex
 	dropped map[traces.Reason]uint64
-	limit   *rate.Limiter // of a node; begins with its first message
 }
 
 // Stats are figures for metrics.
@@ -165,21 +162,39 @@ func (r *Receiver) enter(ctx context.Context, _ *tap.Info) (context.Context, err
 // service is the one method of OTLP. It is described here and not by generated stubs, because messages are read by
 // Decode.
 func (r *Receiver) service() *grpc.ServiceDesc {
-	export := func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+	export := func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 		var message []byte
 		if err := decode(&message); err != nil {
 			return nil, err
 		}
-		return r.export(message)
+		if r.Relay != nil {
+			return r.Relay(ctx, message)
+		}
+		answer, err := r.take(r.Node, message)
+		return answer, asStatus(err)
 	}
 	return &grpc.ServiceDesc{ServiceName: "opentelemetry.proto.collector.trace.v1.TraceService",
 		HandlerType: (*any)(nil), Methods: []grpc.MethodDesc{{MethodName: "Export", Handler: export}}}
 }
 
-// export keeps the spans of a message. The answer says how many it did not keep, which a sender must not repeat.
-func (r *Receiver) export(message []byte) ([]byte, error) {
-	if err := r.tooFast(len(message)); err != nil {
-		return nil, err
+// asStatus is an error of take as OTLP over gRPC says it.
+func asStatus(err error) error {
+	if err == nil {
+		return nil
+	}
+	early, ok := errors.AsType[*tooFastError](err)
+	if !ok {
+		return status.Error(codes.InvalidArgument, err.Error())
+	}
+	return retryinfo.Error(early.Error(), early.wait)
+}
+
+// take keeps the spans of a message that a node sent, or the control plane, for which node is "". The answer says how
+// many it did not keep, which a sender must not repeat. The error is a tooFastError, or the message's fault.
+func (r *Receiver) take(node string, message []byte) ([]byte, error) {
+	if wait := r.Nodes.wait(node, len(message)); wait > 0 {
+		r.throttled.Add(1)
+		return nil, &tooFastError{wait}
 	}
 	r.messages.Add(1)
 	rejected, why := uint64(0), traces.Kept
@@ -198,12 +213,12 @@ func (r *Receiver) export(message []byte) ([]byte, error) {
 			drop(traces.Invalid)
 			return
 		}
-		if r.Node != "" {
+		if node != "" {
 			if ofControlPlane(span) {
 				drop(traces.Foreign)
 				return
 			}
-			span.Instance, span.Sender = r.Node, r.Node
+			span.Instance, span.Sender = node, node
 		}
 		drop(r.Keep(span))
 	}, func(reason traces.Reason) {
@@ -212,7 +227,7 @@ func (r *Receiver) export(message []byte) ([]byte, error) {
 	})
 	if err != nil {
 		r.broken.Add(1)
-		return nil, status.Error(codes.InvalidArgument, err.Error())
+		return nil, err
 	}
 	if rejected == 0 {
 		return nil, nil
@@ -224,31 +239,6 @@ func (r *Receiver) export(message []byte) ([]byte, error) {
 	partial = protowire.AppendTag(partial, 2, protowire.BytesType)
 	partial = protowire.AppendString(partial, "spans were dropped: "+string(why))
 	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), partial), nil
-}
-
-// tooFast returns an error that says when to send a message again, if a node sends more than it may.
-func (r *Receiver) tooFast(bytes int) error {
-	if r.Node == "" {
-		return nil
-	}
-	r.mu.Lock()
-	if r.limit == nil {
-		r.limit = rate.NewLimiter(nodeRate, nodeBurst)
-	}
-	limit := r.limit
-	r.mu.Unlock()
-	turn := limit.ReserveN(time.Now(), bytes)
-	wait := turn.Delay()
-	if wait == 0 {
-		return nil
-	}
-	turn.Cancel()
-	r.throttled.Add(1)
-	refusal := status.New(codes.ResourceExhausted, "the node sends more than it may")
-	if said, err := refusal.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(wait)}); err == nil {
-		refusal = said
-	}
-	return refusal.Err()
 }
 
 // controlPlane are the components that send their spans by the socket of the control plane, with how the names of their

@@ -241,7 +241,7 @@ func until(t *testing.T, what string, ok func() bool) {
 func TestNode(t *testing.T) {
 	t.Parallel()
 	k := &kept{}
-	r := &Receiver{Keep: k.keep, Node: "n7"}
+	r := &Receiver{Keep: k.keep, Node: "n7", Nodes: NewNodes()}
 	client := collector.NewTraceServiceClient(start(t, r)())
 	if _, err := client.Export(t.Context(), of(podSpan())); err != nil || k.spans[0].Instance != "n7" ||
 		k.spans[0].Sender != "n7" {
@@ -282,7 +282,7 @@ func TestFuture(t *testing.T) {
 func TestRate(t *testing.T) {
 	t.Parallel()
 	k := &kept{}
-	r := &Receiver{Keep: k.keep, Node: "n7"}
+	r := &Receiver{Keep: k.keep, Node: "n7", Nodes: NewNodes()}
 	client := collector.NewTraceServiceClient(start(t, r)())
 	large := podSpan()
 	large.Name = strings.Repeat("x", MaxMessage/2)

@@ -52,6 +52,8 @@ func New(reader Reader, maySee MaySee, now func() time.Time) *Handler {
 const (
 	groupPath   = "/apis/" + "traces.bonsai.io"
 	versionPath = groupPath + "/v1alpha1"
+	// SpansPath is where spans are created. It is no resource that anybody could read, and so not in the discovery.
+	SpansPath = versionPath + "/spans"
 )
 
 // Paths returns the handlers by path.

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"bonsai/cmd/internal/guard"
+)
+
+// Who may send spans by the API, besides being allowed to create them: this user, which control planes have, and nodes,
+// each its own.
+const (
+	controlPlaneUser = "bonsai:traces"
+	nodesGroup       = "system:nodes"
+	nodeUser         = "system:node:"
+)
+
+// sender returns the node that sends a request, "" for a control plane. Others send none: what an administrator may do
+// by RBAC is not what a span says.
+func sender(r *http.Request) (node string, ok bool) {
+	user, ok := guard.UserOf(r)
+	if !ok || user.Username == controlPlaneUser {
+		return "", ok
+	}
+	node, ok = strings.CutPrefix(user.Username, nodeUser)
+	return node, ok && node != "" && slices.Contains(user.Groups, nodesGroup)
+}
