@@ -41,11 +41,18 @@ func (s *server) proxy() http.Handler {
 				}
 			}
 			r.Header, r.Trailer = kept, nil
-			return nil
+			if goesOn(r.Request.URL) {
+				return nil
+			}
+			return bounded(r)
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if r.Context().Err() != nil {
 				return // the browser has gone
+			}
+			if tooLarge(err) {
+				http.Error(w, "The API server's answer is too large to show: "+err.Error()+".", http.StatusBadGateway)
+				return
 			}
 			s.Log.Warn("the API server does not answer", "path", r.URL.Path, "err", safetext.Error(err))
 			http.Error(w, "The API server does not answer: "+safetext.Message(err.Error()), http.StatusBadGateway)

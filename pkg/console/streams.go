@@ -1,7 +1,6 @@
 package console
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -20,8 +19,6 @@ const (
 	maxStreams = 16
 	// maxWatches is how many watches one page may have; each is a request to the API server.
 	maxWatches = 64
-	// maxLine is the longest event, in bytes: an object, and what JSON adds to it.
-	maxLine = 8 << 20
 )
 
 // streams carries the watches of a page in one response, since browsers keep six connections to a server at most, and a
@@ -42,8 +39,10 @@ type stream struct {
 	// mu guards the response and watches. A browser that reads slowly holds it up, and with it the watches: the API
 	// server then ends them.
 	mu      sync.Mutex
-	write   func(line string) error
+	write   func(begin string, line []byte) error
 	watches int
+	// long has one slot, for the watch that holds a long line: a page that reads slowly holds up its own alone.
+	long chan struct{}
 }
 
 // serve answers with a stream until the browser goes.
@@ -51,9 +50,11 @@ func (s *streams) serve(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	control := http.NewResponseController(w)
-	st := &stream{ctx: ctx, write: func(line string) error {
-		if _, err := fmt.Fprintf(w, "%s\n", line); err != nil {
-			return err
+	st := &stream{ctx: ctx, long: make(chan struct{}, 1), write: func(begin string, line []byte) error {
+		for _, part := range [][]byte{[]byte(begin), line, []byte("\n")} {
+			if _, err := w.Write(part); err != nil {
+				return err
+			}
 		}
 		return control.Flush()
 	}}
@@ -72,20 +73,21 @@ func (s *streams) serve(w http.ResponseWriter, r *http.Request) {
 		s.mu.Unlock()
 		// Whoever writes now has finished before the response ends, and nobody writes after that.
 		st.mu.Lock()
-		st.write = func(string) error { return context.Canceled }
+		st.write = func(string, []byte) error { return context.Canceled }
 		st.mu.Unlock()
 	}()
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	if st.send(name) != nil {
+	if st.send(name, nil) != nil {
 		return
 	}
 	<-ctx.Done()
 }
 
-func (st *stream) send(line string) error {
+// send writes a line that begins with a text.
+func (st *stream) send(begin string, line []byte) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return st.write(line)
+	return st.write(begin, line)
 }
 
 // watch begins a watch on a stream. It answers as soon as the API server has.
@@ -131,15 +133,12 @@ func (s *streams) watch(w http.ResponseWriter, r *http.Request) {
 	go func() { // ends with the stream, whose context the request has
 		defer st.remove()
 		defer response.Body.Close()
-		lines := bufio.NewScanner(response.Body)
-		lines.Buffer(nil, maxLine)
-		for lines.Scan() {
-			if st.send(fmt.Sprintf("%d %s", id, lines.Bytes())) != nil {
-				return
-			}
+		lines, number := newLineReader(response.Body, st.long), strconv.FormatUint(id, 10)
+		send := func(line []byte) error { return st.send(number+" ", line) }
+		for lines.next(st.ctx, send) == nil {
 		}
 		// An error here is the browser's end: there is nobody to tell.
-		_ = st.send(strconv.FormatUint(id, 10))
+		_ = st.send(number, nil)
 	}()
 }
 

@@ -40,7 +40,7 @@ export async function request(path, { method = 'GET', body, type, accept = 'appl
     throw new Refusal(0, 'bonsai console does not answer. Is it still running?')
   }
   if (r.ok) return r
-  const text = await r.text()
+  const text = await whole(r)
   let message = text
   try {
     const status = JSON.parse(text)
@@ -51,8 +51,25 @@ export async function request(path, { method = 'GET', body, type, accept = 'appl
   throw new Refusal(r.status, message || `The server answered ${r.status}.`)
 }
 
-export const getJSON = async (path, options) => (await request(path, options)).json()
-export const getText = async (path, options) => (await request(path, options)).text()
+export const getJSON = async (path, options) => JSON.parse(await getText(path, options))
+export const getText = async (path, options) => whole(await request(path, options))
+
+export const mostAnswer = 64 << 20 // characters of an answer that are held at once: the server's own bound
+
+// whole returns the text of a response, and refuses one that is too long to hold.
+export async function whole(response, most = mostAnswer) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+  const parts = []
+  for (let length = 0; ;) {
+    const { value, done } = await reader.read()
+    if (done) return parts.join('')
+    if ((length += value.length) > most) {
+      await reader.cancel()
+      throw new Refusal(0, `The answer is too large to show: it has more than ${most >> 20} MiB.`)
+    }
+    parts.push(value)
+  }
+}
 
 // pathOf is where a resource is served; name and namespace may be empty.
 export function pathOf({ group, version, resource }, namespace, name) {
@@ -66,22 +83,28 @@ export function pathOf({ group, version, resource }, namespace, name) {
   return '/' + parts.flat().map(encodeURIComponent).join('/')
 }
 
-const longestLine = 16 << 20 // characters: an object as an event; a longer line is cut, or it could grow for ever
+const longestLine = 16 << 20 // characters: an object as an event
 
-// lines yields the lines of a response as they come.
-export async function* lines(response) {
+// lines yields the lines of a response as they come. Of a line that is too long the beginning comes.
+export async function* lines(response, longest = longestLine) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
-  let rest = ''
+  let parts = [] // of the line that has not ended
+  let room = longest
+  const add = (text) => {
+    if (text && room > 0) parts.push(text.slice(0, room))
+    room -= text.length
+  }
   for (;;) {
     const { value, done } = await reader.read()
     if (done) break
-    const parts = (rest + value).split('\n')
-    rest = parts.pop()
-    yield* parts
-    if (rest.length > longestLine) {
-      yield rest
-      rest = ''
+    let from = 0
+    for (let at; (at = value.indexOf('\n', from)) >= 0; from = at + 1) {
+      add(value.slice(from, at))
+      yield parts.join('')
+      parts = []
+      room = longest
     }
+    add(value.slice(from))
   }
-  if (rest) yield rest
+  if (parts.length) yield parts.join('')
 }

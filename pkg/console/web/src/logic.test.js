@@ -5,6 +5,21 @@ import { diff } from './diff.js'
 import { age, byName, matches, nodeState, podState, selects, workloadState } from './state.js'
 import { hidden, line, visible } from './text.js'
 
+// api is the module, which looks for its token in the page's address.
+async function api() {
+  globalThis.location = { hash: '', pathname: '/' }
+  globalThis.history = { replaceState() {} }
+  globalThis.sessionStorage = { getItem: () => 'token', setItem() {} }
+  return import('./api.js')
+}
+
+const stream = (chunks) => new ReadableStream({
+  start(c) {
+    for (const text of chunks) c.enqueue(new TextEncoder().encode(text))
+    c.close()
+  },
+})
+
 test('a diff has what was removed before what came', () => {
   const text = (a, b) =>
     diff(a, b)
@@ -81,6 +96,27 @@ test('nodes and workloads', () => {
     }),
     { word: 'Failed', tone: 'bad' },
   )
+})
+
+test('lines come whole however they arrive, and long ones cut', async () => {
+  const { lines } = await api()
+  const all = async (chunks, longest) => {
+    const got = []
+    for await (const line of lines(new Response(stream(chunks)), longest)) got.push(line)
+    return got
+  }
+  assert.deepEqual(await all(['a\nb', 'c\n', '\nd'], 10), ['a', 'bc', '', 'd'])
+  assert.deepEqual(await all(['0123', '4567', '89\nx', 'y\n'], 5), ['01234', 'xy'])
+  assert.deepEqual(await all([], 5), [])
+})
+
+test('an answer that is too long is not held', async () => {
+  const { whole } = await api()
+  assert.equal(await whole(new Response(stream(['ab', 'c'])), 3), 'abc')
+  let read = 0
+  const endless = new ReadableStream({ pull: (c) => c.enqueue(new TextEncoder().encode('x'.repeat(1 + read++))) })
+  await assert.rejects(whole(new Response(endless), 100), /too large/)
+  assert.ok(read < 30)
 })
 
 test('ages and selectors', () => {

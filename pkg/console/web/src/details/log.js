@@ -25,10 +25,11 @@ export async function log({ o, body, signal }) {
       ...(previous ? { previous: true } : { follow: true }),
     })
     try {
+      const response = await request(`${path}/log?${query}`, { signal: own, accept: '*/*' })
       const kept = []
       let waiting = false // for the next drawing: many lines may come at once
-      for await (const text of lines(await request(`${path}/log?${query}`, { signal: own, accept: '*/*' }))) {
-        kept.push(line(text.slice(0, longestShown)))
+      for await (const text of lines(response, longestShown)) {
+        kept.push(line(text))
         if (kept.length > mostLines) kept.shift()
         if (waiting) continue
         waiting = true
