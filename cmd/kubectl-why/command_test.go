@@ -19,8 +19,22 @@ import (
 func server(t *testing.T) string {
 	t.Helper()
 	answers := map[string]string{
-		"/api":  `{"kind":"APIVersions","versions":["v1"]}`,
-		"/apis": `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`,
+		"/api": `{"kind":"APIVersions","versions":["v1"]}`,
+		"/apis": `{"kind":"APIGroupList","apiVersion":"v1","groups":[
+			{"name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}],"preferredVersion":{"groupVersion":"apps/v1","version":"v1"}},
+			{"name":"autoscaling","versions":[{"groupVersion":"autoscaling/v2","version":"v2"},{"groupVersion":"autoscaling/v1","version":"v1"}],"preferredVersion":{"groupVersion":"autoscaling/v2","version":"v2"}},
+			{"name":"tea.example.com","versions":[{"groupVersion":"tea.example.com/v1beta1","version":"v1beta1"}],"preferredVersion":{"groupVersion":"tea.example.com/v1beta1","version":"v1beta1"}}]}`,
+		"/apis/apps/v1": `{"kind":"APIResourceList","groupVersion":"apps/v1","resources":[
+			{"name":"deployments","singularName":"deployment","namespaced":true,"kind":"Deployment","shortNames":["deploy"],"verbs":["get"]}]}`,
+		"/apis/autoscaling/v2": `{"kind":"APIResourceList","groupVersion":"autoscaling/v2","resources":[
+			{"name":"horizontalpodautoscalers","singularName":"horizontalpodautoscaler","namespaced":true,"kind":"HorizontalPodAutoscaler","shortNames":["hpa"],"verbs":["get"]}]}`,
+		"/apis/autoscaling/v1": `{"kind":"APIResourceList","groupVersion":"autoscaling/v1","resources":[
+			{"name":"horizontalpodautoscalers","singularName":"horizontalpodautoscaler","namespaced":true,"kind":"HorizontalPodAutoscaler","shortNames":["hpa"],"verbs":["get"]}]}`,
+		"/apis/tea.example.com/v1beta1": `{"kind":"APIResourceList","groupVersion":"tea.example.com/v1beta1","resources":[
+			{"name":"pots","singularName":"pot","namespaced":true,"kind":"Pot","shortNames":["pt"],"verbs":["get"]}]}`,
+		"/apis/tea.example.com/v1beta1/namespaces/default/pots/x":            `{"kind":"Pot","apiVersion":"tea.example.com/v1beta1","metadata":{"name":"x","namespace":"default"}}`,
+		"/apis/apps/v1/namespaces/default/deployments/x":                     `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"x","namespace":"default"},"spec":{"replicas":0}}`,
+		"/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers/x": `{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v2","metadata":{"name":"x","namespace":"default"},"spec":{"maxReplicas":3,"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"x"}}}`,
 		"/api/v1": `{"kind":"APIResourceList","groupVersion":"v1","resources":[
 			{"name":"configmaps","singularName":"configmap","namespaced":true,"kind":"ConfigMap","shortNames":["cm"],"verbs":["get"]},
 			{"name":"pods","singularName":"pod","namespaced":true,"kind":"Pod","verbs":["get"]},
@@ -89,6 +103,31 @@ func TestArguments(t *testing.T) {
 				t.Errorf("exit code %d, out %q, err %q, want %+v", code, out, errOut, c)
 			}
 		})
+	}
+}
+
+// TestNames: an object is named as for kubectl itself, with group and version, by short names, and in any version.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"deployment", "deployments", "deploy", "deployments.apps", "deployments.v1.apps",
+		"deployment.v1.apps", "Deployment", "Deployment.apps", "Deployment.v1.apps", "deploy.apps", "deploy.v1.apps"} {
+		if code, out, errOut := ask(t, 0, kind+"/x"); code != 0 || !strings.Contains(out,
+			"Deployment default/x is scaled to 0") {
+			t.Errorf("%s: %d %s%s", kind, code, out, errOut)
+		}
+	}
+	for _, kind := range []string{"hpa", "hpa.autoscaling", "hpa.v2.autoscaling", "hpa.v1.autoscaling",
+		"horizontalpodautoscalers.v2.autoscaling"} {
+		if code, out, errOut := ask(t, 0, kind, "x"); code != 0 || !strings.Contains(out,
+			"HorizontalPodAutoscaler default/x keeps Deployment x") {
+			t.Errorf("%s: %d %s%s", kind, code, out, errOut)
+		}
+	}
+	for _, kind := range []string{"pot", "pots", "pt", "pots.tea.example.com", "pots.v1beta1.tea.example.com", "Pot",
+		"pt.tea.example.com", "pt.v1beta1.tea.example.com", "Pot.v1beta1.tea.example.com"} {
+		if code, out, errOut := ask(t, 0, kind+"/x"); code != 0 || out != "Pot default/x exists.\n" {
+			t.Errorf("%s: %d %s%s", kind, code, out, errOut)
+		}
 	}
 }
 

@@ -34,6 +34,9 @@ type Source interface {
 	Mapping(group, kind string) (schema.GroupVersionResource, error)
 	// Resource returns the version in which a resource is served; an error that meta.IsNoMatchError knows if it is not.
 	Resource(group, resource string) (schema.GroupVersionResource, error)
+	// Version returns the version in which a resource is served: that of r if it is among them, otherwise another one,
+	// and "" if the server does not serve the resource at all.
+	Version(r schema.GroupVersionResource) string
 	// Self returns the name and the groups of the caller itself.
 	Self(ctx context.Context) (user string, groups []string, err error)
 	// Apply applies an object as a field manager, without force and as a dry run.
@@ -134,11 +137,14 @@ func (w *World) Object(ctx context.Context, r schema.GroupVersionResource, names
 		}
 	}
 	u, err := w.source.Get(ctx, r, namespace, name)
-	if err != nil && !apierrors.IsNotFound(err) {
-		w.unseen.add(p, err)
-		return nil, false
-	}
 	if err != nil {
+		if !apierrors.IsNotFound(err) {
+			w.unseen.add(p, err)
+			return nil, false
+		}
+		if w.otherVersion(r) {
+			return nil, false
+		}
 		u = nil
 	}
 	w.got[p] = u
@@ -171,6 +177,9 @@ func (w *World) read(ctx context.Context, r schema.GroupVersionResource, namespa
 	items, more, err := w.source.List(ctx, r, namespace)
 	switch {
 	case apierrors.IsNotFound(err): // the server does not serve the resource: there are none
+		if w.otherVersion(r) {
+			return nil, false
+		}
 	case err != nil:
 		w.unseen.add(p, err)
 		return nil, false
@@ -180,6 +189,18 @@ func (w *World) read(ctx context.Context, r schema.GroupVersionResource, namespa
 	}
 	w.lists[p] = items
 	return items, true
+}
+
+// otherVersion reports whether a resource without any find is served in other versions than that of the question, so
+// that nobody knows whether there is something. The answer's Unseen says so.
+func (w *World) otherVersion(r schema.GroupVersionResource) bool {
+	version := w.source.Version(r)
+	if version == "" || version == r.Version {
+		return false
+	}
+	w.unseen[fmt.Sprintf("The server has %s as %s, and not as %s, which is read here.", r.GroupResource(),
+		version, r.Version)] = true
+	return true
 }
 
 // Suppose lets the world have an object that the cluster does not have, or has otherwise: what if it were made?

@@ -139,6 +139,18 @@ func (s *Source) Resource(group, resource string) (schema.GroupVersionResource, 
 	return s.Mapper.ResourceFor(schema.GroupVersionResource{Group: group, Resource: resource})
 }
 
+// Version implements why.Source.
+func (s *Source) Version(r schema.GroupVersionResource) string {
+	if _, err := s.Mapper.ResourceFor(r); err == nil {
+		return r.Version
+	}
+	other, err := s.Mapper.ResourceFor(r.GroupResource().WithVersion(""))
+	if err != nil {
+		return ""
+	}
+	return other.Version
+}
+
 // Self implements why.Source.
 func (s *Source) Self(ctx context.Context) (user string, groups []string, err error) {
 	u := &unstructured.Unstructured{}

@@ -29,6 +29,8 @@ type Source struct {
 	Objects []*unstructured.Unstructured
 	// Hidden are the resources that the caller may not read.
 	Hidden []string
+	// Versions are the only ones of resources that are not served in the version of a question.
+	Versions map[string]string
 	// Can answers questions about rights; nil allows all.
 	Can func(why.Access) (bool, string)
 	// Refuse answers applies; nil takes them all.
@@ -66,6 +68,9 @@ func Ask(t testing.TB, s *Source, e why.Explainers, o why.Object) why.Answer {
 }
 
 func (s *Source) matching(r schema.GroupVersionResource) (list []*unstructured.Unstructured, err error) {
+	if v := s.Versions[r.Resource]; v != "" && v != r.Version {
+		return nil, apierrors.NewNotFound(r.GroupResource(), "")
+	}
 	if slices.Contains(s.Hidden, r.Resource) {
 		return nil, apierrors.NewForbidden(r.GroupResource(), "", errors.New("hidden by the test"))
 	}
@@ -158,6 +163,11 @@ func (s *Source) Resource(group, resource string) (schema.GroupVersionResource, 
 	}
 	return schema.GroupVersionResource{}, &meta.NoResourceMatchError{
 		PartialResource: schema.GroupVersionResource{Group: group, Resource: resource}}
+}
+
+// Version implements why.Source.
+func (s *Source) Version(r schema.GroupVersionResource) string {
+	return cmp.Or(s.Versions[r.Resource], r.Version)
 }
 
 // Self implements why.Source.
