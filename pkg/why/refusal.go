@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -23,7 +22,6 @@ var (
 	noPriority   = regexp.MustCompile(`no PriorityClass with name (\S+) was found`)
 	limitRange   = regexp.MustCompile(`(maximum|minimum) (\S+) usage per (Container|Pod|PersistentVolumeClaim) is (\S+?),? but (?:request|limit) (?:is|of) `)
 	noNamespace  = regexp.MustCompile(`unable to create new content in namespace (\S+) because it is being terminated`)
-	serviceOf    = regexp.MustCompile(`https://([a-z0-9-]+)\.([a-z0-9-]+)\.svc(?::\d+)?/`)
 )
 
 // defaulted explains a quantity that nobody has written: a LimitRange of the namespace gives it to containers that say
@@ -51,25 +49,50 @@ func defaulted(ctx context.Context, c *Case, namespace, requested string) (cause
 	return causes
 }
 
-// webhookConfiguration returns the kind and the name of the object that registers a webhook, "" if none was found.
-func webhookConfiguration(ctx context.Context, c *Case, webhook string) (kind, name string) {
-	validating, _ := List[admissionregistrationv1.ValidatingWebhookConfiguration](ctx, c.World, "", nil)
-	for _, w := range validating {
-		for i := range w.Webhooks {
-			if w.Webhooks[i].Name == webhook {
-				return "ValidatingWebhookConfiguration", w.Name
+// outOfRange explains what is outside of a LimitRange: the one that bounds the resource, and who wrote what is asked
+// for.
+func outOfRange(ctx context.Context, c *Case, namespace, message, resource, kind string, cause Cause) Cause {
+	cause.Code = "LimitRange"
+	who := "A LimitRange"
+	ranges, _ := List[corev1.LimitRange](ctx, c.World, namespace, nil)
+	for _, r := range ranges {
+		for i := range r.Spec.Limits {
+			l := &r.Spec.Limits[i]
+			name := corev1.ResourceName(resource)
+			most, bounded := l.Max[name]
+			least, floored := l.Min[name]
+			if string(l.Type) != kind || !bounded && !floored {
+				continue
 			}
+			o := ObjectOf("", "LimitRange", r)
+			who = "LimitRange " + r.Name
+			if bounded {
+				cause.Evidence = append(cause.Evidence, See(o, fmt.Sprintf(".spec.limits[%d].max['%s']", i, name),
+					most.String()))
+			}
+			if floored {
+				cause.Evidence = append(cause.Evidence, See(o, fmt.Sprintf(".spec.limits[%d].min['%s']", i, name),
+					least.String()))
+			}
+			cause.Fixes = []Fix{{Text: "Ask for what the LimitRange allows, or change it.",
+				Command: "kubectl edit " + o.Arg() + o.Flag()}}
 		}
 	}
-	mutating, _ := List[admissionregistrationv1.MutatingWebhookConfiguration](ctx, c.World, "", nil)
-	for _, w := range mutating {
-		for i := range w.Webhooks {
-			if w.Webhooks[i].Name == webhook {
-				return "MutatingWebhookConfiguration", w.Name
-			}
+	cause.Text = fmt.Sprintf("%s of namespace %s does not allow what is asked for: %s.", who, namespace, Quote(message))
+	if kind == "Pod" {
+		cause.Text += " What all containers of a pod ask for counts together."
+	}
+	part := "requests."
+	if strings.Contains(message, "but limit is") {
+		part = "limits."
+	}
+	for _, given := range defaulted(ctx, c, namespace, part+resource+"=") {
+		// One container's figure is in the message; that of a pod is a sum.
+		if kind == "Pod" || kind == "Container" && strings.HasSuffix(message, " is "+given.Evidence[0].Value) {
+			cause.Because = append(cause.Because, given)
 		}
 	}
-	return "", ""
+	return cause
 }
 
 // Refused explains why an API server did not take a write, by its answer. seen is where the answer stands.
@@ -117,20 +140,7 @@ func Refused(ctx context.Context, c *Case, namespace, message string, seen Evide
 		cause.Code = "WebhookDown"
 		cause.Text = fmt.Sprintf("The admission webhook %s does not answer, and its failurePolicy is Fail: %s.", m[1],
 			Quote(m[2]))
-		if s := serviceOf.FindStringSubmatch(m[2]); s != nil {
-			service := Object{Kind: "Service", Namespace: s[2], Name: s[1]}
-			cause.Because, _ = c.Causes(ctx, service)
-		}
-		cause.Fixes = []Fix{{Text: "Bring the webhook's server back."}}
-		if kind, name := webhookConfiguration(ctx, c, m[1]); name != "" {
-			cause.Evidence = append(cause.Evidence, See(Object{Group: "admissionregistration.k8s.io", Kind: kind,
-				Name: name},
-				`.webhooks[?(@.name=="`+m[1]+`")].failurePolicy`, "Fail"))
-			cause.Fixes = append(cause.Fixes, Fix{Text: "If the software behind it is gone for good, remove its " +
-				"configuration.",
-				Command: Command("kubectl delete %s %s", strings.ToLower(kind), name)})
-		}
-		return cause
+		return unreachable(ctx, c, m[1], m[2], cause)
 	}
 	if m := denied.FindStringSubmatch(message); m != nil {
 		cause.Code, cause.Text = "WebhookDenied", fmt.Sprintf("The admission webhook %s refuses it: %s.", m[1],
@@ -157,11 +167,8 @@ func Refused(ctx context.Context, c *Case, namespace, message string, seen Evide
 			"does not exist.", m[1])
 		return cause
 	}
-	if limitRange.MatchString(message) {
-		cause.Code = "LimitRange"
-		cause.Text = fmt.Sprintf("A LimitRange of namespace %s does not allow what the pods ask for: %s.", namespace,
-			Quote(message))
-		return cause
+	if m := limitRange.FindStringSubmatch(message); m != nil {
+		return outOfRange(ctx, c, namespace, message, m[2], m[3], cause)
 	}
 	if noNamespace.MatchString(message) {
 		cause.Code, cause.Text = "NamespaceTerminating", fmt.Sprintf("Namespace %s is being deleted: nothing can be "+

@@ -51,6 +51,8 @@ func ResourceOf[T any]() schema.GroupVersionResource {
 		gv, resource = corev1.SchemeGroupVersion, "resourcequotas"
 	case *corev1.LimitRange:
 		gv, resource = corev1.SchemeGroupVersion, "limitranges"
+	case *corev1.Event:
+		gv, resource = corev1.SchemeGroupVersion, "events"
 	case *corev1.ReplicationController:
 		gv, resource = corev1.SchemeGroupVersion, "replicationcontrollers"
 	case *appsv1.Deployment:

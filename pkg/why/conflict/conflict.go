@@ -34,7 +34,8 @@ func Explain(ctx context.Context, c *why.Case, u *unstructured.Unstructured, man
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsConflict(err) || status.Status().Details == nil {
 		a.State = fmt.Sprintf("%s cannot be applied by %q.", self, manager)
-		a.Causes = []why.Cause{why.Refused(ctx, c, self.Namespace, err.Error(), why.See(self, "", err.Error()))}
+		live, _ := c.ByKind(ctx, gvk.Group, gvk.Kind, u.GetNamespace(), u.GetName())
+		a.Causes = []why.Cause{refused(ctx, c, self, u, live, err)}
 		return c.Finish(a), nil
 	}
 	live, _ := c.ByKind(ctx, gvk.Group, gvk.Kind, u.GetNamespace(), u.GetName())

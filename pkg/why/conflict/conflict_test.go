@@ -1,6 +1,7 @@
 package conflict
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/pkg/why"
 	"bonsai/pkg/why/whytest"
@@ -69,6 +71,62 @@ func TestExplain(t *testing.T) {
 				if !strings.Contains(text, w) {
 					t.Errorf("%q is not in\n%s", w, text)
 				}
+			}
+		})
+	}
+}
+
+// TestImmutable: a file that changes what cannot be changed is told which of its fields that is, and how to go on.
+// Values of Secrets are not shown.
+func TestImmutable(t *testing.T) {
+	t.Parallel()
+	const world = `
+{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: shop}, spec: {replicas: 1, serviceName: db, volumeClaimTemplates: [{metadata: {name: data}, spec: {resources: {requests: {storage: 1Gi}}}, status: {phase: Pending}}]}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: viewers, namespace: shop}, roleRef: {kind: Role, name: viewer}}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: key, namespace: shop}, immutable: true, data: {a: b2xk}}`
+	for name, c := range map[string]struct {
+		file, message string
+		want          []string
+		never         string
+	}{
+		"a claim template": {`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: shop}, spec: {replicas: 2, volumeClaimTemplates: [{metadata: {name: data}, spec: {resources: {requests: {storage: 2Gi}}}}]}}`,
+			"spec: Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden",
+			[]string{".spec.volumeClaimTemplates[0].spec.resources.requests.storage (1Gi, and 2Gi in the file)",
+				"--cascade=orphan", "change the claims"}, "serviceName"},
+		"the role of a binding": {`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: viewers, namespace: shop}, roleRef: {kind: Role, name: editor}}`,
+			"roleRef: Invalid value: {}: cannot change roleRef", []string{".roleRef.name (viewer, and editor in the file)",
+				"kubectl delete"}, "cascade"},
+		"a Secret": {`{apiVersion: v1, kind: Secret, metadata: {name: key, namespace: shop}, data: {a: bmV3}}`,
+			"data: Forbidden: field is immutable when `immutable` is set", []string{".data.a"}, "bmV3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := whytest.Parse(t, world)
+			file := whytest.Parse(t, c.file).Objects[0]
+			s.Refuse = func(*unstructured.Unstructured) error {
+				return apierrors.NewInvalid(file.GroupVersionKind().GroupKind(), file.GetName(), field.ErrorList{
+					field.InternalError(nil, errors.New(c.message))})
+			}
+			a, err := Explain(t.Context(), why.NewCase(why.NewWorld(s), whytest.Now, why.Explainers{}), file, "ci")
+			if err != nil || len(a.Causes) != 1 {
+				t.Fatalf("%+v, %v", a, err)
+			}
+			text := a.Causes[0].Text
+			for _, f := range a.Causes[0].Fixes {
+				text += "\n" + f.Text + string(f.Command)
+			}
+			for _, e := range a.Causes[0].Evidence {
+				text += "\n" + e.Field + e.Value
+			}
+			for _, w := range c.want {
+				if !strings.Contains(text, w) {
+					t.Errorf("%q is not in\n%s", w, text)
+				}
+			}
+			if strings.Contains(text, c.never) {
+				t.Errorf("%q is in\n%s", c.never, text)
 			}
 		})
 	}

@@ -4,6 +4,7 @@ package eviction
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -112,6 +113,30 @@ func full(ctx context.Context, c *why.Case, b *policyv1.PodDisruptionBudget) (wh
 			"allowed until then.", o)
 		return cause, nil
 	}
+	if empty(b.Spec.Selector) {
+		cause.Because = append(cause.Because, why.Cause{Code: "BudgetOfAll",
+			Text:     "Its selector is empty: it counts all pods of the namespace, whoever made them.",
+			Evidence: []why.Evidence{why.See(o, ".spec.selector", "{}")},
+			Fixes: []why.Fix{{Text: "Let it select the pods that it is for.",
+				Command: "kubectl edit " + o.Arg() + o.Flag()}}})
+	}
+	for _, cond := range s.Conditions {
+		if cond.Type != policyv1.DisruptionAllowedCondition || cond.Reason != policyv1.SyncFailedReason {
+			continue
+		}
+		cause.Code = "BudgetCannotCount"
+		cause.Text = fmt.Sprintf("%s cannot count its pods, and allows no eviction until it can: %s.", o,
+			why.Quote(cond.Message))
+		cause.Evidence = append(cause.Evidence, why.Condition(o, cond.Type, string(cond.Status), cond.Reason,
+			cond.Message, cond.LastTransitionTime))
+		if strings.Contains(cond.Message, "found no controller") {
+			cause.Text += fmt.Sprintf(" Its rule (%s) is about a number that a controller wants, and pods that nothing "+
+				"controls have none.", rule)
+			cause.Fixes = []why.Fix{{Text: "Let a controller make these pods, or give the budget a minAvailable that is a " +
+				"number.", Command: "kubectl edit " + o.Arg() + o.Flag()}}
+		}
+		return cause, nil
+	}
 	if s.DesiredHealthy >= s.ExpectedPods && s.CurrentHealthy >= s.ExpectedPods {
 		cause.Code = "BudgetNeverAllows"
 		cause.Text = fmt.Sprintf("%s wants all %s healthy (%s): it never allows an eviction, even when all are "+
@@ -148,6 +173,10 @@ func full(ctx context.Context, c *why.Case, b *policyv1.PodDisruptionBudget) (wh
 
 func budget(b *policyv1.PodDisruptionBudget) why.Object {
 	return why.ObjectOf(policyv1.GroupName, "PodDisruptionBudget", b)
+}
+
+func empty(s *metav1.LabelSelector) bool {
+	return s != nil && len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0
 }
 
 // always reports whether a budget lets pods that are not ready go whatever its numbers are.

@@ -36,6 +36,11 @@ func TestExplain(t *testing.T) {
 			[]string{"allows 1 disruption now"}},
 		"never room": {written("one", "minAvailable: 1", full), "True", false, []string{"never allows an eviction",
 			`"maxUnavailable":1`}},
+		"pods that nothing controls": {written("one", "maxUnavailable: 1", "disruptionsAllowed: 0, conditions: [{type: "+
+			"DisruptionAllowed, status: 'False', reason: SyncFailed, message: 'found no controllers for pod \"db-0\"'}]"),
+			"True", false, []string{"cannot count its pods", "pods that nothing controls have none"}},
+		"a budget of all": {strings.Replace(written("one", "minAvailable: 1", full), "matchLabels: {app: db}", "", 1), "True",
+			false, []string{"never allows an eviction", "counts all pods of the namespace"}},
 		"two budgets": {written("one", "minAvailable: 1", full) + written("two", "minAvailable: 1", full), "True", false,
 			[]string{"The PodDisruptionBudgets one and two select the pod"}},
 		"not ready": {written("one", "minAvailable: 1", "disruptionsAllowed: 0, currentHealthy: 0, desiredHealthy: "+

@@ -65,11 +65,7 @@ func Explain(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error)
 		if strings.HasPrefix(t.Key, "node.kubernetes.io/") || t.Effect == corev1.TaintEffectPreferNoSchedule {
 			continue // they follow from what has been said
 		}
-		a.Causes = append(a.Causes, why.Cause{Code: "Tainted",
-			Text:     fmt.Sprintf("The node has the taint %s: it takes only pods that tolerate it.", t.ToString()),
-			Evidence: []why.Evidence{why.See(self, ".spec.taints", t.ToString())},
-			Fixes: []why.Fix{{Text: "Remove the taint.", Command: why.Command("kubectl taint nodes %s %s", n.Name,
-				t.ToString()+"-")}}})
+		a.Causes = append(a.Causes, tainted(ctx, c, self, n, &t))
 	}
 	switch {
 	case ready != string(corev1.ConditionTrue):

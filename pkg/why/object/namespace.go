@@ -50,8 +50,18 @@ func Namespace(ctx context.Context, c *why.Case, o why.Object) (why.Answer, erro
 			}
 			a.Causes = append(a.Causes, causes...)
 		case corev1.NamespaceDeletionContentFailure:
-			a.Causes = append(a.Causes, why.Cause{Code: "DeletionFailed", Text: "Its content cannot be deleted: " +
-				why.Quote(cond.Message) + ".", Evidence: []why.Evidence{evidence}})
+			cause := why.Cause{Code: "DeletionFailed", Text: "Its content cannot be deleted: " +
+				why.Quote(cond.Message) + ".", Evidence: []why.Evidence{evidence}}
+			if service, ok := why.CalledService(cond.Message); ok {
+				cause.Because, _ = c.Causes(ctx, service)
+				cause.Fixes = []why.Fix{{Text: fmt.Sprintf("Bring %s back, which the API server calls to read these objects.",
+					service)}}
+				if strings.Contains(cond.Message, "conversion webhook") {
+					cause.Fixes = append(cause.Fixes, why.Fix{Text: "If its software is gone for good, let the " +
+						"CustomResourceDefinition convert nothing (spec.conversion.strategy: None), or remove it."})
+				}
+			}
+			a.Causes = append(a.Causes, cause)
 		}
 	}
 	for _, f := range n.Spec.Finalizers {

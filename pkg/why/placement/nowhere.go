@@ -70,6 +70,11 @@ func uneven(list []*group, causes []why.Cause) []why.Cause {
 	for n < len(list) && list[n].meant > 0 {
 		n++
 	}
+	// What keeps it off nodes that count for the spread, though it is not meant for them, is why their domains stay
+	// empty.
+	for n < len(list) && list[n].code == untoleratedTaint {
+		n++
+	}
 	causes[0].Because = append(causes[0].Because, causes[1:n]...)
 	return append(causes[:1], causes[n:]...)
 }

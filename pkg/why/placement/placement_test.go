@@ -101,7 +101,7 @@ because Reserved: Pods on node n2 ask for 300m CPU: shop/a for 300m.
 `},
 		"too large for all": {
 			nodeText("n1", "2", "") + nodeText("n2", "4", "") + waits("64", ""),
-			`InsufficientResource: The pod asks for 64 CPU, which is more than all 2 nodes (n1 and n2) have altogether: the largest, n2, has 4.
+			`InsufficientResource: The pod asks for 64 CPU, which is more than any of all 2 nodes (n1 and n2) has: the largest, n2, has 4.
 - Add a node with 64 free CPU.
   
 `},
@@ -190,7 +190,7 @@ because Reserved: Pods on node n1 ask for 1 CPU: shop/a for 1.
   kubectl -n shop patch deployment web --type=json -p '[{"op":"replace","path":"/spec/template/spec/topologySpreadConstraints/0/whenUnsatisfiable","value":"ScheduleAnyway"}]'
 - Delete pod shop/a on n2, which asks for 1 CPU; the pod then fits on node n2.
   kubectl -n shop delete pod a
-+ UntoleratedTaint
+because UntoleratedTaint: Node n1 has the taint node-role.kubernetes.io/control-plane:NoSchedule, which the pod does not tolerate.
 `},
 		"one zone is full, and the other has too many": {
 			nodeText("n1", "4", "", "zone=a") + nodeText("n2", "1", "", "zone=b") + runs("b", "n2", "1", "") +

@@ -104,8 +104,8 @@ func (w *writer) resource(ctx context.Context, g *group, c *why.Cause) {
 	case total == 0:
 		c.Text = fmt.Sprintf("%s, and %s none at all.", begin, w.object(g, "has", "have"))
 	case want > total:
-		c.Text = fmt.Sprintf("%s, which is more than %s altogether: the largest, %s, has %s.", begin, w.object(g, "has",
-			"have"), largest.node.Name(), amount(name, total))
+		c.Text = fmt.Sprintf("%s, which is more than %s: the largest, %s, has %s.", begin, w.each(g, "has"),
+			largest.node.Name(), amount(name, total))
 	default:
 		var left []string
 		for _, s := range list {
@@ -141,6 +141,14 @@ func (w *writer) requests(name corev1.ResourceName) string {
 func (w *writer) object(g *group, one, many string) string {
 	s := w.subject(g, one, many)
 	return strings.ToLower(s[:1]) + s[1:]
+}
+
+// each is object about every node by itself: "any of all 2 nodes (n1 and n2) has".
+func (w *writer) each(g *group, verb string) string {
+	if len(g.seats) == 1 {
+		return w.object(g, verb+" altogether", "")
+	}
+	return fmt.Sprintf("any of %s %s", strings.TrimSpace(w.object(g, "", "")), verb)
 }
 
 func (w *writer) pods(g *group, c *why.Cause) {

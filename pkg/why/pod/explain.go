@@ -72,7 +72,7 @@ func (e Explainer) onNode(ctx context.Context, q *inquiry) (why.Answer, error) {
 	ready := condition(q.pod, corev1.PodReady)
 	if ready != nil && ready.Status == corev1.ConditionTrue {
 		a.State = fmt.Sprintf("%s is running and ready on node %s.", q.self, q.pod.Spec.NodeName)
-		a.Causes = append(q.resizing(), q.restarted(ctx)...)
+		a.Causes = slices.Concat(q.resizing(), leaving(ctx, q), q.restarted(ctx))
 		a.Well = !slices.ContainsFunc(a.Causes, lasting)
 		if len(a.Causes) > 0 {
 			return a, nil

@@ -2,6 +2,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -93,7 +94,7 @@ func (w *writer) cause(label, indent string, c why.Cause, depth int) {
 func (w *writer) evidence(e why.Evidence) string {
 	text := w.object(e.Object)
 	if e.Field == "" {
-		text += " does not exist"
+		text += " " + cmp.Or(e.Value, "does not exist")
 	} else {
 		text += " " + e.Field
 		if e.Value != "" {

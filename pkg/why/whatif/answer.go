@@ -79,6 +79,9 @@ func (r Result) waiting(already bool) []why.Cause {
 		if asks := first[k].Asks; asks != "" {
 			cause.Text += fmt.Sprintf(" Each asks for %s.", asks)
 		}
+		for _, hold := range first[k].Holds {
+			cause.Because = append(cause.Because, why.Cause{Code: "PodHeld", Text: hold})
+		}
 		for _, refusal := range first[k].Refusals {
 			cause.Because = append(cause.Because, why.Cause{Code: "NodeRefuses",
 				Text: fmt.Sprintf("Node %s: %s.", refusal.Node, refusal.Reason)})

@@ -156,12 +156,26 @@ WouldBePlaced: 1 pod would be placed on node n1: 1 of pod/user.
 		"a claim that gets a volume elsewhere": {node("n1", "8") + classes, "", claim("storageClassName: local, ", "3Gi") + user,
 			`If you apply persistentvolumeclaim/data, pod/user, 0 pods would be placed, and 1 pod would find no node.
 WouldWait: 1 pod of pod/user would find no node: “0/1 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity.”.
+because PodHeld: Its claim data has the volume far, which is reached from no node.
 `},
 		"claims of a StatefulSet": {node("n1", "8") + classes + quotaOf("requests.storage: 10Gi", "requests.storage: 6Gi"), "",
 			silent("StatefulSet", claims),
 			`If you apply statefulset/app, 1 pod would be placed, and 0 pods would find no node. 1 pod would not even be made.
 QuotaExceeded: 1 pod of statefulset/app could not be made: “its claim data-app-1 cannot be made: exceeded quota: team, requested: requests.storage=3Gi, used: requests.storage=9Gi, limited: requests.storage=10Gi”.
 WouldBePlaced: 1 pod would be placed on node n1: 1 of statefulset/app.
+`},
+		"a drain of the node with a volume": {strings.Replace(node("n1", "8"), "labels: {", "labels: {disk: here, ", 1) +
+			node("n2", "8") + `
+---
+{apiVersion: v1, kind: PersistentVolume, metadata: {name: disk}, spec: {claimRef: {namespace: shop, name: data}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: In, values: [here]}]}]}}}, status: {phase: Bound}}
+---
+{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: shop, annotations: {pv.kubernetes.io/bind-completed: "yes"}}, spec: {volumeName: disk}, status: {phase: Bound}}` +
+			strings.Replace(running("a", "n1", "1", "web"), "spec: {", "spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: data}}], ", 1),
+			"drain n1", "",
+			`If you drain node n1, 0 pods would be placed, and 1 pod would find no node.
+WouldWait: 1 pod of replicaset/web-1 would find no node: “0/2 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity, 1 node(s) were unschedulable.”. Each asks for cpu=1.
+because PodHeld: Its claim data has the volume disk, which is reached from node n1 alone, which this change takes away.
+WouldEnd: 1 pod would end: 1 on node n1.
 `},
 		"a Job makes no more pods than it completes": {node("n1", "8"), "", `
 {apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: shop}, spec: {parallelism: 5, completions: 2, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}`,
@@ -190,7 +204,11 @@ WouldBePlaced: 2 pods would be placed on node n1: 2 of job/j.
 				got += cause.Code + ": " + cause.Text + "\n"
 				for _, b := range cause.Because {
 					if b.Code != "NodeRefuses" {
-						got += "because " + b.Code + "\n"
+						got += "because " + b.Code
+						if b.Code == "PodHeld" {
+							got += ": " + b.Text
+						}
+						got += "\n"
 					}
 				}
 			}

@@ -56,6 +56,8 @@ type Waiting struct {
 	Refusals []Refusal `json:"refusals,omitempty"`
 	// Refused says that the pod would not even be made; Message is why.
 	Refused bool `json:"refused,omitempty"`
+	// Holds say which volumes and labels leave the pod no other node, one sentence each.
+	Holds []string `json:"holds,omitempty"`
 	// Already says that the pod waits without the change, too.
 	Already bool `json:"already"`
 }

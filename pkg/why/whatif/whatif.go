@@ -32,7 +32,7 @@ func Foresee(ctx context.Context, c *why.Case, ch Change, random Random) (Result
 		Ended:   []Ended{},
 		Budgets: []Budget{}, refusals: map[string]why.Cause{}}, names: map[string]int{},
 		fresh: map[types.UID]string{}, refusals: map[types.UID]string{}, charged: map[types.UID]bool{},
-		ledger: &ledger{c, map[string][]*bound{}}, admission: admit.New(c)}
+		node: nodeOf(ch), ledger: &ledger{c, map[string][]*bound{}}, admission: admit.New(c)}
 	if err := f.suppose(ctx, ch.Objects); err != nil {
 		return Result{}, err
 	}
@@ -73,6 +73,14 @@ func Foresee(ctx context.Context, c *why.Case, ch Change, random Random) (Result
 	return f.result, nil
 }
 
+// nodeOf is the node that a change takes away, "" for none.
+func nodeOf(ch Change) string {
+	if ch.Verb == Drain || ch.Verb == Cordon || ch.Verb == Delete && kindOf(ch.Kind) == "Node" {
+		return ch.Name
+	}
+	return ""
+}
+
 // future is the cluster while a change is foreseen.
 type future struct {
 	*why.Case
@@ -81,6 +89,7 @@ type future struct {
 	// pending are pods that the change makes and that have no node yet.
 	pending   []*model.PodInfo
 	waiting   []*model.PodInfo // those of result.Waiting
+	node      string           // that is drained, cordoned or deleted; "" for other changes
 	admission *admit.Admission
 	ledger    *ledger
 	names     map[string]int       // of new pods, by the name of their owner
@@ -114,22 +123,22 @@ func (f *future) place(ctx context.Context, list []*model.PodInfo) error {
 			return nil
 		}
 		if message := f.notMade(ctx, pod.Pod); message != "" {
-			f.wait(pod, message, nil)
+			f.wait(ctx, pod, message, nil)
 			f.result.Waiting[len(f.result.Waiting)-1].Refused = true
 			f.explain(ctx, pod.Pod.Namespace, message)
 			continue
 		}
 		if message, ok := refused[owner]; ok && owner != "" && f.isNew(pod) {
-			f.wait(pod, message, nil)
+			f.wait(ctx, pod, message, nil)
 			continue
 		}
 		if message := f.held(pod); message != "" {
-			f.wait(pod, message, nil)
+			f.wait(ctx, pod, message, nil)
 			continue
 		}
 		decided, diagnosis, err := f.cluster.Decide(ctx, pod)
 		if err != nil {
-			f.wait(pod, err.Error(), nil)
+			f.wait(ctx, pod, err.Error(), nil)
 			continue
 		}
 		p := Placed{Pod: f.object(pod), Owner: owner, New: f.isNew(pod), Node: decided.Node, Nodes: decided.Best}
@@ -138,7 +147,7 @@ func (f *future) place(ctx context.Context, list []*model.PodInfo) error {
 			node, victims, _ := f.cluster.Victims(ctx, pod)
 			if node == "" {
 				refused[owner] = message
-				f.wait(pod, message, diagnosis)
+				f.wait(ctx, pod, message, diagnosis)
 				continue
 			}
 			p.Node, p.Nodes = node, []string{node}
@@ -149,7 +158,7 @@ func (f *future) place(ctx context.Context, list []*model.PodInfo) error {
 		}
 		slices.Sort(p.Nodes)
 		if err := f.cluster.Place(ctx, pod, p.Node); err != nil {
-			f.wait(pod, err.Error(), nil)
+			f.wait(ctx, pod, err.Error(), nil)
 			continue
 		}
 		clear(refused) // affinity may be satisfied now
@@ -175,7 +184,7 @@ func (f *future) held(pod *model.PodInfo) string {
 }
 
 // wait records a pod that finds no node; d is why, nil if no node was asked.
-func (f *future) wait(pod *model.PodInfo, message string, d *framework.Diagnosis) {
+func (f *future) wait(ctx context.Context, pod *model.PodInfo, message string, d *framework.Diagnosis) {
 	w := Waiting{Pod: f.object(pod), Owner: f.owner(pod), New: f.isNew(pod), Message: message,
 		Asks: quota.Text(resourcehelper.PodRequests(pod.Pod, resourcehelper.PodResourcesOptions{}))}
 	if d != nil {
@@ -188,6 +197,7 @@ func (f *future) wait(pod *model.PodInfo, message string, d *framework.Diagnosis
 		}
 		slices.SortFunc(w.Refusals, func(a, b Refusal) int { return strings.Compare(a.Node, b.Node) })
 	}
+	w.Holds = f.holds(ctx, pod, d)
 	w.Already = !w.New
 	f.result.Waiting = append(f.result.Waiting, w)
 	f.waiting = append(f.waiting, pod)

@@ -37,6 +37,11 @@ func HorizontalPodAutoscaler(ctx context.Context, c *why.Case, o why.Object) (wh
 	}
 	scaled, seen := c.ByKind(ctx, group, target.Kind, h.Namespace, target.Name)
 	if scaled == nil && seen {
+		a.State = fmt.Sprintf("%s scales nothing: its target, %s %s, is not found.", self, target.Kind, target.Name)
+		if _, served := c.Served(group, target.Kind); !served {
+			a.Causes = []why.Cause{unserved(ctx, c, h, self)}
+			return a, nil
+		}
 		a.Causes = []why.Cause{{Code: "ScaleTargetMissing",
 			Text: fmt.Sprintf("The %s %s, which it scales, does not exist in namespace %s.", target.Kind,
 				target.Name, h.Namespace),
@@ -64,6 +69,36 @@ func HorizontalPodAutoscaler(ctx context.Context, c *why.Case, o why.Object) (wh
 	}
 	a.Well = len(a.Causes) == 0
 	return a, nil
+}
+
+// homes are the groups of the kinds that most autoscalers scale.
+var homes = map[string]string{"Deployment": "apps", "ReplicaSet": "apps", "StatefulSet": "apps",
+	"ReplicationController": ""}
+
+// unserved explains a reference to a kind in an API group that the server does not serve, such as one of old manifests.
+func unserved(ctx context.Context, c *why.Case, h *autoscalingv2.HorizontalPodAutoscaler, self why.Object) why.Cause {
+	target := h.Spec.ScaleTargetRef
+	cause := why.Cause{Code: "ScaleTargetNotServed",
+		Text: fmt.Sprintf("Its scaleTargetRef has the apiVersion %q, and the server serves no kind %s there.",
+			target.APIVersion, target.Kind),
+		Evidence: []why.Evidence{why.See(self, ".spec.scaleTargetRef.apiVersion", target.APIVersion)}}
+	group, known := homes[target.Kind]
+	if !known {
+		return cause
+	}
+	r, served := c.Served(group, target.Kind)
+	if !served {
+		return cause
+	}
+	version := r.GroupVersion().String()
+	cause.Text += fmt.Sprintf(" A %s is of %s.", target.Kind, version)
+	if there, _ := c.ByKind(ctx, group, target.Kind, h.Namespace, target.Name); there != nil {
+		cause.Text += fmt.Sprintf(" %s %s exists there.", target.Kind, target.Name)
+	}
+	cause.Fixes = []why.Fix{{Text: "Write that apiVersion.", Command: why.Command(
+		"kubectl patch hpa %s%s --type=merge -p %s", h.Name, self.Flag(),
+		fmt.Sprintf(`{"spec":{"scaleTargetRef":{"apiVersion":%q}}}`, version))}}
+	return cause
 }
 
 // limited explains an autoscaler that wants another number than its bounds allow.

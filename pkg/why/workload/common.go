@@ -4,6 +4,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -88,7 +89,9 @@ func notReady(ctx context.Context, c *why.Case, pods []*corev1.Pod) ([]why.Cause
 		}
 		groups[i].names = append(groups[i].names, p.Name)
 	}
-	slices.SortStableFunc(groups, func(a, b *group) int { return len(b.names) - len(a.names) })
+	slices.SortStableFunc(groups, func(a, b *group) int {
+		return cmp.Or(cmp.Compare(underWay(a.cause), underWay(b.cause)), len(b.names)-len(a.names))
+	})
 	var out []why.Cause
 	for _, g := range groups {
 		text := fmt.Sprintf("Pod %s is not ready.", g.names[0])
@@ -102,6 +105,14 @@ func notReady(ctx context.Context, c *why.Case, pods []*corev1.Pod) ([]why.Cause
 	return out, nil
 }
 
+// underWay is 1 for what goes by itself when nothing is wrong: it explains nothing while another pod has a fault.
+func underWay(c why.Cause) int {
+	if slices.Contains([]string{"NotSeenByKubelet", "PullingImage", "Starting", "ReadinessNotYet"}, c.Code) {
+		return 1
+	}
+	return 0
+}
+
 // refusedPods explains pods that could not be created, by the newest event that says so; nil if one was created since.
 func refusedPods(ctx context.Context, c *why.Case, self why.Object) []why.Cause {
 	for _, e := range c.Events(ctx, self) {
@@ -110,6 +121,9 @@ func refusedPods(ctx context.Context, c *why.Case, self why.Object) []why.Cause 
 			return nil
 		case "FailedCreate":
 			cause := why.Refused(ctx, c, self.Namespace, e.Message, why.SeeEvent(e))
+			if cause.Code == "Refused" { // not all that fails is a refusal
+				cause.Text = "The controller says: " + why.Quote(e.Message) + "."
+			}
 			return []why.Cause{{Code: "PodsNotCreated", Text: "Its pods cannot be created.",
 				Because: []why.Cause{cause}}}
 		}

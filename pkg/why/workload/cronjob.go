@@ -66,7 +66,47 @@ func CronJob(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error)
 		}
 	}
 	a.Well = len(a.Causes) == 0
+	if len(jobs) == 0 && cj.Status.LastScheduleTime != nil && len(cj.Status.Active) == 0 {
+		if cause, failing := removed(c, cj, self); cause.Text != "" {
+			a.Causes, a.Well = append(a.Causes, cause), a.Well && !failing
+		}
+	}
 	return a, nil
+}
+
+// removed explains a CronJob whose Jobs are all gone: those that succeed and those that fail are kept
+// by a limit each, and both go after a time if they say so. The text is empty if neither is why. failing says that the
+// last one did not succeed.
+func removed(c *why.Case, cj *batchv1.CronJob, self why.Object) (cause why.Cause, failing bool) {
+	success := cj.Status.LastSuccessfulTime
+	made := cj.Status.LastScheduleTime
+	failing = success == nil || success.Before(made)
+	limit, field, what := cj.Spec.SuccessfulJobsHistoryLimit, "successfulJobsHistoryLimit", "succeeded"
+	if failing {
+		limit, field, what = cj.Spec.FailedJobsHistoryLimit, "failedJobsHistoryLimit", "failed"
+	}
+	cause = why.Cause{Code: "JobsRemoved", Evidence: []why.Evidence{why.See(self, ".status.lastScheduleTime",
+		made.UTC().Format(time.RFC3339), *made)}}
+	seen := "No Job of it has ever succeeded"
+	if success != nil {
+		seen = fmt.Sprintf("Its last Job that succeeded did so %s ago", why.Span(c.Now.Sub(success.Time)))
+		cause.Evidence = append(cause.Evidence, why.See(self, ".status.lastSuccessfulTime",
+			success.UTC().Format(time.RFC3339), *success))
+	}
+	switch ttl := cj.Spec.JobTemplate.Spec.TTLSecondsAfterFinished; {
+	case limit != nil && *limit == 0:
+		cause.Text = fmt.Sprintf("%s. None is left, since those that have %s are removed at once (%s is 0).", seen, what,
+			field)
+		cause.Evidence = append(cause.Evidence, why.See(self, ".spec."+field, "0"))
+		cause.Fixes = []why.Fix{{Text: "Keep some, to look at their pods and logs.", Command: why.Command(
+			"kubectl patch cronjob %s%s --type=merge -p %s", cj.Name, self.Flag(), fmt.Sprintf(`{"spec":{%q:3}}`, field))}}
+	case ttl != nil:
+		cause.Text = fmt.Sprintf("%s. None is left, since they are removed %d s after their end "+
+			"(ttlSecondsAfterFinished).", seen, *ttl)
+		cause.Evidence = append(cause.Evidence, why.See(self, ".spec.jobTemplate.spec.ttlSecondsAfterFinished",
+			fmt.Sprint(*ttl)))
+	}
+	return cause, failing
 }
 
 // missed explains a time that has come without a Job.

@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -40,9 +41,20 @@ func Deployment(ctx context.Context, c *why.Case, o why.Object) (why.Answer, err
 			Fixes: []why.Fix{{Text: "Scale it up.",
 				Command: why.Command("kubectl scale deployment/%s%s --replicas=1", d.Name, self.Flag())}}}}
 		return a, nil
-	case done:
-		a.State, a.Well = fmt.Sprintf("%s is complete: %s of the newest revision are available.", self,
-			why.Count(int(want), "replica")), true
+	}
+	sets, newest := setsOf(ctx, c, d)
+	var restless []why.Cause
+	if newest != nil {
+		var err error
+		set := why.ObjectOf("apps", "ReplicaSet", newest)
+		restless, err = unstable(ctx, c, set, podsOf(ctx, c, d.Namespace, newest.UID))
+		if err != nil {
+			return a, err
+		}
+	}
+	if done {
+		a.State, a.Causes, a.Well = fmt.Sprintf("%s is complete: %s of the newest revision %s available.", self,
+			why.Count(int(want), "replica"), areOrIs(want)), restless, len(restless) == 0
 		return a, nil
 	}
 	a.State = fmt.Sprintf("%s is not complete: of %s, %d of the newest revision, %d available.", self,
@@ -57,18 +69,29 @@ func Deployment(ctx context.Context, c *why.Case, o why.Object) (why.Answer, err
 			Fixes: []why.Fix{{Text: "Resume it.",
 				Command: why.Command("kubectl rollout resume deployment/%s%s", d.Name, self.Flag())}}})
 	}
-	sets, newest := setsOf(ctx, c, d)
+	a.Causes = append(a.Causes, restless...)
+	var fresh, others []why.Cause // of the newest revision, and of those before it
+	old := 0
 	if newest != nil {
-		rs := why.ObjectOf("apps", "ReplicaSet", newest)
-		a.Causes = append(a.Causes, refusedPods(ctx, c, rs)...)
+		fresh = refusedPods(ctx, c, why.ObjectOf("apps", "ReplicaSet", newest))
 	}
 	for _, set := range ordered(sets, newest) {
-		causes, err := notReady(ctx, c, podsOf(ctx, c, d.Namespace, set.UID))
+		pods := podsOf(ctx, c, d.Namespace, set.UID)
+		causes, err := notReady(ctx, c, pods)
 		if err != nil {
 			return a, err
 		}
-		a.Causes = append(a.Causes, causes...)
+		if set == newest {
+			fresh = append(fresh, causes...)
+			continue
+		}
+		old += len(pods)
+		others = append(others, causes...)
 	}
+	if stuck := deadlocked(self, d, want, old, fresh); stuck != nil {
+		fresh = stuck
+	}
+	a.Causes = slices.Concat(a.Causes, fresh, others)
 	if len(a.Causes) == 0 {
 		a.Causes = conditions(self, s.Conditions)
 	}
@@ -83,6 +106,13 @@ func Deployment(ctx context.Context, c *why.Case, o why.Object) (why.Answer, err
 		a.Causes = append(a.Causes, oldPods(ctx, c, d, sets, newest)...)
 	}
 	return a, nil
+}
+
+func areOrIs(n int32) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
 }
 
 // conditions explain by what the controller itself says.

@@ -60,7 +60,10 @@ func Job(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	}
 	a.Causes = refusedPods(ctx, c, self)
 	causes, err := notReady(ctx, c, failedFirst(pods))
-	a.Causes = append(a.Causes, causes...)
+	if err != nil {
+		return a, err
+	}
+	a.Causes = append(a.Causes, policies(self, j, pods, causes)...)
 	a.Causes = append(a.Causes, running(pods)...)
 	if len(a.Causes) == 0 && j.Status.Active > 0 && allReady(pods) {
 		a.Well = true
@@ -120,6 +123,8 @@ func jobFailure(ctx context.Context, c *why.Case, j *batchv1.Job, self why.Objec
 		}
 		cause.Text = fmt.Sprintf("Its pods failed more often than its backoffLimit (%d) allows.", limit)
 		cause.Evidence = append(cause.Evidence, why.See(self, ".spec.backoffLimit", fmt.Sprint(limit)))
+	case batchv1.JobReasonFailedIndexes, batchv1.JobReasonMaxFailedIndexesExceeded:
+		cause.Text, pods = failedIndexes(j, self, cond, &cause, pods)
 	case batchv1.JobReasonDeadlineExceeded:
 		cause.Text = "It ran longer than its activeDeadlineSeconds"
 		if s := j.Spec.ActiveDeadlineSeconds; s != nil {

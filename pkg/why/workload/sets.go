@@ -31,9 +31,15 @@ func ReplicaSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, err
 		want = *rs.Spec.Replicas
 	}
 	a := why.Answer{Subject: self}
+	pods := podsOf(ctx, c, rs.Namespace, rs.UID)
+	restless, err := unstable(ctx, c, self, pods)
+	if err != nil {
+		return a, err
+	}
 	if rs.Status.ObservedGeneration >= rs.Generation && rs.Status.Replicas == want &&
 		rs.Status.AvailableReplicas == want {
-		a.State, a.Well = fmt.Sprintf("%s has all its %s.", self, why.Count(int(want), "pod")), true
+		a.State = fmt.Sprintf("%s has all its %s.", self, why.Count(int(want), "pod"))
+		a.Causes, a.Well = restless, len(restless) == 0
 		return a, nil
 	}
 	a.State = fmt.Sprintf("%s wants %s: %d there, %d available.", self, why.Count(int(want), "pod"),
@@ -41,10 +47,11 @@ func ReplicaSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, err
 	if a.Causes = unobserved(c, self, rs, rs.Status.ObservedGeneration); len(a.Causes) > 0 {
 		return a, nil
 	}
+	a.Causes = restless
 	if rs.Status.Replicas < want {
-		a.Causes = refusedPods(ctx, c, self)
+		a.Causes = append(a.Causes, refusedPods(ctx, c, self)...)
 	}
-	causes, err := notReady(ctx, c, podsOf(ctx, c, rs.Namespace, rs.UID))
+	causes, err := notReady(ctx, c, pods)
 	a.Causes = append(a.Causes, causes...)
 	return a, err
 }
@@ -67,7 +74,12 @@ func StatefulSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, er
 	s := &set.Status
 	a := why.Answer{Subject: self}
 	updated := s.UpdateRevision == s.CurrentRevision || s.UpdatedReplicas == want
-	nameless := namelessPods(ctx, c, self, set)
+	pods := podsOf(ctx, c, set.Namespace, set.UID)
+	restless, err := unstable(ctx, c, self, pods)
+	if err != nil {
+		return a, err
+	}
+	nameless := append(restless, namelessPods(ctx, c, self, set)...)
 	if s.ObservedGeneration >= set.Generation && s.Replicas == want && s.ReadyReplicas == want && updated {
 		a.State, a.Well = fmt.Sprintf("%s has all its %s ready.", self, why.Count(int(want), "pod")), len(nameless) == 0
 		a.Causes = nameless
@@ -78,7 +90,6 @@ func StatefulSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, er
 	if a.Causes = unobserved(c, self, set, s.ObservedGeneration); len(a.Causes) > 0 {
 		return a, nil
 	}
-	pods := podsOf(ctx, c, set.Namespace, set.UID)
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(ordinal(a.Name), ordinal(b.Name)) })
 	causes, err := notReady(ctx, c, pods)
 	if err != nil {
@@ -88,7 +99,14 @@ func StatefulSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, er
 		causes[0].Text += " The pods after it are not made before it is ready."
 		causes[0].Evidence = append(causes[0].Evidence, why.See(self, ".spec.podManagementPolicy", "OrderedReady"))
 	}
-	a.Causes = append(refusedPods(ctx, c, self), oldBroken(set, pods, causes)...)
+	held, err := heldNames(ctx, c, self, set, pods, want)
+	if err != nil {
+		return a, err
+	}
+	if len(held) == 0 {
+		held = refusedPods(ctx, c, self)
+	}
+	a.Causes = append(held, oldBroken(set, pods, causes)...)
 	for _, p := range pods {
 		if p.DeletionTimestamp == nil {
 			continue
@@ -210,9 +228,14 @@ func DaemonSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, erro
 		a.Causes = []why.Cause{noNodes(ctx, c, self, &set.Spec.Template.Spec)}
 		return a, nil
 	}
+	pods := podsOf(ctx, c, set.Namespace, set.UID)
+	restless, err := unstable(ctx, c, self, pods)
+	if err != nil {
+		return a, err
+	}
 	if s.ObservedGeneration >= set.Generation && s.NumberAvailable == want && s.UpdatedNumberScheduled == want {
-		a.State, a.Well = fmt.Sprintf("%s has its pod on all %s that are fit for it.", self,
-			why.Count(int(want), "node")), true
+		a.State = fmt.Sprintf("%s has its pod on all %s that are fit for it.", self, why.Count(int(want), "node"))
+		a.Causes, a.Well = restless, len(restless) == 0
 		return a, nil
 	}
 	a.State = fmt.Sprintf("%s wants a pod on %s: %d there, %d available.", self, why.Count(int(want), "node"),
@@ -220,14 +243,17 @@ func DaemonSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, erro
 	if a.Causes = unobserved(c, self, set, s.ObservedGeneration); len(a.Causes) > 0 {
 		return a, nil
 	}
-	causes, err := notReady(ctx, c, podsOf(ctx, c, set.Namespace, set.UID))
+	causes, err := notReady(ctx, c, pods)
+	a.Causes = restless
 	if s.CurrentNumberScheduled < want {
-		a.Causes = refusedPods(ctx, c, self)
+		a.Causes = append(a.Causes, refusedPods(ctx, c, self)...)
 	}
 	a.Causes = append(a.Causes, causes...)
 	if t := set.Spec.UpdateStrategy.Type; len(a.Causes) == 0 && t == appsv1.OnDeleteDaemonSetStrategyType {
 		a.Causes = []why.Cause{{Code: "OnDelete",
-			Text:     "Its updateStrategy is OnDelete: a pod gets the newest template when somebody deletes it.",
+			Text: fmt.Sprintf("Its updateStrategy is OnDelete: a pod gets the newest template when somebody deletes it. Of "+
+				"%s, %d are of an older one.", why.Count(int(s.CurrentNumberScheduled), "pod"),
+				s.CurrentNumberScheduled-s.UpdatedNumberScheduled),
 			Evidence: []why.Evidence{why.See(self, ".spec.updateStrategy.type", string(t))},
 			Fixes:    []why.Fix{{Text: "Delete its pods one by one."}}}}
 	}
