@@ -38,3 +38,14 @@ func TestAskEnds(t *testing.T) {
 		})
 	}
 }
+
+// TestFragment: the link names the kubeconfig's namespace, unless it is the one that the page takes by itself.
+func TestFragment(t *testing.T) {
+	t.Parallel()
+	for namespace, want := range map[string]string{"default": "token=t", "shop": "token=t&namespace=shop",
+		"a&b#c": "token=t&namespace=a%26b%23c"} {
+		if got := fragment("t", namespace); got != want {
+			t.Errorf("namespace %q: %q, want %q", namespace, got, want)
+		}
+	}
+}

@@ -270,7 +270,7 @@ for (const viewport of [{ width: 1200, height: 750 }, phone]) {
     await harmless(page, 'Log')
     assert.match(
       await page.locator('.log').textContent(),
-      /^red <script>alert\(1\)<\/script> ␇␛\]0;title␇ ⟨U\+202E⟩turned$/m,
+      /^red <script>alert\(1\)<\/script> ␇␛\]0;title␇ ⟨U\+202E⟩turned\nx{4000}$/,
     )
     await page.getByRole('button', { name: 'Close' }).click()
     await go(page, 'Resources')

@@ -56,19 +56,31 @@ export const getText = async (path, options) => whole(await request(path, option
 
 export const mostAnswer = 64 << 20 // characters of an answer that are held at once: the server's own bound
 
+// texts yields the text of a response as it comes.
+export async function* texts(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+  try {
+    for (;;) {
+      const { value, done } = await reader.read()
+      if (done) return
+      yield value
+    }
+  } finally {
+    await reader.cancel() // whoever reads no further wants no more
+  }
+}
+
 // whole returns the text of a response, and refuses one that is too long to hold.
 export async function whole(response, most = mostAnswer) {
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
   const parts = []
-  for (let length = 0; ;) {
-    const { value, done } = await reader.read()
-    if (done) return parts.join('')
-    if ((length += value.length) > most) {
-      await reader.cancel()
+  let length = 0
+  for await (const text of texts(response)) {
+    if ((length += text.length) > most) {
       throw new Refusal(0, `The answer is too large to show: it has more than ${most >> 20} MiB.`)
     }
-    parts.push(value)
+    parts.push(text)
   }
+  return parts.join('')
 }
 
 // pathOf is where a resource is served; name and namespace may be empty.
@@ -87,16 +99,13 @@ const longestLine = 16 << 20 // characters: an object as an event
 
 // lines yields the lines of a response as they come. Of a line that is too long the beginning comes.
 export async function* lines(response, longest = longestLine) {
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
   let parts = [] // of the line that has not ended
   let room = longest
   const add = (text) => {
     if (text && room > 0) parts.push(text.slice(0, room))
     room -= text.length
   }
-  for (;;) {
-    const { value, done } = await reader.read()
-    if (done) break
+  for await (const value of texts(response)) {
     let from = 0
     for (let at; (at = value.indexOf('\n', from)) >= 0; from = at + 1) {
       add(value.slice(from, at))

@@ -1,5 +1,5 @@
 // A container's log, as it grows.
-import { getJSON, lines, pathOf, request } from '../api.js'
+import { getJSON, pathOf, request, texts } from '../api.js'
 import { h, show } from '../dom.js'
 import { kinds } from '../store.js'
 import { line } from '../text.js'
@@ -19,32 +19,38 @@ export async function log({ o, body, signal }) {
     stop = new AbortController()
     const own = stop.signal
     pre.textContent = ''
+    const kept = []
+    let rest = '' // of a line that has not ended
+    let waiting = false // for the next drawing: many lines may come at once
+    const later = () => {
+      if (waiting || own.aborted) return
+      waiting = true
+      requestAnimationFrame(() => {
+        waiting = false
+        if (own.aborted) return
+        const end = pre.scrollTop + pre.clientHeight >= pre.scrollHeight - 4 // who reads further up stays there
+        pre.textContent = [...kept, ...(rest ? [line(rest)] : [])].join('\n')
+        if (end) pre.scrollTop = pre.scrollHeight
+      })
+    }
     const query = new URLSearchParams({
       container,
       tailLines: 500,
       ...(previous ? { previous: true } : { follow: true }),
     })
     try {
-      const response = await request(`${path}/log?${query}`, { signal: own, accept: '*/*' })
-      const kept = []
-      let waiting = false // for the next drawing: many lines may come at once
-      for await (const text of lines(response, longestShown)) {
-        kept.push(line(text))
-        if (kept.length > mostLines) kept.shift()
-        if (waiting) continue
-        waiting = true
-        requestAnimationFrame(() => {
-          waiting = false
-          if (own.aborted) return
-          const end = pre.scrollTop + pre.clientHeight >= pre.scrollHeight - 4 // who reads further up stays there
-          pre.textContent = kept.join('\n')
-          if (end) pre.scrollTop = pre.scrollHeight
-        })
+      for await (const text of texts(await request(`${path}/log?${query}`, { signal: own, accept: '*/*' }))) {
+        const parts = (rest + text).split('\n')
+        rest = parts.pop().slice(0, longestShown)
+        for (const p of parts.slice(-mostLines)) kept.push(line(p.slice(0, longestShown)))
+        kept.splice(0, kept.length - mostLines)
+        later()
       }
-      if (kept.length === 0 && !own.aborted) pre.textContent = 'The log is empty.'
+      if (kept.length === 0 && rest === '') kept.push('The log is empty.')
     } catch (e) {
-      if (!own.aborted) pre.textContent = line(e.message)
+      kept.push(line(e.message))
     }
+    later()
   }
   const again = () => follow(select.value, previous.checked)
   const select = h(
