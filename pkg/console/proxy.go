@@ -1,6 +1,7 @@
 package console
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/httputil"
 	"slices"
@@ -30,6 +31,7 @@ func (s *server) proxy() http.Handler {
 		},
 		Transport:     s.Transport,
 		FlushInterval: -1, // watches show each event at once
+		ErrorLog:      slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
 		ModifyResponse: func(r *http.Response) error {
 			// What else an API server or a pod behind it says to a browser would steer the page: cookies, redirects, a
 			// question for a password (WWW-Authenticate), other sites that may read this one. The page reads

@@ -48,7 +48,9 @@ export async function log({ o, body, signal }) {
       }
       if (kept.length === 0 && rest === '') kept.push('The log is empty.')
     } catch (e) {
-      kept.push(line(e.message))
+      if (rest) kept.push(line(rest))
+      rest = ''
+      kept.push(line(e.status === undefined ? `The log has broken off: ${e.message}.` : e.message))
     }
     later()
   }
