@@ -13,12 +13,13 @@ async function api() {
   return import('./api.js')
 }
 
-const stream = (chunks) => new ReadableStream({
-  start(c) {
-    for (const text of chunks) c.enqueue(new TextEncoder().encode(text))
-    c.close()
-  },
-})
+const stream = (chunks) =>
+  new ReadableStream({
+    start(c) {
+      for (const text of chunks) c.enqueue(new TextEncoder().encode(text))
+      c.close()
+    },
+  })
 
 test('a diff has what was removed before what came', () => {
   const text = (a, b) =>
