@@ -1,8 +1,11 @@
 package main
 
 import (
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"bonsai/pkg/why"
 	"bonsai/pkg/why/access"
+	"bonsai/pkg/why/eviction"
 	"bonsai/pkg/why/network"
 	"bonsai/pkg/why/node"
 	"bonsai/pkg/why/object"
@@ -32,6 +35,14 @@ func explainers() why.Explainers {
 			{Group: "networking.k8s.io", Kind: "Ingress"}: why.ExplainerFunc(network.Ingress),
 			{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: why.ExplainerFunc(
 				workload.HorizontalPodAutoscaler),
+			{Kind: "ReplicationController"}: why.ExplainerFunc(
+				workload.ReplicationController),
+			{Kind: "ResourceQuota"}:                             why.ExplainerFunc(object.Quota),
+			{Group: "policy", Kind: "PodDisruptionBudget"}:      why.ExplainerFunc(eviction.Budget),
+			{Group: "networking.k8s.io", Kind: "NetworkPolicy"}: why.ExplainerFunc(network.Policy),
+			{Group: rbacv1.GroupName, Kind: "RoleBinding"}:      why.ExplainerFunc(access.RoleBinding),
+			{Group: rbacv1.GroupName, Kind: "ClusterRoleBinding"}: why.ExplainerFunc(
+				access.ClusterRoleBinding),
 			{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: why.ExplainerFunc(object.Definition),
 			{Group: "apiregistration.k8s.io", Kind: "APIService"}:             why.ExplainerFunc(object.APIService),
 		},

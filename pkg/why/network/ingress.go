@@ -1,8 +1,10 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -53,6 +55,7 @@ func Ingress(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error)
 				Evidence: []why.Evidence{why.See(why.ObjectOf("", "Secret", secret), ".type", string(secret.Type))}})
 		}
 	}
+	a.Causes = append(a.Causes, sameHost(ctx, c, in)...)
 	// Last, since the others are true whatever controller comes.
 	a.Causes = append(a.Causes, class(ctx, c, in, self)...)
 	if len(a.Causes) == 0 && len(in.Status.LoadBalancer.Ingress) == 0 {
@@ -67,6 +70,48 @@ func Ingress(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error)
 		a.State = fmt.Sprintf("%s does not work as it should.", self)
 	}
 	return a, nil
+}
+
+// canary is the annotation of an Ingress that shares the routes of another one on purpose.
+const canary = "nginx.ingress.kubernetes.io/canary"
+
+// sameHost explains hosts and paths that an older Ingress of the same class has, too: controllers serve one of the two.
+func sameHost(ctx context.Context, c *why.Case, in *networkingv1.Ingress) (causes []why.Cause) {
+	all, _ := why.List[networkingv1.Ingress](ctx, c.World, "", nil)
+	for _, other := range all {
+		if other.Namespace == in.Namespace && other.Name == in.Name || deref(other.Spec.IngressClassName) !=
+			deref(in.Spec.IngressClassName) || other.CreationTimestamp.After(in.CreationTimestamp.Time) ||
+			in.Annotations[canary] == "true" || other.Annotations[canary] == "true" {
+			continue
+		}
+		for _, mine := range routes(in) {
+			if !slices.Contains(routes(other), mine) {
+				continue
+			}
+			o := why.ObjectOf(networkingv1.GroupName, "Ingress", other)
+			causes = append(causes, why.Cause{Code: "RouteTaken",
+				Text: fmt.Sprintf("%s has the route %s, too: controllers serve one of the two, in most the older one.", o,
+					mine), Evidence: []why.Evidence{why.See(o, ".spec.rules[*].host", mine, other.CreationTimestamp)}})
+			break
+		}
+		if len(causes) == maxPods {
+			break
+		}
+	}
+	return causes
+}
+
+// routes are the hosts and paths of an Ingress.
+func routes(in *networkingv1.Ingress) (list []string) {
+	for _, r := range in.Spec.Rules {
+		if r.HTTP == nil {
+			continue
+		}
+		for _, p := range r.HTTP.Paths {
+			list = append(list, r.Host+cmp.Or(p.Path, "/"))
+		}
+	}
+	return list
 }
 
 // class explains an Ingress that no controller serves.

@@ -17,8 +17,8 @@ import (
 // variable matches a name that a program could read from its environment.
 var variable = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 
-// reference matches what the kubelet replaces in values and commands. "$$(X)" stays, as its author wants it.
-var reference = regexp.MustCompile(`(\$?)\$\(([A-Za-z_][A-Za-z0-9_]*)\)`)
+// dollarReference matches what the kubelet replaces in values and commands. "$$(X)" stays, as its author wants it.
+var dollarReference = regexp.MustCompile(`(\$?)\$\(([A-Za-z_][A-Za-z0-9_]*)\)`)
 
 // environment is what a container that has failed got in its environment.
 type environment struct {
@@ -170,7 +170,7 @@ func (e *environment) unresolved(ctx context.Context) (causes []why.Cause) {
 	}
 	before := map[string]bool{}
 	for _, v := range e.c.Env {
-		for _, m := range reference.FindAllStringSubmatch(v.Value, -1) {
+		for _, m := range dollarReference.FindAllStringSubmatch(v.Value, -1) {
 			name := m[2]
 			if m[1] != "" || before[name] || e.keys[name] || linked(name) {
 				continue

@@ -81,15 +81,7 @@ func (q *inquiry) image(ctx context.Context, c *corev1.Container, s *corev1.Cont
 		}
 		break
 	}
-	for _, ref := range q.pod.Spec.ImagePullSecrets {
-		if secret, known := why.Get[corev1.Secret](ctx, q.World, q.pod.Namespace, ref.Name); secret == nil && known {
-			cause.Because = append(cause.Because, why.Cause{Code: "PullSecretMissing",
-				Text: fmt.Sprintf("The Secret %s, which imagePullSecrets names, does not exist in namespace %s.",
-					ref.Name,
-					q.pod.Namespace),
-				Evidence: []why.Evidence{why.Absent("Secret", q.pod.Namespace, ref.Name)}})
-		}
-	}
+	cause.Because = pullSecrets(ctx, q, c.Image, cause.Code == "ImagePullDenied")
 	return cause
 }
 

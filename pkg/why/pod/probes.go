@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -97,6 +98,15 @@ func (q *inquiry) probeFailure(ctx context.Context, c *corev1.Container, kind st
 			Text: fmt.Sprintf("There was no answer within timeoutSeconds (%d s).", max(p.TimeoutSeconds, 1)),
 			Evidence: []why.Evidence{why.See(q.self, specField("container", c.Name,
 				strings.ToLower(kind)+"Probe.timeoutSeconds"), fmt.Sprint(max(p.TimeoutSeconds, 1)))}})
+	case p.HTTPGet != nil && (containsOne(e.Message, "server gave HTTP response to HTTPS client",
+		"malformed HTTP response") || strings.Contains(e.Message, "statuscode: 400") &&
+		p.HTTPGet.Scheme != corev1.URISchemeHTTPS):
+		cause.Because = append(cause.Because, probeScheme(q, c, kind, p))
+	case containsOne(e.Message, "statuscode: 401", "statuscode: 403"):
+		cause.Because = append(cause.Because, why.Cause{Code: "ProbeDenied",
+			Text: "The server wants credentials at this path, and the kubelet has none.",
+			Fixes: []why.Fix{{Text: "Let the probe ask a path that needs no credentials, or give it them by " +
+				"httpHeaders."}}})
 	case strings.Contains(e.Message, "statuscode: 404"):
 		if p.HTTPGet != nil {
 			cause.Because = append(cause.Because, why.Cause{Code: "ProbePathMissing",
@@ -112,6 +122,19 @@ func (q *inquiry) probeFailure(ctx context.Context, c *corev1.Container, kind st
 		cause.Because = append(cause.Because, r.because(ctx, nil)...)
 	}
 	return cause
+}
+
+// probeScheme explains a probe that speaks HTTP with a server that wants HTTPS, or the other way round.
+func probeScheme(q *inquiry, c *corev1.Container, kind string, p *corev1.Probe) why.Cause {
+	scheme, other := cmp.Or(p.HTTPGet.Scheme, corev1.URISchemeHTTP), corev1.URISchemeHTTPS
+	if scheme == corev1.URISchemeHTTPS {
+		other = corev1.URISchemeHTTP
+	}
+	field := strings.ToLower(kind) + "Probe.httpGet.scheme"
+	return why.Cause{Code: "ProbeScheme",
+		Text:     fmt.Sprintf("The probe asks by %s, and the server seems to speak %s at that port.", scheme, other),
+		Evidence: []why.Evidence{why.See(q.self, specField("container", c.Name, field), string(scheme))},
+		Fixes:    []why.Fix{{Text: fmt.Sprintf("Set the probe's scheme to %s.", other)}}}
 }
 
 func probe(c *corev1.Container, kind string) *corev1.Probe {

@@ -37,8 +37,9 @@ func (q *inquiry) starting(ctx context.Context) []why.Cause {
 	for _, f := range []struct{ reason, code, text string }{
 		{"FailedPostStartHook", "PostStartHookFailed",
 			"The postStart hook of a container fails, and the kubelet kills the container for it"},
-		{"FailedMount", "FailedMount", "A volume of the pod cannot be mounted"},
+		// What is not attached cannot be mounted: that is the symptom.
 		{"FailedAttachVolume", "FailedAttachVolume", "A volume of the pod cannot be attached to the node"},
+		{"FailedMount", "FailedMount", "A volume of the pod cannot be mounted"},
 		{"FailedMapVolume", "FailedMount", "A block volume of the pod cannot be mapped"},
 		{"FailedCreatePodSandBox", "FailedCreatePodSandBox", "The runtime cannot make the pod's sandbox and network"},
 		{"FailedCreatePodContainer", "FailedCreatePodContainer", "The kubelet cannot make the pod's cgroup"},
@@ -51,8 +52,16 @@ func (q *inquiry) starting(ctx context.Context) []why.Cause {
 		if e == nil || q.superseded(e) {
 			continue
 		}
-		return []why.Cause{{Code: f.code, Text: f.text + ": " + why.Quote(e.Message) + ".",
-			Evidence: []why.Evidence{why.SeeEvent(e)}}}
+		cause := why.Cause{Code: f.code, Text: f.text + ": " + why.Quote(e.Message) + ".",
+			Evidence: []why.Evidence{why.SeeEvent(e)}, Because: attachedElsewhere(ctx, q, e.Message)}
+		if class := q.pod.Spec.RuntimeClassName; class != nil && strings.Contains(e.Message, "no runtime for") {
+			cause.Because = append(cause.Because, why.Cause{Code: "RuntimeHandlerMissing",
+				Text: fmt.Sprintf("The RuntimeClass %s names a handler that the runtime of node %s does not have.", *class,
+					q.pod.Spec.NodeName), Evidence: []why.Evidence{why.See(q.self, ".spec.runtimeClassName", *class)},
+				Fixes: []why.Fix{{Text: "Set the handler up on the nodes, or let the RuntimeClass select the nodes that have " +
+					"it (scheduling.nodeSelector)."}}})
+		}
+		return []why.Cause{cause}
 	}
 	return q.justStarting()
 }

@@ -68,7 +68,48 @@ func HorizontalPodAutoscaler(ctx context.Context, c *why.Case, o why.Object) (wh
 			"Does kube-controller-manager run?", Evidence: []why.Evidence{why.See(self, ".status.conditions", "empty")}})
 	}
 	a.Well = len(a.Causes) == 0
+	a.Causes = append(a.Causes, noLess(h, self)...) // as its owner wants it
+	for i := range h.Status.Conditions {
+		cond := &h.Status.Conditions[i]
+		if cond.Type != autoscalingv2.AbleToScale || cond.Reason != "ScaleDownStabilized" {
+			continue
+		}
+		seconds := int32(300)
+		if b := h.Spec.Behavior; b != nil && b.ScaleDown != nil && b.ScaleDown.StabilizationWindowSeconds != nil {
+			seconds = *b.ScaleDown.StabilizationWindowSeconds
+		}
+		a.Causes = append(a.Causes, why.Cause{Code: "ScaleDownStabilized",
+			Text: fmt.Sprintf("It would scale down, and waits: it takes the highest number of the last %d s "+
+				"(stabilizationWindowSeconds), so that the load does not make it flap.", seconds),
+			Evidence: []why.Evidence{why.Condition(self, string(cond.Type), string(cond.Status), cond.Reason,
+				cond.Message, cond.LastTransitionTime),
+				why.See(self, ".spec.behavior.scaleDown.stabilizationWindowSeconds", fmt.Sprint(seconds))}})
+	}
 	return a, nil
+}
+
+// noLess explains an autoscaler that must not scale down or up.
+func noLess(h *autoscalingv2.HorizontalPodAutoscaler, self why.Object) (causes []why.Cause) {
+	b := h.Spec.Behavior
+	if b == nil || h.Status.DesiredReplicas != h.Status.CurrentReplicas {
+		return nil
+	}
+	for _, d := range []struct {
+		name  string
+		rules *autoscalingv2.HPAScalingRules
+	}{{"scaleDown", b.ScaleDown}, {"scaleUp", b.ScaleUp}} {
+		if d.rules == nil || d.rules.SelectPolicy == nil ||
+			*d.rules.SelectPolicy != autoscalingv2.DisabledPolicySelect {
+			continue
+		}
+		causes = append(causes, why.Cause{Code: "ScalingDisabled",
+			Text: fmt.Sprintf("Its behavior forbids %s (selectPolicy: Disabled).", d.name),
+			Evidence: []why.Evidence{why.See(self, ".spec.behavior."+d.name+".selectPolicy",
+				string(*d.rules.SelectPolicy))},
+			Fixes: []why.Fix{{Text: "Remove that policy.", Command: why.Command("kubectl patch hpa %s%s --type=merge -p %s",
+				h.Name, self.Flag(), fmt.Sprintf(`{"spec":{"behavior":{%q:{"selectPolicy":null}}}}`, d.name))}}})
+	}
+	return causes
 }
 
 // homes are the groups of the kinds that most autoscalers scale.

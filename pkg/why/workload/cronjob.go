@@ -65,6 +65,9 @@ func CronJob(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error)
 				Evidence: []why.Evidence{why.See(j, ".status.conditions", "see below")}})
 		}
 	}
+	if len(a.Causes) == 0 {
+		a.Causes = replaced(cj, self, jobs, next, c.Now)
+	}
 	a.Well = len(a.Causes) == 0
 	if len(jobs) == 0 && cj.Status.LastScheduleTime != nil && len(cj.Status.Active) == 0 {
 		if cause, failing := removed(c, cj, self); cause.Text != "" {
@@ -72,6 +75,28 @@ func CronJob(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error)
 		}
 	}
 	return a, nil
+}
+
+// replaced explains a CronJob whose Jobs never end, since each is replaced by the next before it has done its work.
+func replaced(cj *batchv1.CronJob, self why.Object, jobs []*batchv1.Job, next, now time.Time) []why.Cause {
+	s, err := cron.ParseStandard(cj.Spec.Schedule)
+	if cj.Spec.ConcurrencyPolicy != batchv1.ReplaceConcurrent || len(cj.Status.Active) == 0 || err != nil {
+		return nil
+	}
+	period := s.Next(next).Sub(next)
+	old := cj.CreationTimestamp.Time
+	if t := cj.Status.LastSuccessfulTime; t != nil {
+		old = t.Time
+	}
+	const runs = 3 // that would have ended by now
+	if now.Sub(old) < runs*period {
+		return nil
+	}
+	return []why.Cause{{Code: "ReplacedBeforeEnd",
+		Text: fmt.Sprintf("No Job of it has succeeded for %s. Its concurrencyPolicy is Replace: each run ends the one "+
+			"before it, and one is due every %s.", why.Span(now.Sub(old)), why.Span(period)),
+		Evidence: []why.Evidence{why.See(self, ".spec.concurrencyPolicy", string(cj.Spec.ConcurrencyPolicy))},
+		Fixes:    []why.Fix{{Text: "Run it less often than its Jobs take, or use concurrencyPolicy Forbid."}}}}
 }
 
 // removed explains a CronJob whose Jobs are all gone: those that succeed and those that fail are kept

@@ -22,7 +22,11 @@ func ReplicaSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, err
 	if rs == nil {
 		return why.Missing(ctx, c, o, known), nil
 	}
-	self := why.ObjectOf("apps", "ReplicaSet", rs)
+	return replicas(ctx, c, why.ObjectOf("apps", "ReplicaSet", rs), rs)
+}
+
+// replicas explains what keeps a number of equal pods.
+func replicas(ctx context.Context, c *why.Case, self why.Object, rs *appsv1.ReplicaSet) (why.Answer, error) {
 	if rs.DeletionTimestamp != nil {
 		return going(ctx, c, self, rs)
 	}
