@@ -71,6 +71,9 @@ func (c *Case) Explain(ctx context.Context, o Object) (Answer, error) {
 	return a, nil
 }
 
+// Nested reports whether the explainer that runs was asked by another one, which wants to know what is wrong.
+func (c *Case) Nested() bool { return len(c.asked) > 1 }
+
 // Finish completes the answer to a question: it says what could not be read.
 func (c *Case) Finish(a Answer) Answer {
 	a.Unseen = c.unseen.sentences()

@@ -40,7 +40,11 @@ func unstable(ctx context.Context, c *why.Case, owner why.Object, pods []*corev1
 			return nil, err
 		}
 		if len(causes) > 0 {
-			now = []why.Cause{{Code: "PodUnstable", Text: fmt.Sprintf("Pod %s is ready, and will not stay so.", p.Name),
+			text := "is ready, and will not stay so"
+			if causes[0].Code == "StaleConfiguration" {
+				text = "is ready, and does not run with what is configured now"
+			}
+			now = []why.Cause{{Code: "PodDoubtful", Text: fmt.Sprintf("Pod %s %s.", p.Name, text),
 				Evidence: []why.Evidence{why.See(why.ObjectOf("", "Pod", p), ".metadata.creationTimestamp",
 					p.CreationTimestamp.UTC().Format(time.RFC3339), p.CreationTimestamp)}, Because: causes}}
 		}
@@ -64,6 +68,13 @@ func unstable(ctx context.Context, c *why.Case, owner why.Object, pods []*corev1
 func doubtful(c *why.Case, p *corev1.Pod) bool {
 	if p.Spec.ActiveDeadlineSeconds != nil {
 		return true
+	}
+	for i := range p.Spec.Containers {
+		if c := &p.Spec.Containers[i]; len(c.EnvFrom) > 0 || slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
+			return e.ValueFrom != nil
+		}) || slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.SubPath != "" }) {
+			return true
+		}
 	}
 	for _, t := range p.Spec.Tolerations {
 		if t.TolerationSeconds != nil && t.Key != corev1.TaintNodeNotReady && t.Key != corev1.TaintNodeUnreachable {
