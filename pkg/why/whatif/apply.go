@@ -102,6 +102,10 @@ func makerOf(u *unstructured.Unstructured) (m *maker, err error) {
 		var o appsv1.ReplicaSet
 		into(&o)
 		return &maker{template: o.Spec.Template, replicas: count(o.Spec.Replicas)}, err
+	case "DaemonSet": // how many it makes, the nodes say
+		var o appsv1.DaemonSet
+		into(&o)
+		return &maker{template: o.Spec.Template}, err
 	case "Job":
 		var o batchv1.Job
 		into(&o)
@@ -137,7 +141,11 @@ func (f *future) apply(ctx context.Context, u *unstructured.Unstructured) error 
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &n); err != nil {
 			return err
 		}
+		fresh := f.cluster.Snapshot.Get(n.Name) == nil
 		f.cluster.SetNode(&n)
+		if fresh {
+			f.added(ctx, &n)
+		}
 		return nil
 	}
 	m, err := makerOf(u)
@@ -148,6 +156,9 @@ func (f *future) apply(ctx context.Context, u *unstructured.Unstructured) error 
 		return fmt.Errorf("%d pods: at most %d can be foreseen", m.replicas, maxReplicas)
 	}
 	old, _ := f.ByKind(ctx, gvk.Group, gvk.Kind, u.GetNamespace(), u.GetName())
+	if gvk.Kind == "DaemonSet" {
+		return f.applyDaemon(ctx, u, old != nil)
+	}
 	if old == nil {
 		if f.made(ctx, u) {
 			w := &workload{owner: strings.ToLower(u.GetKind()) + "/" + u.GetName(), namespace: u.GetNamespace(),
@@ -183,6 +194,22 @@ func (f *future) apply(ctx context.Context, u *unstructured.Unstructured) error 
 		w.claims = nil
 	}
 	return f.roll(ctx, w, m.template, replicas)
+}
+
+// applyDaemon foresees a new DaemonSet.
+func (f *future) applyDaemon(ctx context.Context, u *unstructured.Unstructured, exists bool) error {
+	if exists {
+		f.Note(fmt.Sprintf("Changes of the DaemonSet %s, which exists, are not foreseen.", u.GetName()))
+		return nil
+	}
+	var ds appsv1.DaemonSet
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &ds); err != nil {
+		return err
+	}
+	if f.made(ctx, u) {
+		f.daemon(ctx, &ds, nodesOf(f.cluster))
+	}
+	return nil
 }
 
 // within reports whether a file says nothing that the object has not: what a server adds as defaults is no difference.

@@ -31,14 +31,14 @@ func (f *future) holds(ctx context.Context, pod *model.PodInfo, d *framework.Dia
 		if volume == nil || volume.Spec.NodeAffinity == nil {
 			continue
 		}
-		nodes := f.having(ctx, func(n *corev1.Node) bool {
+		nodes := having(ctx, f, func(n *corev1.Node) bool {
 			return volumehelper.CheckNodeAffinity(volume, n.Labels) == nil
 		})
 		list = append(list, fmt.Sprintf("Its claim %s has the volume %s, which %s.", claim.Name, volume.Name,
-			f.only("reached from", nodes)))
+			only(f.node, "reached from", nodes)))
 	}
 	if selector := pod.Pod.Spec.NodeSelector; len(selector) > 0 {
-		nodes := f.having(ctx, func(n *corev1.Node) bool {
+		nodes := having(ctx, f, func(n *corev1.Node) bool {
 			return labels.Set(selector).AsSelector().Matches(labels.Set(n.Labels))
 		})
 		var pairs []string
@@ -46,13 +46,13 @@ func (f *future) holds(ctx context.Context, pod *model.PodInfo, d *framework.Dia
 			pairs = append(pairs, k+"="+selector[k])
 		}
 		list = append(list, fmt.Sprintf("It selects nodes by %s, which %s.", strings.Join(pairs, ", "),
-			f.only("found on", nodes)))
+			only(f.node, "found on", nodes)))
 	}
 	return list
 }
 
 // having are the names of the nodes with a property, those that the change takes away or cordons included.
-func (f *future) having(ctx context.Context, property func(*corev1.Node) bool) (names []string) {
+func having(ctx context.Context, f *future, property func(*corev1.Node) bool) (names []string) {
 	nodes, _ := why.List[corev1.Node](ctx, f.World, "", nil)
 	for _, n := range nodes {
 		if property(n) {
@@ -63,13 +63,13 @@ func (f *future) having(ctx context.Context, property func(*corev1.Node) bool) (
 	return names
 }
 
-// only says where something is: on which nodes, and whether the change is about the only one.
-func (f *future) only(verb string, nodes []string) string {
+// only says where something is: on which nodes, and whether the one that the change takes away is the only one.
+func only(lost, verb string, nodes []string) string {
 	switch len(nodes) {
 	case 0:
 		return "is " + verb + " no node"
 	case 1:
-		if nodes[0] == f.node {
+		if nodes[0] == lost {
 			return fmt.Sprintf("is %s node %s alone, which this change takes away", verb, nodes[0])
 		}
 		return fmt.Sprintf("is %s node %s alone", verb, nodes[0])

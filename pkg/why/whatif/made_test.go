@@ -177,6 +177,22 @@ WouldWait: 1 pod of replicaset/web-1 would find no node: “0/2 nodes are availa
 because PodHeld: Its claim data has the volume disk, which is reached from node n1 alone, which this change takes away.
 WouldEnd: 1 pod would end: 1 on node n1.
 `},
+		"a DaemonSet": {node("n1", "8") + node("n2", "1") + node("n4", "8") +
+			strings.Replace(node("n3", "8"), "status:", "spec: {taints: [{key: a, effect: NoSchedule}]}, status:", 1), "", `
+{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: agent, namespace: shop}, spec: {template: {metadata: {labels: {app: agent}}, spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 2}}}]}}}}`,
+			`If you apply daemonset/agent, 2 pods would be placed, and 1 pod would find no node.
+WouldWait: 1 pod of daemonset/agent would find no node: “0/4 nodes are available: 1 Insufficient cpu, 3 node(s) didn't satisfy plugin(s) [NodeAffinity].”. Each asks for cpu=2.
+WouldBePlaced: 1 pod would be placed on node n1: 1 of daemonset/agent.
+WouldBePlaced: 1 pod would be placed on node n4: 1 of daemonset/agent.
+`},
+		"a new node takes what DaemonSets have there": {node("n1", "1") + running("b", "", "2", "web") + `
+---
+{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: agent, namespace: shop, uid: a}, spec: {template: {spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 1}}}]}}}}`,
+			"", "{apiVersion: v1, kind: Node, metadata: {name: n9}, status: {allocatable: {cpu: \"2\", pods: \"9\"}}}",
+			`If you apply node/n9, 1 pod would be placed, and 1 pod would find no node.
+WouldWait: 1 pod of daemonset/agent would find no node: “0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't satisfy plugin(s) [NodeAffinity].”. Each asks for cpu=1.
+WouldBePlaced: 1 pod would be placed on node n9: 1 of replicaset/web-1.
+`},
 		"a Job makes no more pods than it completes": {node("n1", "8"), "", `
 {apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: shop}, spec: {parallelism: 5, completions: 2, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}`,
 			`If you apply job/j, 2 pods would be placed, and 0 pods would find no node.

@@ -20,7 +20,8 @@ import (
 // makers are the kinds of a file that make pods or take them.
 var makers = map[schema.GroupKind]bool{{Kind: "Node"}: true, {Kind: "Pod"}: true,
 	{Group: "apps", Kind: "Deployment"}: true, {Group: "apps", Kind: "StatefulSet"}: true,
-	{Group: "apps", Kind: "ReplicaSet"}: true, {Group: "batch", Kind: "Job"}: true}
+	{Group: "apps", Kind: "ReplicaSet"}: true, {Group: "apps", Kind: "DaemonSet"}: true,
+	{Group: "batch", Kind: "Job"}: true}
 
 // suppose makes the objects of a file that make no pods: claims, quotas, classes, limits and whatever else. They count
 // against quotas, and pods of the same file see them.

@@ -128,7 +128,7 @@ func (f *future) place(ctx context.Context, list []*model.PodInfo) error {
 			f.explain(ctx, pod.Pod.Namespace, message)
 			continue
 		}
-		if message, ok := refused[owner]; ok && owner != "" && f.isNew(pod) {
+		if message, ok := refused[owner]; ok && f.isNew(pod) && alike(owner, pod) {
 			f.wait(ctx, pod, message, nil)
 			continue
 		}
@@ -165,6 +165,12 @@ func (f *future) place(ctx context.Context, list []*model.PodInfo) error {
 		f.result.Placed = append(f.result.Placed, p)
 	}
 	return nil
+}
+
+// alike reports whether the new pods of an owner all fit on the same nodes: those of DaemonSets have a node each, and
+// claims may reach different ones.
+func alike(owner string, pod *model.PodInfo) bool {
+	return owner != "" && !strings.HasPrefix(owner, "daemonset/") && len(pod.Claims) == 0
 }
 
 // held returns why no scheduler looks at a pod, "" if one does. A pod that asks for another scheduler than the default
