@@ -57,12 +57,12 @@ func (q *inquiry) nowhere(ctx context.Context, cluster *simulate.Cluster, info *
 		}
 		causes = append(causes, cause)
 	}
-	return uneven(list, causes)
+	return uneven(list, causes, w.topologyKeys())
 }
 
 // uneven puts what keeps the pod off other nodes that it is meant for below the spread that forbids the rest: a node of
 // another domain would take the pod if it could, so only both together are the cause.
-func uneven(list []*group, causes []why.Cause) []why.Cause {
+func uneven(list []*group, causes []why.Cause, keys []string) []why.Cause {
 	if len(list) == 0 || list[0].code != topologySpread {
 		return causes
 	}
@@ -70,13 +70,27 @@ func uneven(list []*group, causes []why.Cause) []why.Cause {
 	for n < len(list) && list[n].meant > 0 {
 		n++
 	}
-	// What keeps it off nodes that count for the spread, though it is not meant for them, is why their domains stay
-	// empty.
-	for n < len(list) && list[n].code == untoleratedTaint {
-		n++
-	}
 	causes[0].Because = append(causes[0].Because, causes[1:n]...)
-	return append(causes[:1], causes[n:]...)
+	rest := causes[:1]
+	for i := n; i < len(causes); i++ {
+		// A node that counts for the spread and has a taint is why its domain stays empty.
+		if i < len(list) && list[i].code == untoleratedTaint && list[i].counts(keys) {
+			causes[0].Because = append(causes[0].Because, causes[i])
+			continue
+		}
+		rest = append(rest, causes[i])
+	}
+	return rest
+}
+
+// counts reports whether a node of the group is in a domain of one of the keys.
+func (g *group) counts(keys []string) bool {
+	return slices.ContainsFunc(g.seats, func(s *seat) bool {
+		return slices.ContainsFunc(keys, func(k string) bool {
+			_, ok := s.node.Node.Labels[k]
+			return ok
+		})
+	})
 }
 
 // fixes words the changes that help against one cause.

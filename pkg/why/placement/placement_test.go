@@ -179,6 +179,22 @@ because Reserved: Pods on node n1 ask for 1 CPU: shop/a for 1.
 - Drop the required pod affinity; the pod then fits on node n1.
   kubectl -n shop patch deployment web --type=json -p '[{"op":"remove","path":"/spec/template/spec/affinity/podAffinity/requiredDuringSchedulingIgnoredDuringExecution"}]'
 `},
+		"a rack that stays empty among nodes that are meant for others": {
+			nodeText("n1", "4", "", "rack=a", "pool=web") + nodeText("n2", "4", `taints: [{key: dedicated, value: db, effect: NoSchedule}]`, "rack=b", "pool=web") +
+				nodeText("n3", "4", "") + nodeText("n4", "4", "") +
+				strings.ReplaceAll(runs("a", "n1", "1", ""), "app: a", "app: web") +
+				waits("1", `, nodeSelector: {pool: web}, topologySpreadConstraints: [{topologyKey: rack, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}]`),
+			`TopologySpreadViolated: One more pod on n1 would spread the pods too unevenly by rack, which may differ by 1: a has 1 and b has 0.
+- Leave nodes with taints that the pod does not tolerate out of the spread over rack (nodeTaintsPolicy: Honor); the pod then fits on node n1.
+  kubectl -n shop patch deployment web --type=json -p '[{"op":"add","path":"/spec/template/spec/topologySpreadConstraints/0/nodeTaintsPolicy","value":"Honor"}]'
+- Let the spread over rack be a wish (whenUnsatisfiable: ScheduleAnyway); the pod then fits on node n1.
+  kubectl -n shop patch deployment web --type=json -p '[{"op":"replace","path":"/spec/template/spec/topologySpreadConstraints/0/whenUnsatisfiable","value":"ScheduleAnyway"}]'
+- Move pod shop/a, which asks for 1 CPU, from n1 to another node: it fits on n3; the pod then fits on node n1.
+  kubectl -n shop delete pod a
+because UntoleratedTaint: Node n2 has the taint dedicated=db:NoSchedule, which the pod does not tolerate.
++ NodeSelector
++ TopologySpreadViolated
+`},
 		"spread over a node that takes no pods": {
 			nodeText("n1", "4", controlPlaneTaint) + nodeText("n2", "4", "") +
 				strings.ReplaceAll(runs("a", "n2", "1", ""), "app: a", "app: web") +
