@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -18,9 +17,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -157,21 +159,39 @@ func startTraces(t *testing.T, dir, kubeconfig string, cert tls.Certificate, pro
 	return p
 }
 
-// run runs the command until stop.
-func (p *process) run(args []string) {
-	cmd := newCommand()
-	cmd.SetArgs(args)
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- cmd.ExecuteContext(ctx) }()
-	p.stop = func() {
-		cancel()
-		if err := <-done; err != nil && ctx.Err() == nil {
-			p.t.Error(err)
-		}
-		done <- nil
+// asProcess is the variable that makes the test's own program a bonsai-traces.
+const asProcess = "BONSAI_TEST_AS_TRACES"
+
+// TestMain is the command itself in a process that a test has started as one (run).
+func TestMain(m *testing.M) {
+	if os.Getenv(asProcess) != "" {
+		main()
+		return
 	}
+	os.Exit(m.Run())
+}
+
+// run runs the command, as it is compiled into the test, until stop, in a process of its own: the log of client
+// libraries is the process's.
+func (p *process) run(args []string) {
+	p.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Env = append(os.Environ(), asProcess+"=1")
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.stop = sync.OnceFunc(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself, which Wait tells
+		if err := cmd.Wait(); err != nil {
+			p.t.Errorf("bonsai-traces ended with %v", err)
+		}
+	})
 	p.t.Cleanup(p.stop)
 }
 
