@@ -27,9 +27,9 @@ export const kubectl = (args, input) =>
 export const apply = (...objects) =>
   kubectl('apply --server-side -f -', JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }))
 
-// own makes a namespace for a test file, and deletes it at the end.
+// own makes a namespace for a test file, and deletes it at the end. One that there is already is left to its owner.
 export function own(name) {
-  apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
+  kubectl(`create namespace ${name}`)
   after(() => kubectl(`delete namespace ${name} --wait=false`))
   return name
 }
