@@ -32,11 +32,12 @@ func New(t *traces.Trace, origin string, resolution time.Duration) *Story {
 		s.Notes = append(s.Notes, fmt.Sprintf("the store dropped %d spans of this object", t.DroppedSpans))
 	}
 	at := rootOf(spans, t.Object)
+	spans = once(spans, at)
 	var root *traces.Span
 	if at >= 0 {
 		root = &spans[at]
 	}
-	s.Phases = phases(tree(spans, at), root, resolution)
+	s.Phases = phases(tree(spans, at), root, t.DroppedSpans == 0, resolution)
 	if root == nil && !slices.Contains(becomeReady, t.Object.Kind) {
 		for _, p := range s.Phases {
 			if p.Name == Startup {
@@ -125,17 +126,16 @@ func detail(s *traces.Span) string {
 	return strings.Join(parts, " ")
 }
 
-// stops are the steps of an object's end.
-var stops = []string{"kubelet.stop", "kubelet.unsandbox", "kubelet.cleanup", "kubelet.delete"}
-
-// phases splits steps into the phases of a life. root, if it is not nil, covers the startup.
-func phases(top []*Step, root *traces.Span, resolution time.Duration) []*Phase {
+// phases splits steps into the phases of a life. root, if it is not nil, covers the startup. complete is that the store
+// dropped no span.
+func phases(top []*Step, root *traces.Span, complete bool, resolution time.Duration) []*Phase {
 	top = nested(top)
 	ordered(top)
+	stop, stopped := stopping(top)
 	startup, running, shutdown := &Phase{Name: Startup}, &Phase{Name: Running}, &Phase{Name: Shutdown}
 	for _, s := range top {
 		switch {
-		case slices.Contains(stops, s.Name):
+		case stopped && !s.Start.Before(stop):
 			shutdown.Steps = append(shutdown.Steps, s)
 		case root != nil && s.Start.After(root.End().Add(max(root.Duration/4, time.Second))):
 			running.Steps = append(running.Steps, s)
@@ -150,10 +150,13 @@ func phases(top []*Step, root *traces.Span, resolution time.Duration) []*Phase {
 		startup.Start = at
 	}
 	if root != nil {
-		startup.Done, startup.End, startup.Ended = true, root.End(), root.Attributes[Ended]
+		startup.Done = true
+		startup.End, startup.Ended = endOf(root, stop, shutdown.Steps)
 		startup.Start = began(root, startup.Steps, resolution)
+	} else if complete && neverReady(startup.Steps, shutdown.Steps) {
+		startup.Done, startup.End, startup.Ended = true, stop, Deleted
 	}
-	shutdown.Done = slices.ContainsFunc(shutdown.Steps, func(s *Step) bool { return s.Name == "kubelet.delete" })
+	_, shutdown.Done = deletedAt(shutdown.Steps)
 	var out []*Phase
 	for _, p := range []*Phase{startup, running, shutdown} {
 		if len(p.Steps) == 0 && (p != startup || root == nil) {

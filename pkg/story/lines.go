@@ -158,6 +158,8 @@ func (p *Phase) Extent() (start, end time.Time) {
 func (p *Phase) Headline(resolution time.Duration) string {
 	took := Text(p.Duration(), resolution)
 	switch {
+	case p.Ended == Deleted && p.Done:
+		return "Not Ready in " + took + "; it was deleted then"
 	case p.Ended != "" && p.Done:
 		return p.Ended + " after " + took
 	case p.Name == Startup && p.Done:

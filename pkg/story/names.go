@@ -46,6 +46,10 @@ func gapName(prev, next *Step, p *Phase) string {
 		return "no step is known"
 	case next == nil && p.Name == Startup && p.Done && p.Ended == "":
 		return "waiting to become Ready"
+	case next == nil && p.Name == Startup && p.Done && (p.Ended == "succeeded" || p.Ended == "failed"):
+		return "until it ended"
+	case next == nil && p.Name == Startup && p.Done:
+		return "until it was deleted"
 	case next == nil:
 		return "after " + prev.Name
 	}

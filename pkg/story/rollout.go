@@ -32,8 +32,8 @@ func Rollout(object traces.Object, own, of []*Story) *Story {
 			p.Done = false
 			continue
 		}
-		p.Done = p.Done && startup.Done
-		if p.Ended == "" || startup.Ended == "failed" {
+		p.Done = p.Done && startup.Done && startup.Ended != Deleted
+		if p.Ended == "" && startup.Ended != Deleted || startup.Ended == "failed" {
 			p.Ended = startup.Ended
 		}
 		end := startup.End
@@ -78,7 +78,7 @@ func together(kind string, of []*Story) (first []*Story, later int) {
 		if i > 0 && p.Start.After(end.Add(pause)) {
 			return of[:i], len(of) - i
 		}
-		if end = latest(end, p.End); !p.Done {
+		if end = latest(end, p.End); !p.Done || p.Ended == Deleted {
 			return of, 0 // one that is not yet Ready
 		}
 	}

@@ -40,19 +40,16 @@ type Story struct {
 	Phases []*Phase `json:"phases"`
 }
 
-// Ended is the attribute of an inferred root span that ends when the object did, and not when it was Ready. Its value
-// says how.
-const Ended = "ended"
-
 // Phase is a part of a life that is looked at by itself, because days can lie between two of them.
 type Phase struct {
 	Name  string    `json:"name"`
 	Start time.Time `json:"start"`
-	// End is when the phase was over: for a startup, when the object was Ready. Steps may end later.
+	// End is when the phase was over: for a startup, when the object was Ready, or when it ended or began to stop
+	// without. Steps may end later.
 	End time.Time `json:"end"`
 	// Done reports whether that is known. A phase without it ends with its last step so far.
 	Done bool `json:"done"`
-	// Ended is how the object ended where that is all that is known of its startup: "succeeded".
+	// Ended is how the object ended where its startup did not end with Ready: "succeeded", "failed", Deleted, Stopped.
 	Ended string  `json:"ended,omitempty"`
 	Steps []*Step `json:"steps"`
 	// Path is the critical path: segments that follow one another without a hole from Start to End.

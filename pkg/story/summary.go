@@ -16,7 +16,7 @@ type Summary struct {
 	Steps []Spread `json:"steps"`
 	// Slowest are the objects whose startups took longest.
 	Slowest []Slow `json:"slowest,omitempty"`
-	// Unready is how many objects have not become Ready. They are counted nowhere else.
+	// Unready is how many objects have not become Ready, or were deleted before. They are counted nowhere else.
 	Unready int `json:"unready,omitempty"`
 	// Ended is how many have ended, so that nobody knows when they were Ready.
 	Ended int `json:"ended,omitempty"`
@@ -66,7 +66,7 @@ func Summarize(stories []*Story, slowest int) Summary {
 	for _, s := range stories {
 		p := s.Phase(Startup)
 		switch {
-		case p == nil || !p.Done:
+		case p == nil || !p.Done || p.Ended == Deleted:
 			out.Unready++
 			continue
 		case p.Ended != "":

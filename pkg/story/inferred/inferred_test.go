@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/api/traces"
+	"bonsai/pkg/story"
 )
 
 func zero() time.Time { return time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC) }
@@ -40,7 +41,7 @@ func told(t *traces.Trace) string {
 	var out []string
 	for _, s := range t.Spans {
 		text := fmt.Sprintf("%s %g-%g", s.Name, s.Start.Sub(zero()).Seconds(), s.End().Sub(zero()).Seconds())
-		for _, name := range []string{container, image, "bytes", "owner"} {
+		for _, name := range []string{container, image, "bytes", "owner", story.Ended} {
 			if v := s.Attributes[name]; v != "" {
 				text += " " + v
 			}
@@ -112,10 +113,20 @@ func TestPod(t *testing.T) {
 			p.Status.Phase = corev1.PodSucceeded
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "job", State: corev1.ContainerState{
 				Terminated: &corev1.ContainerStateTerminated{StartedAt: at(3), FinishedAt: at(60)}}}}
-		}, nil, nil, "pod 0-60, kubelet.start 3-3 job, kubelet.run 3-60 job", 2},
+		}, nil, nil, "pod 0-60 succeeded, kubelet.start 3-3 job, kubelet.run 3-60 job", 2},
 		"deleted": {func(p *corev1.Pod) {
 			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(at(90)), new(int64(30))
 		}, []corev1.Event{event("Killing", "", "web", 61, 61)}, nil, "kubelet.stop 60-61", 0},
+		"deleted before it was ready": {func(p *corev1.Pod) {
+			p.Status.Phase = corev1.PodFailed
+			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(at(60)), new(int64(30))
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "web", State: corev1.ContainerState{
+				Terminated: &corev1.ContainerStateTerminated{StartedAt: at(3), FinishedAt: at(57)}}}}
+		}, nil, nil, "pod 0-57 stopped, kubelet.start 3-3 web, kubelet.run 3-57 web, kubelet.stop 30-57", 2},
+		"being deleted": {func(p *corev1.Pod) {
+			p.Status.Phase = corev1.PodRunning
+			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(at(60)), new(int64(30))
+		}, []corev1.Event{event("Killing", "", "web", 31, 31)}, nil, "kubelet.stop 30-31", 1},
 		"owner": {func(*corev1.Pod) {}, nil, &Owner{"ReplicaSet", "web-1", at(-2).Time},
 			"owner -2-0 ReplicaSet web-1", 1},
 		"old owner": {func(*corev1.Pod) {}, nil, &Owner{"ReplicaSet", "web-1", at(-200).Time}, "", 1},

@@ -193,7 +193,11 @@ func (s *pod) ended() {
 		}
 	}
 	if !last.IsZero() && s.ready.IsZero() {
-		s.add("pod", kubelet, s.created, last, map[string]string{story.Ended: strings.ToLower(string(s.Status.Phase))})
+		how := strings.ToLower(string(s.Status.Phase))
+		if asked, ok := s.deletion(); ok && asked.Before(last) {
+			how = story.Stopped // its containers ended because of that
+		}
+		s.add("pod", kubelet, s.created, last, map[string]string{story.Ended: how})
 	}
 	s.notes = append(s.notes, s.Name+" has ended: the object does not keep when it was Ready")
 }
@@ -253,14 +257,26 @@ func (s *pod) readiness() {
 	}
 }
 
+// deletion returns when it was asked to delete the pod.
+func (s *pod) deletion() (at time.Time, ok bool) {
+	if s.DeletionTimestamp == nil {
+		return time.Time{}, false
+	}
+	at = s.DeletionTimestamp.Time
+	if s.DeletionGracePeriodSeconds != nil {
+		at = at.Add(-time.Duration(*s.DeletionGracePeriodSeconds) * time.Second)
+	}
+	return at, true
+}
+
 // end adds how the pod stops, from the request to delete it on.
 func (s *pod) end(events []corev1.Event) {
-	if s.DeletionTimestamp == nil {
+	from, ok := s.deletion()
+	if !ok {
 		return
 	}
-	from := s.DeletionTimestamp.Time
-	if s.DeletionGracePeriodSeconds != nil {
-		from = from.Add(-time.Duration(*s.DeletionGracePeriodSeconds) * time.Second)
+	if s.ready.IsZero() && s.Status.Phase == corev1.PodRunning {
+		s.notes = append(s.notes, s.Name+" is being deleted: the object does not keep whether it was Ready before")
 	}
 	to := from
 	for i := range s.Status.ContainerStatuses {
