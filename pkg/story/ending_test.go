@@ -98,3 +98,33 @@ func TestSummarizeDeleted(t *testing.T) {
 		t.Errorf("a rollout with a pod that was never Ready: %s", rollout.Headline(0))
 	}
 }
+
+// TestRolloutNotReady: the time of a pod that is not Ready has no step, so that the rollout says what is the matter and
+// who knows why.
+func TestRolloutNotReady(t *testing.T) {
+	t.Parallel()
+	const s = time.Second
+	waiting := New(life("", 0, spanAt("4", "1", "kubelet.status", 29*s, s)), "", 0)
+	second := New(life("", 0, spanAt("4", "1", "kubelet.status", 28*s, s)), "", 0)
+	second.Object.Name = "second"
+	for name, test := range map[string]struct {
+		of         []*Story
+		path, note string
+	}{
+		"one": {[]*Story{waiting}, "web, not Ready", "web is not Ready: kubectl why -n default pod/web says why"},
+		"two": {[]*Story{waiting, second}, "web, not Ready",
+			"2 pods are not Ready: kubectl why -n default pod/web says why the first is not"},
+		"none": {[]*Story{New(life("Running", 5*s), "", 0)}, "web, between its steps", ""},
+	} {
+		rollout := Rollout(traces.Object{Kind: "Deployment", Name: "web"}, nil, test.of)
+		var longest Segment
+		for _, seg := range Parts(rollout.Phase(Startup)) {
+			if seg.Duration > longest.Duration {
+				longest = seg
+			}
+		}
+		if longest.Name != test.path || strings.Join(rollout.Notes, "\n") != test.note {
+			t.Errorf("%s: %q takes longest, notes %q", name, longest.Name, rollout.Notes)
+		}
+	}
+}

@@ -58,7 +58,11 @@ func criticalPath(p *Phase) []Segment {
 			continue
 		}
 		s.Name, s.Component = s.Step.Name, s.Step.Component
-		if s.Component == pods && len(s.Step.Steps) > 0 {
+		switch {
+		case s.Component != pods:
+		case s.Step.Unready:
+			s.Name += ", not Ready"
+		case len(s.Step.Steps) > 0:
 			s.Name += ", between its steps"
 		}
 	}

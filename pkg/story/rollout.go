@@ -20,6 +20,7 @@ func Rollout(object traces.Object, own, of []*Story) *Story {
 		out.Notes = append(out.Notes, plural(later, "pod")+" created long after the others were Ready: not counted here")
 	}
 	p := &Phase{Name: Startup, Done: len(of) > 0}
+	var unready []*Story
 	for _, s := range of {
 		out.Origin, out.Resolution = s.Origin, max(out.Resolution, s.Resolution)
 		for _, n := range s.Notes {
@@ -27,19 +28,27 @@ func Rollout(object traces.Object, own, of []*Story) *Story {
 				out.Notes = append(out.Notes, n)
 			}
 		}
+		if s.Unready() {
+			p.Done, unready = false, append(unready, s)
+		}
 		startup := s.Phase(Startup)
 		if startup == nil {
-			p.Done = false
 			continue
 		}
-		p.Done = p.Done && startup.Done && startup.Ended != Deleted
 		if p.Ended == "" && startup.Ended != Deleted || startup.Ended == "failed" {
 			p.Ended = startup.Ended
 		}
 		end := startup.End
 		inner := slices.DeleteFunc(copied(startup.Steps), func(x *Step) bool { return x.Start.After(end) })
 		p.Steps = append(p.Steps, &Step{Name: s.Object.Name, Component: pods, Start: startup.Start,
-			Duration: startup.Duration(), Steps: inner})
+			Duration: startup.Duration(), Steps: inner, Unready: s.Unready()})
+	}
+	switch n := len(unready); {
+	case n == 1:
+		out.Notes = append(out.Notes, unready[0].Object.Name+" is not Ready: "+unready[0].AskWhy()+" says why")
+	case n > 1:
+		out.Notes = append(out.Notes, plural(n, "pod")+" are not Ready: "+unready[0].AskWhy()+
+			" says why the first is not")
 	}
 	if len(p.Steps) == 0 {
 		return out

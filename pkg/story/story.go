@@ -78,6 +78,8 @@ type Step struct {
 	Detail     string            `json:"detail,omitempty"`
 	Attributes map[string]string `json:"attributes,omitempty"`
 	Error      string            `json:"error,omitempty"`
+	// Unready is that the step is a pod of a rollout that is not Ready.
+	Unready bool `json:"unready,omitempty"`
 	// OnPath is how much of the critical path the step has, including the steps inside it.
 	OnPath time.Duration `json:"onPath,omitempty"`
 	Steps  []*Step       `json:"steps,omitempty"`
@@ -149,6 +151,17 @@ func (s *Story) Phase(name string) *Phase {
 		}
 	}
 	return nil
+}
+
+// Unready reports whether the object was not Ready in its startup, as far as is known.
+func (s *Story) Unready() bool {
+	p := s.Phase(Startup)
+	return p == nil || !p.Done || p.Ended == Deleted
+}
+
+// AskWhy is the command that says why a pod is not Ready.
+func (s *Story) AskWhy() string {
+	return "kubectl why -n " + s.Object.Namespace + " pod/" + s.Object.Name
 }
 
 // Title names the object: "pod default/web".

@@ -66,7 +66,7 @@ func Summarize(stories []*Story, slowest int) Summary {
 	for _, s := range stories {
 		p := s.Phase(Startup)
 		switch {
-		case p == nil || !p.Done || p.Ended == Deleted:
+		case s.Unready():
 			out.Unready++
 			continue
 		case p.Ended != "":

@@ -40,7 +40,7 @@ func (r *Reader) Pod(ctx context.Context, namespace, name string) (*story.Story,
 	if !guess {
 		t, err := r.trace(ctx, namespace, string(p.UID))
 		if err == nil {
-			return recorded(t), nil
+			return pointed(recorded(t)), nil
 		}
 		if why = notKept(err); why == "" {
 			return nil, err
@@ -54,7 +54,15 @@ func (r *Reader) Pod(ctx context.Context, namespace, name string) (*story.Story,
 	if err != nil {
 		notes = []string{"you may not list events: image pulls and failures are unknown"}
 	}
-	return guessed(t, append([]string{why, missing}, notes...)...), nil
+	return pointed(guessed(t, append([]string{why, missing}, notes...)...)), nil
+}
+
+// pointed adds to the story of a pod that is there and not Ready who knows why.
+func pointed(s *story.Story) *story.Story {
+	if s.Unready() {
+		s.Notes = append(s.Notes, "the pod is not Ready: "+s.AskWhy()+" says why")
+	}
+	return s
 }
 
 // missing is what no object of Kubernetes keeps.
