@@ -171,8 +171,12 @@ func Refused(ctx context.Context, c *Case, namespace, message string, seen Evide
 		return outOfRange(ctx, c, namespace, message, m[2], m[3], cause)
 	}
 	if noNamespace.MatchString(message) {
-		cause.Code, cause.Text = "NamespaceTerminating", fmt.Sprintf("Namespace %s is being deleted: nothing can be "+
-			"created in it.", namespace)
+		if going, err := NamespaceGoing(ctx, c, namespace); err == nil && going != nil {
+			going.Evidence = append(going.Evidence, seen)
+			return *going
+		}
+		cause.Code, cause.Text = namespaceTerminating, fmt.Sprintf("Namespace %s is being deleted: no new objects are "+
+			"made in it.", namespace)
 	}
 	return cause
 }

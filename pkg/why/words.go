@@ -108,6 +108,12 @@ func See(o Object, field, value string, at ...metav1.Time) Evidence {
 	return e
 }
 
+// SeeDeleted is evidence of when an object is to be gone: when it was deleted, or of a pod, when its grace period ends.
+func SeeDeleted(o Object, m metav1.Object) Evidence {
+	at := *m.GetDeletionTimestamp()
+	return See(o, ".metadata.deletionTimestamp", at.UTC().Format(time.RFC3339), at)
+}
+
 // SeeEvent is evidence in an event.
 func SeeEvent(e *corev1.Event) Evidence {
 	at := LastSeen(e)

@@ -94,12 +94,15 @@ func sameHost(ctx context.Context, c *why.Case, in *networkingv1.Ingress) (cause
 					mine), Evidence: []why.Evidence{why.See(o, ".spec.rules[*].host", mine, other.CreationTimestamp)}})
 			break
 		}
-		if len(causes) == maxPods {
+		if len(causes) == maxRoutes {
 			break
 		}
 	}
 	return causes
 }
+
+// maxRoutes is how many other Ingresses with a route of this one are named.
+const maxRoutes = 5
 
 // routes are the hosts and paths of an Ingress.
 func routes(in *networkingv1.Ingress) (list []string) {

@@ -16,9 +16,6 @@ import (
 	"bonsai/pkg/why"
 )
 
-// maxPods is how many pods of a Service are asked for their causes.
-const maxPods = 5
-
 // Service explains a Service.
 func Service(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	s, known := why.Get[corev1.Service](ctx, c.World, o.Namespace, o.Name)
@@ -345,25 +342,9 @@ func (q *inquiry) nonReady(ctx context.Context, pods []*corev1.Pod) ([]why.Cause
 			Command: why.Command(`kubectl patch service %s%s --type=merge -p '{"spec":{"publishNotReadyAddresses":true}}'`,
 				q.service.Name, q.self.Flag())}}
 	}
-	seen := map[string]bool{}
-	for i, p := range pods {
-		if i == maxPods {
-			break
-		}
-		o := why.ObjectOf("", "Pod", p)
-		because, err := q.Causes(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		for _, b := range because {
-			if !seen[b.Code] {
-				seen[b.Code] = true
-				b.Text = fmt.Sprintf("Pod %s: %s", p.Name, b.Text)
-				cause.Because = append(cause.Because, b)
-			}
-		}
-	}
-	return []why.Cause{cause}, nil
+	var err error
+	cause.Because, err = why.NotReady(ctx, q.Case, pods)
+	return []why.Cause{cause}, err
 }
 
 // ports explains ports of the Service that lead to none of the pods' containers.

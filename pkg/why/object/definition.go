@@ -80,19 +80,21 @@ func instances(ctx context.Context, c *why.Case, d *apiextensionsv1.CustomResour
 		return nil
 	}
 	items, _ := c.All(ctx, r, "")
+	var left []why.Object
+	seen := map[why.Object]why.Evidence{}
 	for i := range items {
-		u := &items[i]
-		if i == 5 || u.GetDeletionTimestamp() == nil {
-			continue
+		if u := &items[i]; u.GetDeletionTimestamp() != nil {
+			o := why.ObjectOf(d.Spec.Group, d.Spec.Names.Kind, u)
+			left, seen[o] = append(left, o), why.SeeDeleted(o, u)
 		}
-		o := why.ObjectOf(d.Spec.Group, d.Spec.Names.Kind, u)
-		because, err := c.Causes(ctx, o)
-		if err != nil {
-			continue
-		}
-		causes = append(causes, why.Cause{Code: "ObjectsRemain", Text: fmt.Sprintf("%s has not gone.", o),
-			Because:  because,
-			Evidence: []why.Evidence{why.See(o, ".metadata.deletionTimestamp", u.GetDeletionTimestamp().String())}})
+	}
+	groups, err := why.Alike(ctx, c, left)
+	if err != nil {
+		return nil
+	}
+	for _, g := range groups {
+		causes = append(causes, why.Cause{Code: "ObjectsRemain", Text: g.Remaining(d.Spec.Names.Plural),
+			Because: g.Causes, Evidence: []why.Evidence{seen[g.Objects[0]]}})
 	}
 	return causes
 }

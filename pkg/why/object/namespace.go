@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -96,10 +95,13 @@ func downServices(ctx context.Context, c *why.Case) (causes []why.Cause) {
 	return causes
 }
 
-// content explains what is left in a namespace: the objects with finalizers, which alone can stay.
+// maxGroups is how many causes of what is left are named.
+const maxGroups = 5
+
+// content explains what is left in a namespace: pods, and the objects with finalizers, which alone can stay. Objects of
+// one kind with the same cause are named together.
 func content(ctx context.Context, c *why.Case, n *corev1.Namespace, message string,
-	evidence why.Evidence) ([]why.Cause, error) {
-	var causes []why.Cause
+	evidence why.Evidence) (causes []why.Cause, err error) {
 	for _, m := range remaining.FindAllStringSubmatch(message, 10) {
 		resource, group, _ := strings.Cut(m[1], ".")
 		r, ok := c.Resource(group, resource)
@@ -107,28 +109,25 @@ func content(ctx context.Context, c *why.Case, n *corev1.Namespace, message stri
 			continue
 		}
 		items, _ := c.All(ctx, r, n.Name)
+		var left []why.Object
 		for i := range items {
 			u := &items[i]
-			if len(causes) == 5 {
-				return causes, nil
+			if len(u.GetFinalizers()) > 0 || u.GetDeletionTimestamp() == nil || u.GetKind() == "Pod" {
+				left = append(left, why.ObjectOf(group, u.GetKind(), u))
 			}
-			if len(u.GetFinalizers()) == 0 && u.GetDeletionTimestamp() != nil && u.GetKind() != "Pod" {
-				continue
-			}
-			o := why.ObjectOf(group, u.GetKind(), u)
-			because, err := c.Causes(ctx, o)
-			if err != nil {
-				return nil, err
-			}
-			cause := why.Cause{Code: "ContentRemains", Text: fmt.Sprintf("%s has not gone.", o), Because: because,
-				Evidence: []why.Evidence{evidence}}
-			causes = append(causes, cause)
+		}
+		groups, err := why.Alike(ctx, c, left)
+		if err != nil {
+			return nil, err
+		}
+		for _, g := range groups {
+			causes = append(causes, why.Cause{Code: "ContentRemains", Text: g.Remaining(resource), Because: g.Causes,
+				Evidence: []why.Evidence{evidence}})
 		}
 	}
 	if len(causes) == 0 {
 		causes = append(causes, why.Cause{Code: "ContentRemains", Text: "Some of its content is left: " +
-			"" + why.Quote(message) + ".",
-			Evidence: []why.Evidence{evidence}})
+			why.Quote(message) + ".", Evidence: []why.Evidence{evidence}})
 	}
-	return slices.Clip(causes), nil
+	return causes[:min(len(causes), maxGroups)], nil
 }

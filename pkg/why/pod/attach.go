@@ -40,7 +40,7 @@ func attachedElsewhere(ctx context.Context, q *inquiry, message string) (causes 
 				Fixes: []why.Fix{{Text: "End that pod first: a Deployment does so with the strategy Recreate. Or use a volume " +
 					"that many nodes can write (ReadWriteMany)."}}}
 			if p.DeletionTimestamp != nil {
-				cause.Text += " It is being deleted, and has not gone."
+				cause.Text += " It is being deleted, and is still there."
 				cause.Because, _ = q.Causes(ctx, o)
 			}
 			causes = append(causes, cause)

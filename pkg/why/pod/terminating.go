@@ -34,8 +34,7 @@ func (q *inquiry) terminating(ctx context.Context) []why.Cause {
 		cause := why.Cause{Code: "GracePeriod",
 			Text: fmt.Sprintf("%s still running, and may take %s more: the grace period is %s.",
 				plural(running), why.Span(-overdue), why.Span(q.grace())),
-			Evidence: []why.Evidence{why.See(q.self, ".metadata.deletionTimestamp",
-				q.pod.DeletionTimestamp.Format(time.RFC3339), *q.pod.DeletionTimestamp)}}
+			Evidence: []why.Evidence{why.SeeDeleted(q.self, q.pod)}}
 		for i := range q.pod.Spec.Containers {
 			c := &q.pod.Spec.Containers[i]
 			if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {

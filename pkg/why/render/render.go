@@ -102,9 +102,18 @@ func (w *writer) evidence(e why.Evidence) string {
 		}
 	}
 	if e.Time != nil {
-		text += fmt.Sprintf(" (%s ago)", duration.HumanDuration(max(0, w.Now.Sub(*e.Time))))
+		text += " (" + when(w.Now.Sub(*e.Time)) + ")"
 	}
 	return text
+}
+
+// when says when something is, by how long ago it was: "3m ago", or "in 28s" for what is to come. Clocks of two
+// machines differ by little.
+func when(ago time.Duration) string {
+	if ago <= -time.Second {
+		return "in " + duration.HumanDuration(-ago)
+	}
+	return duration.HumanDuration(max(0, ago)) + " ago"
 }
 
 // quoted puts a value that has blanks into quotes, as a sentence would.

@@ -4,7 +4,6 @@
 package workload
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -16,7 +15,7 @@ import (
 	"bonsai/pkg/why"
 )
 
-// maxPods is how many pods of a workload are asked for their causes; the others are alike in practice.
+// maxPods is how many pods of earlier revisions are named.
 const maxPods = 10
 
 // going answers about a workload that is being deleted.
@@ -58,59 +57,11 @@ func ready(p *corev1.Pod) bool {
 	return false
 }
 
-// notReady explains the pods that are not ready, alike ones together, the most frequent cause first.
+// notReady explains the pods that should be ready and are not.
 func notReady(ctx context.Context, c *why.Case, pods []*corev1.Pod) ([]why.Cause, error) {
-	type group struct {
-		names []string
-		first why.Object
-		cause why.Cause
-	}
-	var groups []*group
-	asked := 0
-	for _, p := range pods {
-		if ready(p) || p.Status.Phase == corev1.PodSucceeded || p.DeletionTimestamp != nil {
-			continue
-		}
-		if asked++; asked > maxPods {
-			break
-		}
-		o := why.ObjectOf("", "Pod", p)
-		causes, err := c.Causes(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		if len(causes) == 0 {
-			continue
-		}
-		i := slices.IndexFunc(groups, func(g *group) bool { return g.cause.Code == causes[0].Code })
-		if i < 0 {
-			groups = append(groups, &group{first: o, cause: causes[0]})
-			i = len(groups) - 1
-		}
-		groups[i].names = append(groups[i].names, p.Name)
-	}
-	slices.SortStableFunc(groups, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(underWay(a.cause), underWay(b.cause)), len(b.names)-len(a.names))
-	})
-	var out []why.Cause
-	for _, g := range groups {
-		text := fmt.Sprintf("Pod %s is not ready.", g.names[0])
-		if len(g.names) > 1 {
-			text = fmt.Sprintf("%s are not ready for the same cause: %s.", why.Count(len(g.names), "pod"),
-				why.And(g.names))
-		}
-		out = append(out, why.Cause{Code: "PodsNotReady", Text: text, Because: []why.Cause{g.cause},
-			Evidence: []why.Evidence{why.See(g.first, `.status.conditions[?(@.type=="Ready")].status`, "False")}})
-	}
-	return out, nil
-}
-
-// underWay is 1 for what goes by itself when nothing is wrong: it explains nothing while another pod has a fault.
-func underWay(c why.Cause) int {
-	if slices.Contains([]string{"NotSeenByKubelet", "PullingImage", "Starting", "ReadinessNotYet"}, c.Code) {
-		return 1
-	}
-	return 0
+	return why.NotReady(ctx, c, slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool {
+		return ready(p) || p.Status.Phase == corev1.PodSucceeded || p.DeletionTimestamp != nil
+	}))
 }
 
 // refusedPods explains pods that could not be created, by the newest event that says so; nil if one was created since.

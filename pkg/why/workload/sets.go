@@ -119,8 +119,7 @@ func StatefulSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, er
 		going := why.Cause{Code: "PodTerminating",
 			Text: fmt.Sprintf("Pod %s is still terminating, and a new pod of that name can only be made when it has "+
 				"gone.",
-				p.Name), Evidence: []why.Evidence{why.See(o, ".metadata.deletionTimestamp",
-				p.DeletionTimestamp.String())}}
+				p.Name), Evidence: []why.Evidence{why.SeeDeleted(o, p)}}
 		if going.Because, err = c.Causes(ctx, o); err != nil {
 			return a, err
 		}
