@@ -32,7 +32,7 @@ func unstable(ctx context.Context, c *why.Case, owner why.Object, pods []*corev1
 		if i == maxPods || len(now) > 0 {
 			break
 		}
-		if !ready(p) || !doubtful(c, p) {
+		if p.DeletionTimestamp != nil || !ready(p) || !doubtful(c, p) { // one that ends has no more to say
 			continue
 		}
 		causes, err := c.Causes(ctx, why.ObjectOf("", "Pod", p))
