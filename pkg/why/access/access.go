@@ -283,7 +283,16 @@ func hasResource(list []string, a why.Access) bool {
 	return has(list, resourceOf(a)) || a.Subresource != "" && slices.Contains(list, "*/"+a.Subresource)
 }
 
-// fixes are a role of that one rule, and the existing role with the fewest rules that has it.
+// closer reports whether a role is a better one to give than another.
+func closer(r, other role) bool {
+	if own := r.object.Kind == "Role"; own != (other.object.Kind == "Role") {
+		return own
+	}
+	return breadth(r.rules) < breadth(other.rules)
+}
+
+// fixes are a role of that one rule, and an existing role that has it: one of the namespace, which somebody made for it,
+// before a ClusterRole, and the one with the fewest rules.
 func (q *inquiry) fixes(roles []role) []why.Fix {
 	a := q.access
 	subject := "--user=" + why.Word(q.who)
@@ -315,7 +324,7 @@ func (q *inquiry) fixes(roles []role) []why.Fix {
 	for i, r := range roles {
 		usable := r.object.Kind == "ClusterRole" || r.object.Namespace == a.Namespace
 		internal := strings.Contains(r.object.Name, ":") // system:node and the like are made for components
-		if usable && !internal && q.allowed(r.rules) && (best < 0 || breadth(r.rules) < breadth(roles[best].rules)) {
+		if usable && !internal && q.allowed(r.rules) && (best < 0 || closer(r, roles[best])) {
 			best = i
 		}
 	}

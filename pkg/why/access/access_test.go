@@ -41,6 +41,16 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: "system:all"}
 rules: [{apiGroups: ["*"], resources: [pods, pods/log], verbs: [create]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: narrow}
+rules: [{apiGroups: [""], resources: [configmaps], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: keeper, namespace: shop}
+rules: [{apiGroups: [""], resources: [configmaps, services], verbs: [get, list, watch]}]
 `
 
 func TestExplain(t *testing.T) {
@@ -56,6 +66,9 @@ func TestExplain(t *testing.T) {
 				"broken refers to the Role gone, which does not exist",
 				"kubectl create role pods-delete -n shop --verb=delete --resource=pods && kubectl create rolebinding",
 				"--serviceaccount=shop:web", "'edit; rm -rf ~'"}, []string{"system:all", "=edit; rm"}},
+		"a role of the namespace before one of the cluster": {
+			why.Access{User: account, Verb: "get", Resource: "configmaps", Namespace: "shop"},
+			[]string{"--role=keeper"}, []string{"narrow"}},
 		"a subresource": {why.Access{User: account, Verb: "get", Resource: "pods", Subresource: "log",
 			Namespace: "shop"},
 			[]string{"it names pods, and not the subresource pods/log", "--resource=pods/log"}, nil},
