@@ -291,8 +291,8 @@ func closer(r, other role) bool {
 	return breadth(r.rules) < breadth(other.rules)
 }
 
-// fixes are a role of that one rule, and an existing role that has it: one of the namespace, which somebody made for it,
-// before a ClusterRole, and the one with the fewest rules.
+// fixes are a role of that one rule, and an existing role that has it: one of the namespace before a ClusterRole, since
+// somebody made it for that place, and the one with the fewest rules.
 func (q *inquiry) fixes(roles []role) []why.Fix {
 	a := q.access
 	subject := "--user=" + why.Word(q.who)
