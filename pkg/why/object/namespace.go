@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"bonsai/pkg/why"
@@ -63,6 +64,13 @@ func Namespace(ctx context.Context, c *why.Case, o why.Object) (why.Answer, erro
 			a.Causes = append(a.Causes, cause)
 		}
 	}
+	if len(a.Causes) == 0 { // its controller has said nothing yet
+		causes, err := left(ctx, c, n, corev1.SchemeGroupVersion.WithResource("pods"))
+		if err != nil {
+			return a, err
+		}
+		a.Causes = causes[:min(len(causes), maxGroups)]
+	}
 	for _, f := range n.Spec.Finalizers {
 		if f == corev1.FinalizerKubernetes {
 			continue
@@ -108,26 +116,34 @@ func content(ctx context.Context, c *why.Case, n *corev1.Namespace, message stri
 		if !ok {
 			continue
 		}
-		items, _ := c.All(ctx, r, n.Name)
-		var left []why.Object
-		for i := range items {
-			u := &items[i]
-			if len(u.GetFinalizers()) > 0 || u.GetDeletionTimestamp() == nil || u.GetKind() == "Pod" {
-				left = append(left, why.ObjectOf(group, u.GetKind(), u))
-			}
-		}
-		groups, err := why.Alike(ctx, c, left)
+		found, err := left(ctx, c, n, r, evidence)
 		if err != nil {
 			return nil, err
 		}
-		for _, g := range groups {
-			causes = append(causes, why.Cause{Code: "ContentRemains", Text: g.Remaining(resource), Because: g.Causes,
-				Evidence: []why.Evidence{evidence}})
-		}
+		causes = append(causes, found...)
 	}
 	if len(causes) == 0 {
 		causes = append(causes, why.Cause{Code: "ContentRemains", Text: "Some of its content is left: " +
 			why.Quote(message) + ".", Evidence: []why.Evidence{evidence}})
 	}
 	return causes[:min(len(causes), maxGroups)], nil
+}
+
+// left explains the objects of a resource that are left in a namespace.
+func left(ctx context.Context, c *why.Case, n *corev1.Namespace, r schema.GroupVersionResource,
+	evidence ...why.Evidence) (causes []why.Cause, err error) {
+	items, _ := c.All(ctx, r, n.Name)
+	var objects []why.Object
+	for i := range items {
+		u := &items[i]
+		if len(u.GetFinalizers()) > 0 || u.GetDeletionTimestamp() == nil || u.GetKind() == "Pod" {
+			objects = append(objects, why.ObjectOf(r.Group, u.GetKind(), u))
+		}
+	}
+	groups, err := why.Alike(ctx, c, objects)
+	for _, g := range groups {
+		causes = append(causes, why.Cause{Code: "ContentRemains", Text: g.Remaining(r.Resource), Because: g.Causes,
+			Evidence: evidence})
+	}
+	return causes, err
 }
