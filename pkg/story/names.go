@@ -39,6 +39,54 @@ var meanings = map[string]string{
 // Meaning says in words what a step of that name is, "" if that is not known.
 func Meaning(name string) string { return meanings[name] }
 
+// doings name steps in a sentence about the time between two of them.
+var doings = map[string]string{
+	"apiserver.create":        "storing the object",
+	"scheduler.queue":         "the scheduler's queue",
+	"scheduler.decide":        "choosing a node",
+	"scheduler.bind":          "binding the pod to the node",
+	"kubelet.seen":            "the kubelet seeing the pod",
+	"kubelet.admit":           "admitting the pod",
+	"kubelet.volumes":         "mounting volumes",
+	"kubelet.pull":            "pulling an image",
+	"kubelet.sandbox":         "making the sandbox",
+	"kubelet.network":         "making the network",
+	"kubelet.create":          "creating a container",
+	"kubelet.start":           "starting a container",
+	"kubelet.poststart":       "a postStart hook",
+	"kubelet.probe":           "a probe",
+	"kubelet.status":          "writing the status",
+	"kubelet.ready":           "writing that the pod is Ready",
+	"kube-proxy.endpoint":     "putting the endpoint into the kernel",
+	"kubelet.prestop":         "a preStop hook",
+	"kubelet.stop":            "stopping containers",
+	"kubelet.unsandbox":       "removing the sandbox",
+	"kubelet.cleanup":         "removing volumes",
+	"kubelet.delete":          "deleting the object",
+	"scheduler":               "scheduling",
+	"scheduler.unschedulable": "failing to schedule",
+	"owner":                   "the owner making the pod",
+	"kubelet.init":            "an init container",
+	"kubelet.run":             "the run of a container",
+	"readiness gates":         "the readiness gates",
+	"write":                   "a write of the object",
+}
+
+// doing names a step in a sentence. Requests and the rounds of controllers have names of many kinds.
+func doing(s *Step) string {
+	switch words := doings[s.Name]; {
+	case words != "":
+		return words
+	case s.Component == apiserver:
+		return "a request to the API server"
+	case s.Component == "kube-controller-manager":
+		return "a round of a controller"
+	case s.Error != "": // an event of a failure, with its reason as its name
+		return "a failure"
+	}
+	return s.Name
+}
+
 // gapName says what was waited for between prev and next. Each is nil at its end of the path.
 func gapName(prev, next *Step, p *Phase) string {
 	switch {
@@ -51,7 +99,7 @@ func gapName(prev, next *Step, p *Phase) string {
 	case next == nil && p.Name == Startup && p.Done:
 		return "until it was deleted"
 	case next == nil:
-		return "after " + prev.Name
+		return "after " + doing(prev)
 	}
 	switch part, _, _ := strings.Cut(next.Name, "."); {
 	case next.Name == "kubelet.seen", part == "kubelet" && (prev == nil || prev.Component != next.Component):
@@ -63,9 +111,9 @@ func gapName(prev, next *Step, p *Phase) string {
 	case part == "kube-proxy":
 		return "waiting for kube-proxy to see the endpoint"
 	case prev == nil:
-		return "before " + next.Name
-	case prev.Component == next.Component:
-		return "between " + prev.Name + " and " + next.Label()
+		return "before " + doing(next)
+	case prev.Name == next.Name && prev.Component == next.Component:
+		return "between " + doing(prev) + " and the next time"
 	}
-	return "between " + prev.Name + " and " + next.Name
+	return "between " + doing(prev) + " and " + doing(next)
 }

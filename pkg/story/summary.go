@@ -108,6 +108,27 @@ func Summarize(stories []*Story, slowest int) Summary {
 	return out
 }
 
+// Rows returns the steps that are worth a row each: at most so many, and those alone that have a hundredth of the time.
+// more and share are how many others there are, and what they have together. One alone is no less a row.
+func (s *Summary) Rows(most int) (rows []Spread, more int, share float64) {
+	n := min(len(s.Steps), most)
+	for n > 0 && s.Steps[n-1].Share < small {
+		n--
+	}
+	if n == len(s.Steps)-1 && n < most {
+		n++
+	}
+	for _, other := range s.Steps[n:] {
+		share += other.Share
+	}
+	return s.Steps[:n], len(s.Steps) - n, share
+}
+
+// More says what Rows leaves out: "17 more steps, 3% in all".
+func More(n int, share float64) string {
+	return plural(n, "more step") + ", " + Percent(share) + " in all"
+}
+
 // collected are the times of one step.
 type collected struct {
 	gap    bool

@@ -51,6 +51,63 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
+// TestRows: steps that have under a hundredth of the time are folded, unless it is one alone.
+func TestRows(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		shares []float64
+		most   int
+		want   string
+	}{
+		"none":     {nil, 9, "0 rows, 0 more, 0%"},
+		"all":      {[]float64{0.9, 0.1}, 9, "2 rows, 0 more, 0%"},
+		"small":    {[]float64{0.97, 0.01, 0.009, 0.009, 0.002, 0}, 9, "2 rows, 4 more, 2%"},
+		"one":      {[]float64{0.99, 0.009}, 9, "2 rows, 0 more, 0%"},
+		"too many": {[]float64{0.5, 0.2, 0.2, 0.1}, 2, "2 rows, 2 more, 30%"},
+	} {
+		var s Summary
+		for _, share := range test.shares {
+			s.Steps = append(s.Steps, Spread{Share: share})
+		}
+		rows, more, share := s.Rows(test.most)
+		if got := fmt.Sprintf("%d rows, %d more, %s", len(rows), more, Percent(share)); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// TestGapNames: a gap between steps that have words is named by them, and never by the names of spans.
+func TestGapNames(t *testing.T) {
+	t.Parallel()
+	p := &Phase{Name: Startup}
+	named := func(name string) *Step {
+		component, _, _ := strings.Cut(name, ".")
+		return &Step{Name: name, Component: component}
+	}
+	for name := range meanings {
+		if name == "scheduler.plugin" {
+			continue // inside other steps
+		}
+		for _, got := range []string{gapName(named(name), named("kubelet.status"), p), gapName(named(name), nil, p),
+			gapName(nil, named(name), p)} {
+			if strings.Contains(got, "kubelet.") || strings.Contains(got, "scheduler.") ||
+				strings.Contains(got, "kube-proxy.") || strings.Contains(got, "apiserver.") {
+				t.Errorf("%s: %s", name, got)
+			}
+		}
+	}
+	request := &Step{Name: "PATCH /api/v1/pods", Component: apiserver}
+	for want, got := range map[string]string{
+		"between writing the status and the next time":                    gapName(named("kubelet.status"), named("kubelet.status"), p),
+		"between pulling an image and starting a container":               gapName(named("kubelet.pull"), named("kubelet.start"), p),
+		"between a request to the API server and a round of a controller": gapName(request, &Step{Name: "kube-controller-manager.job", Component: "kube-controller-manager"}, p),
+	} {
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 // TestCompare: what grew most comes first after the whole; steps of one time alone stay.
 func TestCompare(t *testing.T) {
 	t.Parallel()

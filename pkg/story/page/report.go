@@ -8,7 +8,7 @@ import (
 	"bonsai/pkg/story"
 )
 
-// maxSteps bounds the steps of a picture of many startups.
+// maxSteps bounds the rows of a picture of many startups, and of the table with it.
 const maxSteps = 40
 
 // ReportHTML writes a page about many startups.
@@ -50,12 +50,16 @@ func (p *pen) report(r *story.Report) {
 
 func spreadRows(r *story.Report) [][]string {
 	var rows [][]string
-	for _, s := range append([]story.Spread{r.Summary.Total}, r.Summary.Steps...) {
+	steps, more, share := r.Summary.Rows(maxSteps - 2)
+	for _, s := range append([]story.Spread{r.Summary.Total}, steps...) {
 		row := []string{s.Name, fmt.Sprint(s.Count)}
 		for _, d := range []time.Duration{s.P50, s.P90, s.P99, s.Max} {
 			row = append(row, story.Text(d, r.Resolution))
 		}
 		rows = append(rows, append(row, story.Percent(s.Share)))
+	}
+	if more > 0 {
+		rows = append(rows, []string{story.More(more, share), "", "", "", "", "", story.Percent(share)})
 	}
 	return rows
 }
@@ -123,14 +127,15 @@ func ReportSVG(w io.Writer, r *story.Report) error {
 }
 
 func reportHeight(r *story.Report) int {
-	return headHeight + rowHeight*min(len(r.Summary.Steps)+1, maxSteps)
+	steps, more, _ := r.Summary.Rows(maxSteps - 2)
+	return headHeight + rowHeight*(1+len(steps)+min(more, 1))
 }
 
 // spreads draws the bars, below the headline at top.
 func (p *pen) spreads(r *story.Report, top int) {
 	p.label(labelWidth, top+headHeight-10, "soft", "thick: the median, thin: the 90th percentile, share of the critical paths", maxTitle)
-	all := append([]story.Spread{r.Summary.Total}, r.Summary.Steps...)
-	all = all[:min(len(all), maxSteps)]
+	steps, more, share := r.Summary.Rows(maxSteps - 2)
+	all := append([]story.Spread{r.Summary.Total}, steps...)
 	longest := time.Duration(1)
 	for _, s := range all {
 		longest = max(longest, s.P90)
@@ -155,4 +160,7 @@ func (p *pen) spreads(r *story.Report, top int) {
 				maxLabel))
 	}
 	p.put("</g>\n")
+	if more > 0 {
+		p.label(24, top+headHeight+rowHeight*(len(all)+1)-6, "soft", story.More(more, share), maxLabel)
+	}
 }

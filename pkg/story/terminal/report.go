@@ -85,15 +85,16 @@ func (c *canvas) spreads(r *story.Report) {
 		rows = append(rows, append(cells, story.Percent(s.Share)))
 	}
 	row(r.Summary.Total)
-	for i, s := range r.Summary.Steps {
-		if i >= maxTable && !c.All {
-			break
-		}
+	steps, more, share := r.Summary.Rows(maxTable)
+	if c.All {
+		steps, more = r.Summary.Steps, 0
+	}
+	for _, s := range steps {
 		row(s)
 	}
 	c.table([]string{"STEP", "COUNT", "P50", "P90", "P99", "MAX", "SHARE"}, rows, false)
-	if more := len(r.Summary.Steps) - maxTable; more > 0 && !c.All {
-		c.line(fmt.Sprintf("%d more steps (-o wide)", more), dim)
+	if more > 0 {
+		c.line(story.More(more, share)+" (-o wide)", dim)
 	}
 }
 
