@@ -62,7 +62,7 @@ func newCommand(t terminal) *cobra.Command {
 		Use:   "kubectl-why (TYPE NAME | TYPE/NAME)",
 		Short: "Explain why something in a cluster is as it is",
 		Long: "Explain why something in a cluster is as it is: causes with their evidence, and the smallest change that\n" +
-			"helps with its command. It reads the API with your rights and changes nothing. What it may not read, it names.",
+			"helps, with its command. It reads the API with your rights and changes nothing. What it may not read, it names.",
 		Example: `  # Why does this pod wait?
   kubectl why pod/web
 

@@ -72,11 +72,17 @@ func (c Cause) offers() string {
 	return strings.Join(lines, "\n")
 }
 
-// Judge returns what is wrong with an answer, nothing if it is the true one. expand replaces the variables in
-// expressions by their quoted values.
-func Judge(s *Situation, a Answer, expand func(string) string) (faults []string) {
+// anyNamespace stands for the situation's namespace when an answer is judged: answers quote the namespace, which has the
+// situation's name in it, and an expression that is in the name would match whatever the answer is. It has no letter and
+// no digit.
+const anyNamespace = "§"
+
+// Judge returns what is wrong with an answer to a question in a namespace, nothing if it is the true one. expand
+// replaces the variables in expressions by their quoted values.
+func Judge(s *Situation, a Answer, namespace string, expand func(string) string) (faults []string) {
+	hide := strings.NewReplacer(namespace, anyNamespace).Replace
 	matches := func(expression, text string) bool {
-		return regexp.MustCompile(expand(expression)).MatchString(text)
+		return regexp.MustCompile(expand(strings.ReplaceAll(expression, "$NS", anyNamespace))).MatchString(hide(text))
 	}
 	var first Cause
 	if len(a.Causes) > 0 {

@@ -27,12 +27,17 @@ func TestJudge(t *testing.T) {
 			[]string{`no fix of the first cause matches "600m"`}},
 		"a fix of another cause": {&Situation{First: []string{"room"}, Fix: "300m"},
 			Answer{Causes: []Cause{{Text: "room"}, memory}}, []string{"no fix of the first cause"}},
-		"well":        {&Situation{Well: true}, Answer{Well: true}, nil},
-		"not well":    {&Situation{Well: true}, Answer{Causes: []Cause{cpu}}, []string{"does not say that it is well"}},
-		"a state":     {&Situation{Says: []string{"zero"}}, Answer{State: "scaled to zero", Well: true}, nil},
-		"no variable": {&Situation{First: []string{"$NS"}}, Answer{Causes: []Cause{{Text: "ns.1"}}}, nil},
+		"well":          {&Situation{Well: true}, Answer{Well: true}, nil},
+		"not well":      {&Situation{Well: true}, Answer{Causes: []Cause{cpu}}, []string{"does not say that it is well"}},
+		"a state":       {&Situation{Says: []string{"zero"}}, Answer{State: "scaled to zero", Well: true}, nil},
+		"the namespace": {&Situation{First: []string{"in $NS-a"}}, Answer{Causes: []Cause{{Text: "in ns.cpu-a"}}}, nil},
+		"a node":        {&Situation{First: []string{"$NODE1"}}, Answer{Causes: []Cause{{Text: "n.1"}}}, nil},
+		"another node": {&Situation{First: []string{"$NODE1"}}, Answer{Causes: []Cause{{Text: "n-1"}}},
+			[]string{"does not match"}},
+		"the cause in the namespace's name": {&Situation{First: []string{"cpu"}},
+			Answer{Causes: []Cause{{Text: "pod ns.cpu/web"}}}, []string{`does not match "cpu"`}},
 	} {
-		faults := Judge(c.s, c.a, strings.NewReplacer("$NS", `ns\.1`).Replace)
+		faults := Judge(c.s, c.a, "ns.cpu", strings.NewReplacer("$NODE1", `n\.1`).Replace)
 		if len(faults) != len(c.want) {
 			t.Errorf("%s: %q, not %q", what, faults, c.want)
 			continue

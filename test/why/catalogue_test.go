@@ -68,6 +68,29 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
+// TestNamespaceIsNoAnswer: no expression matches an answer that says nothing but the namespace, whose name has that of
+// the situation in it.
+func TestNamespaceIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	all, err := Load(catalogue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		ns := namespaceOf(s)
+		c := Cause{Text: ns, Fixes: []Fix{{Text: ns, Command: ns}}}
+		for _, expression := range slices.Concat(s.First, s.Says, []string{s.Fix}) {
+			if expression == "" {
+				continue
+			}
+			one := &Situation{First: []string{expression}, Says: []string{expression}, Fix: expression}
+			if n := len(Judge(one, Answer{State: ns, Causes: []Cause{c}}, ns, strings.NewReplacer("$NODE", "n").Replace)); n != 3 {
+				t.Errorf("%s: %q matches the namespace %s alone", s.Name, expression, ns)
+			}
+		}
+	}
+}
+
 // readAll reads documents as the API does. Kinds that the API does not have must be of a group of their own.
 func readAll(strict runtime.Decoder, manifest string) error {
 	for docs := kyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest))); ; {

@@ -92,7 +92,7 @@ func (c *cluster) has(p *place, need string) bool {
 
 // enter makes the namespace of a situation, which goes with the test.
 func (c *cluster) enter(t *testing.T, s *Situation) *place {
-	ns := fmt.Sprintf("why-%s-%04x", s.Name, uint16(time.Now().UnixNano()/1000))
+	ns := namespaceOf(s)
 	vars := []string{"$NS", ns}
 	for i := max(len(c.nodes), 9); i > 0; i-- {
 		node := "no-such-node"
@@ -125,6 +125,11 @@ func (c *cluster) enter(t *testing.T, s *Situation) *place {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// namespaceOf returns a name for the namespace of a situation that no earlier run has taken.
+func namespaceOf(s *Situation) string {
+	return fmt.Sprintf("why-%s-%04x", s.Name, uint16(time.Now().UnixNano()/1000))
 }
 
 // config returns the kubeconfig with the namespace in its context.

@@ -97,7 +97,7 @@ func try(t *testing.T, c *cluster, s *Situation) {
 	if err != nil {
 		t.Fatalf("kubectl why %s: no answer in JSON: %v\n%v", strings.Join(args, " "), err, failed)
 	}
-	faults := Judge(s, a, p.quoted.Replace)
+	faults := Judge(s, a, p.ns, p.quoted.Replace)
 	if len(faults) == 0 {
 		return
 	}

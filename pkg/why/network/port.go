@@ -90,10 +90,44 @@ func (q *inquiry) unnamed(list []*discoveryv1.EndpointSlice) (causes []why.Cause
 				portName(port.Name), protocol, cmp.Or(strings.Join(have, ", "), "none at all")),
 			Evidence: []why.Evidence{why.See(o, ".ports[*].name", strings.Join(have, ", ")),
 				why.See(q.self, fmt.Sprintf(".spec.ports[?(@.port==%d)].name", port.Port), portName(port.Name))},
-			Fixes: []why.Fix{{Text: fmt.Sprintf("Name the port of the EndpointSlice %s, as the Service does.",
-				portName(port.Name)), Command: "kubectl edit " + o.Arg() + o.Flag()}}})
+			Fixes: []why.Fix{q.slicePort(with[0], &port)}})
 	}
 	return causes
+}
+
+// slicePort is the change by which an EndpointSlice gets a port of the Service: by another name and protocol for a port
+// that no port of the Service has, if each of those that lack one gets its own, and else by one more.
+func (q *inquiry) slicePort(s *discoveryv1.EndpointSlice, port *corev1.ServicePort) why.Fix {
+	protocol := cmp.Or(port.Protocol, corev1.ProtocolTCP)
+	o := why.ObjectOf(discoveryv1.GroupName, "EndpointSlice", s)
+	edit := "kubectl edit " + o.Arg() + o.Flag()
+	mine := func(p *discoveryv1.EndpointPort, sp *corev1.ServicePort) bool {
+		return deref(p.Name) == sp.Name && cmp.Or(deref(p.Protocol), corev1.ProtocolTCP) ==
+			cmp.Or(sp.Protocol, corev1.ProtocolTCP)
+	}
+	var spare []*discoveryv1.EndpointPort // those that no port of the Service has
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		if !slices.ContainsFunc(q.service.Spec.Ports, func(sp corev1.ServicePort) bool { return mine(p, &sp) }) {
+			spare = append(spare, p)
+		}
+	}
+	var lacking []string // the names of the Service's ports that the slice does not have
+	for i := range q.service.Spec.Ports {
+		sp := &q.service.Spec.Ports[i]
+		if !slices.ContainsFunc(s.Ports, func(p discoveryv1.EndpointPort) bool { return mine(&p, sp) }) {
+			lacking = append(lacking, sp.Name)
+		}
+	}
+	if i := slices.Index(lacking, port.Name); i >= len(spare) {
+		return why.Fix{Text: fmt.Sprintf("Add a port to the EndpointSlice: %s (%s), with the number at which the "+
+			"endpoints listen.", portName(port.Name), protocol), Command: edit}
+	} else if deref(spare[i].Name) == port.Name {
+		return why.Fix{Text: fmt.Sprintf("Give the port %s of the EndpointSlice the protocol %s, as the Service does.",
+			portName(port.Name), protocol), Command: edit}
+	}
+	return why.Fix{Text: fmt.Sprintf("Name the port of the EndpointSlice %s, as the Service does.",
+		portName(port.Name)), Command: edit}
 }
 
 func deref[T any](p *T) (v T) {

@@ -128,7 +128,7 @@ because Asked: About Node n1
 `},
 		"typing error in the selector": {
 			nodeText("n1", "4", "", "disktype=ssd") + nodeText("n2", "4", "") + waits("1", `, nodeSelector: {disktype: sdd}`),
-			`NodeSelector: All 2 nodes (n1 and n2) do not have the labels that the pod's nodeSelector asks for: disktype=sdd (nodes have ssd).
+			`NodeSelector: Neither node (n1, n2) has the labels that the pod's nodeSelector asks for: disktype=sdd (nodes have ssd).
 - Ask for disktype=ssd instead of disktype=sdd in the nodeSelector; the pod then fits on node n1.
   kubectl -n shop patch deployment web --type=json -p '[{"op":"replace","path":"/spec/template/spec/nodeSelector/disktype","value":"ssd"}]'
 - Give node n1 the label disktype=sdd; the pod then fits on node n1.

@@ -51,8 +51,8 @@ func (w *writer) wanted(g *group, c *why.Cause) {
 		}
 		parts = append(parts, part)
 	}
-	c.Text = fmt.Sprintf("%s not satisfy the pod's required affinity: it must run %s.", w.subject(g, "does", "do"),
-		strings.Join(parts, ", and "))
+	c.Text = fmt.Sprintf("%s the pod's required affinity: it must run %s.",
+		w.lacking(g, "satisfy", "satisfies"), strings.Join(parts, ", and "))
 	c.Evidence = append(c.Evidence, why.See(w.self,
 		".spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution", termsText(w.info.Terms.Affinity)))
 }
@@ -108,7 +108,7 @@ func (w *writer) keepers(c *why.Cause) (who []string) {
 // spread words how the pods of the hard constraints are spread now.
 func (w *writer) spread(g *group, c *why.Cause) {
 	if strings.Contains(g.status.Message(), "missing required label") {
-		c.Text = fmt.Sprintf("%s not have the label that the pod is spread by (%s).", w.subject(g, "does", "do"),
+		c.Text = fmt.Sprintf("%s the label that the pod is spread by (%s).", w.lacking(g, "have", "has"),
 			why.And(w.topologyKeys()))
 		c.Evidence = append(c.Evidence, why.See(w.self, ".spec.topologySpreadConstraints[*].topologyKey",
 			strings.Join(w.topologyKeys(), " ")))
@@ -190,7 +190,7 @@ func (w *writer) volumes(ctx context.Context, g *group, c *why.Cause) {
 		volumeLimit:       "attach more volumes of the driver",
 		volumeInUse:       "use a volume that another pod has alone",
 	}[g.code]
-	c.Text = fmt.Sprintf("%s %s (%s)", w.subject(g, "cannot", "cannot"), what, g.status.Message())
+	c.Text = fmt.Sprintf("%s %s (%s)", w.able(g), what, g.status.Message())
 	if len(parts) > 0 {
 		c.Text += ": " + why.And(parts)
 	}

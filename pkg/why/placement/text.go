@@ -48,8 +48,7 @@ func (w *writer) cause(ctx context.Context, g *group) why.Cause {
 		w.volumes(ctx, g, &c)
 	case deviceUnavailable:
 		c = w.resourceClaims(ctx, g.status)
-		c.Text = fmt.Sprintf("%s give the pod the devices that its claims ask for: %s.", w.subject(g, "cannot",
-			"cannot"),
+		c.Text = fmt.Sprintf("%s give the pod the devices that its claims ask for: %s.", w.able(g),
 			why.Quote(g.status.Message()))
 	case otherRefusal:
 		c.Text = fmt.Sprintf("%s refused by the scheduler's plug-in %s: %s.", w.subject(g, "is", "are"),
@@ -74,6 +73,29 @@ func (w *writer) subject(g *group, one, many string) string {
 	default:
 		return fmt.Sprintf("%d of %d nodes (%s) %s", n, w.nodes, why.And(names), many)
 	}
+}
+
+// lacking begins a sentence about what the nodes of a group do not do: "Node n1 does not match", "Neither node (n1, n2)
+// matches", "None of the 3 nodes (n1, n2 and n3) matches", "2 of 3 nodes (n1 and n2) do not match". base and one are the
+// verb: match and matches.
+func (w *writer) lacking(g *group, base, one string) string {
+	names := w.names(g)
+	switch n := len(names); {
+	case n == 1 || n < w.nodes:
+		return w.subject(g, "does not "+base, "do not "+base)
+	case n == 2:
+		return fmt.Sprintf("Neither node (%s) %s", strings.Join(names, ", "), one)
+	default:
+		return fmt.Sprintf("None of the %d nodes (%s) %s", n, why.And(names), one)
+	}
+}
+
+// able begins a sentence about what the nodes of a group cannot do: "Node n1 cannot", "Neither node (n1, n2) can".
+func (w *writer) able(g *group) string {
+	if n := len(g.seats); n == 1 || n < w.nodes {
+		return w.subject(g, "cannot", "cannot")
+	}
+	return w.lacking(g, "", "can")
 }
 
 func (w *writer) names(g *group) (names []string) {
@@ -196,13 +218,13 @@ func (w *writer) selector(ctx context.Context, g *group, c *why.Cause) {
 		c.Evidence = append(c.Evidence, why.See(w.self, fmt.Sprintf(".spec.nodeSelector['%s']", k), v))
 		c.Because = append(c.Because, w.givenLabel(ctx, k, v)...)
 	}
-	c.Text = fmt.Sprintf("%s not have the labels that the pod's nodeSelector asks for: %s.",
-		w.subject(g, "does", "do"), strings.Join(parts, ", "))
+	c.Text = fmt.Sprintf("%s the labels that the pod's nodeSelector asks for: %s.",
+		w.lacking(g, "have", "has"), strings.Join(parts, ", "))
 }
 
 // affinity words the required node affinity.
 func (w *writer) affinity(g *group, c *why.Cause) {
-	c.Text = fmt.Sprintf("%s not match the pod's required node affinity", w.subject(g, "does", "do"))
+	c.Text = fmt.Sprintf("%s the pod's required node affinity", w.lacking(g, "match", "matches"))
 	a := w.pod.Spec.Affinity
 	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		c.Text += "."
