@@ -72,9 +72,9 @@ func (c Cause) offers() string {
 	return strings.Join(lines, "\n")
 }
 
-// anyNamespace stands for the situation's namespace when an answer is judged: answers quote the namespace, which has the
-// situation's name in it, and an expression that is in the name would match whatever the answer is. It has no letter and
-// no digit.
+// anyNamespace stands for the situation's namespace when an answer is judged: answers quote the namespace, which has
+// the situation's name in it, and an expression that is in the name would match whatever the answer is. It has no
+// letter and no digit.
 const anyNamespace = "§"
 
 // Judge returns what is wrong with an answer to a question in a namespace, nothing if it is the true one. expand
@@ -82,7 +82,8 @@ const anyNamespace = "§"
 func Judge(s *Situation, a Answer, namespace string, expand func(string) string) (faults []string) {
 	hide := strings.NewReplacer(namespace, anyNamespace).Replace
 	matches := func(expression, text string) bool {
-		return regexp.MustCompile(expand(strings.ReplaceAll(expression, "$NS", anyNamespace))).MatchString(hide(text))
+		expression = strings.ReplaceAll(expression, "$NS", anyNamespace)
+		return regexp.MustCompile(expand(expression)).MatchString(hide(text))
 	}
 	var first Cause
 	if len(a.Causes) > 0 {

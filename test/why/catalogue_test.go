@@ -84,7 +84,8 @@ func TestNamespaceIsNoAnswer(t *testing.T) {
 				continue
 			}
 			one := &Situation{First: []string{expression}, Says: []string{expression}, Fix: expression}
-			if n := len(Judge(one, Answer{State: ns, Causes: []Cause{c}}, ns, strings.NewReplacer("$NODE", "n").Replace)); n != 3 {
+			faults := Judge(one, Answer{State: ns, Causes: []Cause{c}}, ns, strings.NewReplacer("$NODE", "n").Replace)
+			if len(faults) != 3 { // First, Says and Fix
 				t.Errorf("%s: %q matches the namespace %s alone", s.Name, expression, ns)
 			}
 		}

@@ -132,9 +132,21 @@ func full(ctx context.Context, c *why.Case, b *policyv1.PodDisruptionBudget) (wh
 		if strings.Contains(cond.Message, "found no controller") {
 			cause.Text += fmt.Sprintf(" Its rule (%s) is about a number that a controller wants, and pods that nothing "+
 				"controls have none.", rule)
-			cause.Fixes = []why.Fix{{Text: "Let a controller make these pods, or give the budget a minAvailable that is a " +
-				"number.", Command: "kubectl edit " + o.Arg() + o.Flag()}}
+			cause.Fixes = []why.Fix{countable(o)}
 		}
+		return cause, nil
+	}
+	if single := uncontrolled(ctx, c, b); s.ExpectedPods == 0 && len(single) > 0 {
+		cause.Code = "BudgetCannotCount"
+		who := "pod " + single[0].Name + " has"
+		if n := len(single); n > 1 {
+			who = fmt.Sprintf("%d of its pods, such as %s, have", n, single[0].Name)
+		}
+		cause.Text = fmt.Sprintf("%s counts none of its pods, and allows no eviction: its rule (%s) is about a number "+
+			"that a controller wants, and %s no controller.", o, rule, who)
+		cause.Evidence = append(cause.Evidence, why.See(why.ObjectOf("", "Pod", single[0]),
+			".metadata.ownerReferences", "empty"))
+		cause.Fixes = []why.Fix{countable(o)}
 		return cause, nil
 	}
 	if s.DesiredHealthy >= s.ExpectedPods && s.CurrentHealthy >= s.ExpectedPods {
@@ -169,6 +181,27 @@ func full(ctx context.Context, c *why.Case, b *policyv1.PodDisruptionBudget) (wh
 				"False")}})
 	}
 	return cause, nil
+}
+
+// uncontrolled are the pods of a budget that no controller has made.
+func uncontrolled(ctx context.Context, c *why.Case, b *policyv1.PodDisruptionBudget) (list []*corev1.Pod) {
+	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+	if err != nil {
+		return nil
+	}
+	pods, _ := why.List[corev1.Pod](ctx, c.World, b.Namespace, selector)
+	for _, p := range pods {
+		if metav1.GetControllerOf(p) == nil {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// countable is the change that lets a budget count pods.
+func countable(o why.Object) why.Fix {
+	return why.Fix{Text: "Let a controller make these pods, or give the budget a minAvailable that is a number.",
+		Command: "kubectl edit " + o.Arg() + o.Flag()}
 }
 
 func budget(b *policyv1.PodDisruptionBudget) why.Object {

@@ -34,6 +34,13 @@ func (q *inquiry) workload(ctx context.Context) *why.Object {
 			}
 		}
 	}
+	if list, _ := why.List[appsv1.ReplicaSet](ctx, q.World, ns, nil); list != nil {
+		for _, s := range list {
+			if metav1.GetControllerOf(s) == nil && fits(s.Spec.Template) {
+				return object("ReplicaSet", s)
+			}
+		}
+	}
 	if list, _ := why.List[appsv1.DaemonSet](ctx, q.World, ns, nil); list != nil {
 		for _, s := range list {
 			if fits(s.Spec.Template) {

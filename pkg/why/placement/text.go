@@ -76,8 +76,8 @@ func (w *writer) subject(g *group, one, many string) string {
 }
 
 // lacking begins a sentence about what the nodes of a group do not do: "Node n1 does not match", "Neither node (n1, n2)
-// matches", "None of the 3 nodes (n1, n2 and n3) matches", "2 of 3 nodes (n1 and n2) do not match". base and one are the
-// verb: match and matches.
+// matches", "None of the 3 nodes (n1, n2 and n3) matches", "2 of 3 nodes (n1 and n2) do not match". base and one are
+// the verb: match and matches.
 func (w *writer) lacking(g *group, base, one string) string {
 	names := w.names(g)
 	switch n := len(names); {

@@ -25,6 +25,21 @@ func going(ctx context.Context, c *why.Case, self why.Object, m metav1.Object) (
 		why.Span(c.Now.Sub(m.GetDeletionTimestamp().Time)))}, err
 }
 
+// scaledToZero answers about a workload that wants no pods and has none.
+func scaledToZero(self why.Object, m metav1.Object) why.Answer {
+	a := why.Answer{Subject: self, Well: true, State: fmt.Sprintf("%s is scaled to 0: it wants no pods.", self)}
+	cause := why.Cause{Code: "ScaledToZero", Text: "Its replicas are 0.",
+		Evidence: []why.Evidence{why.See(self, ".spec.replicas", "0")}}
+	if owner := why.Controller(m); owner != nil {
+		cause.Text = fmt.Sprintf("Its replicas are 0, which %s %s has set.", owner.Kind, owner.Name)
+	} else {
+		cause.Fixes = []why.Fix{{Text: "Scale it up.", Command: "kubectl scale " + self.Arg() + self.Flag() +
+			" --replicas=1"}}
+	}
+	a.Causes = []why.Cause{cause}
+	return a
+}
+
 // unobserved explains a workload whose controller has not seen its newest spec; nil if it has.
 func unobserved(c *why.Case, self why.Object, m metav1.Object, observed int64) []why.Cause {
 	if observed >= m.GetGeneration() {

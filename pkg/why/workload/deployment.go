@@ -33,14 +33,8 @@ func Deployment(ctx context.Context, c *why.Case, o why.Object) (why.Answer, err
 	a := why.Answer{Subject: self}
 	done := s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == want && s.AvailableReplicas == want &&
 		s.Replicas == want
-	switch {
-	case done && want == 0:
-		a.State, a.Well = fmt.Sprintf("%s is scaled to 0: it wants no pods.", self), true
-		a.Causes = []why.Cause{{Code: "ScaledToZero", Text: "Its replicas are 0.",
-			Evidence: []why.Evidence{why.See(self, ".spec.replicas", "0")},
-			Fixes: []why.Fix{{Text: "Scale it up.",
-				Command: why.Command("kubectl scale deployment/%s%s --replicas=1", d.Name, self.Flag())}}}}
-		return a, nil
+	if done && want == 0 {
+		return scaledToZero(self, d), nil
 	}
 	sets, newest := setsOf(ctx, c, d)
 	var restless []why.Cause

@@ -34,6 +34,9 @@ func replicas(ctx context.Context, c *why.Case, self why.Object, rs *appsv1.Repl
 	if rs.Spec.Replicas != nil {
 		want = *rs.Spec.Replicas
 	}
+	if rs.Status.ObservedGeneration >= rs.Generation && want == 0 && rs.Status.Replicas == 0 {
+		return scaledToZero(self, rs), nil
+	}
 	a := why.Answer{Subject: self}
 	pods := podsOf(ctx, c, rs.Namespace, rs.UID)
 	restless, err := unstable(ctx, c, self, pods)
@@ -76,6 +79,9 @@ func StatefulSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, er
 		want = *set.Spec.Replicas
 	}
 	s := &set.Status
+	if s.ObservedGeneration >= set.Generation && want == 0 && s.Replicas == 0 {
+		return scaledToZero(self, set), nil
+	}
 	a := why.Answer{Subject: self}
 	updated := s.UpdateRevision == s.CurrentRevision || s.UpdatedReplicas == want
 	pods := podsOf(ctx, c, set.Namespace, set.UID)
