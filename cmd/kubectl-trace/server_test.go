@@ -76,6 +76,9 @@ func start(t *testing.T, s *server) *server {
 			group.Paths()[below].ServeHTTP(w, r)
 			return
 		}
+		if path == "/api/v1/pods" { // all that there are
+			path = "/api/v1/namespaces/default/pods"
+		}
 		if object, ok := s.objects[path]; ok {
 			_, _ = w.Write(object)
 			return

@@ -38,6 +38,9 @@ func New(t *traces.Trace, origin string, resolution time.Duration) *Story {
 		root = &spans[at]
 	}
 	s.Phases = phases(tree(spans, at), root, t.DroppedSpans == 0, resolution)
+	if p := s.Phase(Shutdown); p != nil {
+		s.Gone = p.Done
+	}
 	if root == nil && !slices.Contains(becomeReady, t.Object.Kind) {
 		for _, p := range s.Phases {
 			if p.Name == Startup {

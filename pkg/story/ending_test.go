@@ -90,7 +90,7 @@ func TestSummarizeDeleted(t *testing.T) {
 		all = append(all, New(of, "", 0))
 	}
 	r := Report{Title: "pods", Summary: Summarize(all, 0)}
-	if got, want := r.Headline(), "pods: 1 startup within 5.00s; 2 pods not Ready; 1 pod ended"; got != want {
+	if got, want := r.Headline(), "pods: 1 startup within 5.00s; 2 pods not Ready; 1 pod ended; of them 2 are gone"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	rollout := Rollout(traces.Object{Kind: "StatefulSet"}, nil, all[:2]).Phase(Startup)

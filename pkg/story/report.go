@@ -1,6 +1,7 @@
 package story
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -50,6 +51,12 @@ func (r *Report) Headline() string {
 	}
 	if n := r.Summary.Ended; n > 0 {
 		head += "; " + plural(n, "pod") + " ended"
+	}
+	switch n := r.Summary.Gone; {
+	case n == 1:
+		head += "; of them 1 is gone"
+	case n > 1:
+		head += fmt.Sprintf("; of them %d are gone", n)
 	}
 	return head
 }

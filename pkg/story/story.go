@@ -35,6 +35,8 @@ type Story struct {
 	// Resolution is the smallest difference of times that means anything: 0 for spans, a second for the times in
 	// Kubernetes' objects.
 	Resolution time.Duration `json:"resolution,omitempty"`
+	// Gone is that the object is no longer there.
+	Gone bool `json:"gone,omitempty"`
 	// Notes say what is missing.
 	Notes  []string `json:"notes,omitempty"`
 	Phases []*Phase `json:"phases"`

@@ -20,6 +20,8 @@ type Summary struct {
 	Unready int `json:"unready,omitempty"`
 	// Ended is how many have ended, so that nobody knows when they were Ready.
 	Ended int `json:"ended,omitempty"`
+	// Gone is how many of all these objects are no longer there.
+	Gone int `json:"gone,omitempty"`
 }
 
 // Spread is how long one step takes in many startups.
@@ -64,6 +66,9 @@ func Summarize(stories []*Story, slowest int) Summary {
 		return c
 	}
 	for _, s := range stories {
+		if s.Gone {
+			out.Gone++
+		}
 		p := s.Phase(Startup)
 		switch {
 		case s.Unready():

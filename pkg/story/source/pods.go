@@ -59,6 +59,7 @@ func (r *Reader) Pod(ctx context.Context, namespace, name string) (*story.Story,
 
 // pointed adds to the story of a pod that is there and not Ready who knows why.
 func pointed(s *story.Story) *story.Story {
+	s.Gone = false // a finalizer may hold what the kubelet deleted
 	if s.Unready() {
 		s.Notes = append(s.Notes, "the pod is not Ready: "+s.AskWhy()+" says why")
 	}
@@ -101,6 +102,7 @@ func (r *Reader) gone(ctx context.Context, namespace, name string, notFound erro
 		return nil, err
 	}
 	s := recorded(t)
+	s.Gone = true
 	s.Notes = append(s.Notes, "the pod is gone: this is what traces.bonsai.io kept")
 	return s, nil
 }
@@ -270,11 +272,11 @@ func (r *Reader) traced(ctx context.Context, namespace string, w Window,
 		all = all[:MaxStories]
 	}
 	out := make([]*story.Story, len(all))
-	g, ctx := errgroup.WithContext(ctx)
+	g, reading := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)
 	for i := range all {
 		g.Go(func() error {
-			t, err := r.trace(ctx, all[i].Namespace, all[i].Name)
+			t, err := r.trace(reading, all[i].Namespace, all[i].Name)
 			if errors.Is(err, errNoTrace) {
 				return nil // dropped meanwhile, for newer ones
 			}
@@ -284,6 +286,45 @@ func (r *Reader) traced(ctx context.Context, namespace string, w Window,
 			return err
 		})
 	}
-	err = g.Wait()
-	return slices.DeleteFunc(out, func(s *story.Story) bool { return s == nil }), notes, err
+	if err := g.Wait(); err != nil {
+		return nil, nil, err
+	}
+	out = slices.DeleteFunc(out, func(s *story.Story) bool { return s == nil })
+	note, err := r.markGone(ctx, namespace, out)
+	if note != "" {
+		notes = append(notes, note)
+	}
+	return out, notes, err
+}
+
+// markGone marks the stories of pods that are no longer there. That the kubelet deleted an object is recorded, but a
+// finalizer may hold it; and the kubelet does not know of pods that were deleted by force or before they had a node. So
+// the server is asked. If it does not tell, note says so, and what is recorded counts.
+func (r *Reader) markGone(ctx context.Context, namespace string, of []*story.Story) (note string, err error) {
+	if len(of) == 0 {
+		return "", nil
+	}
+	path := []string{"/api/v1", "namespaces", namespace, "pods"}
+	if namespace == "" {
+		path = []string{"/api/v1", "pods"}
+	}
+	var there []metav1.PartialObjectMetadata
+	more, err := r.listAs(ctx, metadataOnly, path, nil, items(&there))
+	switch {
+	case apierrors.IsForbidden(err):
+		return "you may not list pods: some of those that are counted may be gone", nil
+	case err != nil:
+		return "", err
+	case more:
+		return fmt.Sprintf("there are more than %d pods: some of those that are counted may be gone",
+			pageSize*maxPages), nil
+	}
+	known := make(map[types.UID]bool, len(there))
+	for i := range there {
+		known[there[i].UID] = true
+	}
+	for _, s := range of {
+		s.Gone = !known[s.Object.UID]
+	}
+	return "", nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -135,10 +136,11 @@ func TestBounds(t *testing.T) {
 		short.Spans = nil
 		a.lists = endless(func(int) any { return short })
 		pods, notes, err := New(a, now()).Namespace(t.Context(), "default", lastHour(), nil)
-		if err != nil || len(pods) != MaxStories || a.asked.Load() != 1+maxPages+MaxStories {
+		if err != nil || len(pods) != MaxStories || a.asked.Load() != 1+maxPages+MaxStories+maxPages {
 			t.Errorf("%d pods by %d requests, %v", len(pods), a.asked.Load(), err)
 		}
-		if all := strings.Join(notes, "\n"); !strings.Contains(all, "only the newest 500 of 20000 pods were read") {
+		if all := strings.Join(notes, "\n"); !strings.Contains(all, "only the newest 500 of 20000 pods were read") ||
+			!strings.Contains(all, "there are more than 5000 pods") {
 			t.Errorf("notes: %s", all)
 		}
 	})
@@ -151,13 +153,55 @@ func TestTraceGone(t *testing.T) {
 	list := traces.TraceList{Items: []traces.Trace{*all[0], *all[1], *all[2]}}
 	const path = served + "/namespaces/default/traces"
 	a := &api{answers: map[string]any{served: "{}", path: list, path + "/" + all[0].Name: all[0],
-		path + "/" + all[2].Name: all[2]}}
+		path + "/" + all[2].Name: all[2], "/api/v1/namespaces/default/pods": "{}"}}
 	pods, _, err := New(a, now()).Namespace(t.Context(), "default", lastHour(), nil)
 	if err != nil || len(pods) != 2 {
 		t.Errorf("%d pods, %v", len(pods), err)
 	}
 	a.answers[path+"/"+all[1].Name] = errors.New("connection reset")
 	if _, _, err = New(a, now()).Namespace(t.Context(), "default", lastHour(), nil); err == nil {
+		t.Error("an error was swallowed")
+	}
+}
+
+// TestGone: a pod that the store knows is gone if the kubelet recorded that, or if the server has none of its UID.
+func TestGone(t *testing.T) {
+	t.Parallel()
+	const (
+		path = served + "/namespaces/default/traces"
+		pods = "/api/v1/namespaces/default/pods"
+	)
+	deleted, forced, there := storytest.Pod(), storytest.Pods(2, 0)[0], storytest.Pods(2, 0)[1]
+	alive := metav1.PartialObjectMetadata{}
+	alive.UID = there.Object.UID
+	for name, test := range map[string]struct {
+		pods any
+		gone string
+		note bool
+	}{
+		"listed": {metav1.PartialObjectMetadataList{Items: []metav1.PartialObjectMetadata{alive}},
+			forced.Object.Name + " " + deleted.Object.Name, false},
+		"forbidden": {apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")), deleted.Object.Name, true},
+	} {
+		a := &api{answers: map[string]any{served: "{}", pods: test.pods,
+			path:                      traces.TraceList{Items: []traces.Trace{*deleted, *forced, *there}},
+			path + "/" + deleted.Name: deleted, path + "/" + forced.Name: forced, path + "/" + there.Name: there}}
+		all, notes, err := New(a, now()).Namespace(t.Context(), "default", lastHour(), nil)
+		var gone []string
+		for _, s := range all {
+			if s.Gone {
+				gone = append(gone, s.Object.Name)
+			}
+		}
+		slices.Sort(gone)
+		if strings.Join(gone, " ") != test.gone || err != nil ||
+			strings.Contains(strings.Join(notes, " "), "you may not list pods") != test.note {
+			t.Errorf("%s: gone are %q, notes %q, %v", name, gone, notes, err)
+		}
+	}
+	a := &api{answers: map[string]any{served: "{}", pods: errors.New("connection reset"),
+		path: traces.TraceList{Items: []traces.Trace{*there}}, path + "/" + there.Name: there}}
+	if _, _, err := New(a, now()).Namespace(t.Context(), "default", lastHour(), nil); err == nil {
 		t.Error("an error was swallowed")
 	}
 }

@@ -115,7 +115,9 @@ func (r *Reader) storiesOf(ctx context.Context, namespace string, owners []types
 		t, err := r.trace(ctx, namespace, string(pods[i].UID))
 		switch {
 		case err == nil:
-			all = append(all, recorded(t))
+			s := recorded(t)
+			s.Gone = false // it has just been listed
+			all = append(all, s)
 		case notKept(err) != "":
 			untraced = append(untraced, pods[i])
 		default:

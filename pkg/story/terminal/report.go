@@ -16,7 +16,7 @@ const maxTable = 25
 // Report draws where the time of many startups goes, as tables.
 func Report(w io.Writer, r *story.Report, o Options) error {
 	c := newCanvas(w, o)
-	c.line(r.Headline(), bold)
+	c.paragraph(r.Headline(), bold)
 	if when := r.When(); when != "" {
 		c.line(when, dim)
 	}

@@ -110,7 +110,8 @@ func Story(w io.Writer, s *story.Story, o Options) error {
 		if i > 0 {
 			fmt.Fprintln(c)
 		}
-		c.line(s.Title()+": "+p.Headline(s.Resolution)+" ("+p.Start.UTC().Format("2006-01-02 15:04:05")+" UTC)", bold)
+		began := p.Start.UTC().Format("2006-01-02 15:04:05")
+		c.paragraph(s.Title()+": "+p.Headline(s.Resolution)+" ("+began+" UTC)", bold)
 		if i == 0 {
 			c.notes(s)
 		}
@@ -129,9 +130,14 @@ func (c *canvas) notes(s *story.Story) { c.paragraphs(s.Notes) }
 
 func (c *canvas) paragraphs(notes []string) {
 	for _, n := range notes {
-		for _, l := range wrap(c.plain(termtext.Line(n)), c.width) {
-			fmt.Fprintln(c, c.paint(l, dim))
-		}
+		c.paragraph(n, dim)
+	}
+}
+
+// paragraph writes a text in as many lines as it needs.
+func (c *canvas) paragraph(s, style string) {
+	for _, l := range wrap(c.plain(termtext.Line(s)), c.width) {
+		fmt.Fprintln(c, c.paint(l, style))
 	}
 }
 
