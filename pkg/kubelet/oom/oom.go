@@ -36,16 +36,12 @@ func Watch(ctx context.Context, path string, killed func(Victim)) error {
 	if err != nil {
 		return fmt.Errorf("open the kernel's log: %w", err)
 	}
-	closed := context.AfterFunc(ctx, func() { f.Close() })
-	defer func() {
-		if closed() {
-			f.Close()
-		}
-	}()
+	defer f.Close()
 	if _, err := f.Seek(0, io.SeekEnd); err != nil {
 		return fmt.Errorf("find the end of the kernel's log: %w", err)
 	}
-	const longest = 8 << 10 // a record's; the kernel refuses a shorter buffer than the record
+	defer context.AfterFunc(ctx, func() { f.Close() })() // not before: a file that is closed cannot be sought
+	const longest = 8 << 10                              // a record's; the kernel refuses a shorter buffer than the record
 	record := make([]byte, longest)
 	var p parser
 	for {
