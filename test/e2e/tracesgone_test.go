@@ -240,8 +240,26 @@ func resident(t *testing.T, pid int) int {
 	return pages * os.Getpagesize()
 }
 
-// arrive has the store show the trace of a new object.
+// arrive has the store show the trace of a new object. Spans that come while no more can wait are lost, so that another
+// object is made now and then.
 func (c *podStarter) arrive(t *testing.T, k kubectl) {
+	t.Helper()
+	const questions = 30 // for each object
+	var object *corev1.ConfigMap
+	asked := 0
+	waitFor(t, "the trace of an object arrives", func() bool {
+		if asked%questions == 0 {
+			object = c.object(t)
+		}
+		asked++
+		out, err := k.try("get", "--raw", "/apis/traces.bonsai.io/v1alpha1/namespaces/"+c.namespace+"/traces/"+
+			string(object.UID))
+		return err == nil && strings.Contains(out, `"apiserver.create"`)
+	})
+}
+
+// object makes an object.
+func (c *podStarter) object(t *testing.T) *corev1.ConfigMap {
 	t.Helper()
 	c.made++
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("seen-%d", c.made)}}
@@ -250,6 +268,5 @@ func (c *podStarter) arrive(t *testing.T, k kubectl) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.eventually("the trace arrives", func(out string) bool { return strings.Contains(out, `"apiserver.create"`) },
-		"get", "--raw", "/apis/traces.bonsai.io/v1alpha1/namespaces/"+c.namespace+"/traces/"+string(object.UID))
+	return object
 }
