@@ -40,7 +40,8 @@ func Watch(ctx context.Context, path string, killed func(Victim)) error {
 	if _, err := f.Seek(0, io.SeekEnd); err != nil {
 		return fmt.Errorf("find the end of the kernel's log: %w", err)
 	}
-	defer context.AfterFunc(ctx, func() { f.Close() })() // not before: a file that is closed cannot be sought
+	// Not before: a file that is closed cannot be sought.
+	defer context.AfterFunc(ctx, func() { f.Close() })()
 	const longest = 8 << 10                              // a record's; the kernel refuses a shorter buffer than the record
 	record := make([]byte, longest)
 	var p parser
