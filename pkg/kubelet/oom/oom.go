@@ -42,7 +42,7 @@ func Watch(ctx context.Context, path string, killed func(Victim)) error {
 	}
 	// Not before: a file that is closed cannot be sought.
 	defer context.AfterFunc(ctx, func() { f.Close() })()
-	const longest = 8 << 10                              // a record's; the kernel refuses a shorter buffer than the record
+	const longest = 8 << 10 // a record's; the kernel refuses a shorter buffer than the record
 	record := make([]byte, longest)
 	var p parser
 	for {
