@@ -27,9 +27,9 @@ var (
 // accountFiles is where the token of a pod's service account is mounted.
 const accountFiles = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// paths are the absolute paths in a text, without their last dots and slashes.
+// paths are the absolute paths in a text, the first maxNamed, without their last dots and slashes.
 func paths(text string) (list []string) {
-	for _, m := range absolute.FindAllStringSubmatch(text, -1) {
+	for _, m := range absolute.FindAllStringSubmatch(text, maxNamed) {
 		if p := path.Clean(strings.TrimRight(m[1], "./")); !slices.Contains(list, p) {
 			list = append(list, p)
 		}

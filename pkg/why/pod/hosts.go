@@ -49,10 +49,10 @@ type endpoint struct {
 	guessed bool
 }
 
-// endpoints are the hosts that a text names in these places.
+// endpoints are the hosts that a text names in these places, the first maxNamed in each.
 func endpoints(text string, places ...*regexp.Regexp) (list []endpoint) {
 	for _, place := range places {
-		for _, m := range place.FindAllStringSubmatch(text, -1) {
+		for _, m := range place.FindAllStringSubmatch(text, maxNamed) {
 			port, _ := strconv.ParseUint(m[2], 10, 16)
 			e := endpoint{m[1], int32(port), place == withPort}
 			if !slices.Contains(list, e) && !slices.Contains(fillers, strings.ToLower(e.host)) {

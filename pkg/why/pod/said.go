@@ -28,6 +28,10 @@ type program struct {
 	called map[string]bool
 }
 
+// maxNamed bounds how many files, and how many hosts of a place, are looked at in one text: commands and variables can
+// have a megabyte.
+const maxNamed = 64
+
 // program reads what a container's program said, in the run before its present one if previous.
 func (q *inquiry) program(ctx context.Context, c *corev1.Container, what string, previous bool,
 	message string) *program {
