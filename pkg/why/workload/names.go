@@ -47,9 +47,8 @@ func heldNames(ctx context.Context, c *why.Case, self why.Object, set *appsv1.St
 			}
 			o := why.ObjectOf("", "PersistentVolumeClaim", claim)
 			cause := why.Cause{Code: "ClaimTerminating",
-				Text: fmt.Sprintf("Its pod %s is not made: its claim %s is one of before that somebody has "+
-					"deleted, and that is still there. A new claim of that name can be made when it is gone.", name,
-					claim.Name),
+				Text: fmt.Sprintf("Its pod %s is not made: an older claim of the name %s is being deleted, and is still "+
+					"there. The pod's own claim can be made when it is gone.", name, claim.Name),
 				Evidence: []why.Evidence{why.SeeDeleted(o, claim),
 					why.See(self, ".spec.volumeClaimTemplates[*].metadata.name", t.Name)}}
 			if cause.Because, err = c.Causes(ctx, o); err != nil {
