@@ -38,9 +38,10 @@ func defaulted(ctx context.Context, c *Case, namespace, requested string) (cause
 					}
 					o := ObjectOf("", "LimitRange", r)
 					causes = append(causes, Cause{Code: "LimitRangeDefault",
-						Text: fmt.Sprintf("Containers without a figure of their own get %s%s=%s, the default of the LimitRange "+
-							"%s.", prefix, name, q.String(), r.Name), Evidence: []Evidence{See(o, ".spec.limits", q.String())},
-						Fixes: []Fix{{Text: "Write the container's own, smaller, figures in the template."}}})
+						Text: fmt.Sprintf("Containers without a figure of their own get %s%s=%s, the default of "+
+							"the LimitRange %s.", prefix, name, q.String(), r.Name),
+						Evidence: []Evidence{See(o, ".spec.limits", q.String())},
+						Fixes:    []Fix{{Text: "Write the container's own, smaller, figures in the template."}}})
 				}
 			}
 		}
