@@ -168,7 +168,8 @@ func (q *question) newCase() (*why.Case, error) {
 func target(cmd *cobra.Command, args []string) (kind, name string, err error) {
 	switch len(args) {
 	case 0:
-		return "", "", cli.UsageErrorf(cmd, "You must name what is to be explained: TYPE NAME or TYPE/NAME")
+		return "", "", cli.UsageErrorf(cmd, "You must name what is to be explained: TYPE NAME or TYPE/NAME, "+
+			"or namespace/NAME for all that is in a namespace")
 	case 1:
 		kind, name, _ = strings.Cut(args[0], "/")
 	case 2:

@@ -17,7 +17,7 @@ import (
 // "example.com/finalizer in 1 resource instances".
 var remaining = regexp.MustCompile(`([a-z0-9.-]+) has (\d+) resource instances`)
 
-// Namespace explains a namespace that does not go.
+// Namespace explains a namespace: what is not well in it, and if it is being deleted, why it does not go.
 func Namespace(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	n, known := why.Get[corev1.Namespace](ctx, c.World, "", o.Name)
 	if n == nil {
@@ -25,7 +25,7 @@ func Namespace(ctx context.Context, c *why.Case, o why.Object) (why.Answer, erro
 	}
 	self := why.ObjectOf("", "Namespace", n)
 	if n.DeletionTimestamp == nil {
-		return why.Answer{Subject: self, State: fmt.Sprintf("%s is active.", self), Well: true}, nil
+		return active(ctx, c, self, n)
 	}
 	a := why.Answer{Subject: self, State: fmt.Sprintf("%s has been terminating for %s.", self,
 		why.Span(c.Now.Sub(n.DeletionTimestamp.Time)))}
