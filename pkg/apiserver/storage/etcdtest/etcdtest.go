@@ -4,6 +4,7 @@ package etcdtest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -23,8 +25,13 @@ type Server struct {
 
 	binary, dir, peer string
 	cmd               *exec.Cmd
-	log               bytes.Buffer
+	// ended is closed when the process has ended; log may be read then. It is nil if there is no process.
+	ended chan struct{}
+	log   bytes.Buffer
 }
+
+// errTaken says that somebody else got a port that was free when it was looked for.
+var errTaken = errors.New("a port was taken meanwhile")
 
 // Start starts etcd, waits until it is healthy and stops it when the test ends. The binary is $ETCD or bin/etcd in the
 // nearest folder above that holds go.mod; without it the test is skipped.
@@ -34,14 +41,23 @@ func Start(t testing.TB) *Server {
 	if err != nil {
 		t.Skipf("SKIPPED, no etcd to test with: %v (build it with `make tools`, or set ETCD)", err)
 	}
-	s := &Server{binary: binary, dir: t.TempDir(), Endpoint: freeURL(t), peer: freeURL(t)}
+	s := &Server{binary: binary}
 	t.Cleanup(func() {
 		s.Kill()
 		if t.Failed() {
 			t.Logf("etcd's last words:\n%s", s.log.Bytes()[max(0, s.log.Len()-2000):])
 		}
 	})
-	s.Run(t)
+	const tries = 5 // each outgoing connection of the machine may take a port that was free
+	for range tries {
+		s.dir, s.Endpoint, s.peer = t.TempDir(), freeURL(t), freeURL(t)
+		if err = s.run(); !errors.Is(err, errTaken) {
+			break
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 
@@ -79,6 +95,14 @@ func freeURL(t testing.TB) string {
 // Run starts the process on the same ports and data again after Kill, and waits until it is healthy.
 func (s *Server) Run(t testing.TB) {
 	t.Helper()
+	if err := s.run(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *Server) run() error {
+	s.log.Reset()
+	s.ended = nil
 	s.cmd = exec.Command(s.binary, "--name=test", "--data-dir="+filepath.Join(s.dir, "data"), "--unsafe-no-fsync",
 		"--log-level=warn",
 		"--listen-client-urls="+s.Endpoint, "--advertise-client-urls="+s.Endpoint,
@@ -86,24 +110,38 @@ func (s *Server) Run(t testing.TB) {
 	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.cmd.Start(); err != nil {
-		t.Fatalf("start etcd: %v", err)
+		return fmt.Errorf("start etcd: %w", err)
 	}
+	s.ended = make(chan struct{})
+	go func(cmd *exec.Cmd, ended chan struct{}) {
+		_ = cmd.Wait() // how it ended is in the log
+		close(ended)
+	}(s.cmd, s.ended)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	for poll := time.NewTicker(20 * time.Millisecond); ; {
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
+	for {
 		select {
 		case <-poll.C:
 			if s.healthy(ctx) {
-				poll.Stop()
-				return
+				return nil
 			}
+		case <-s.ended:
+			if strings.Contains(s.log.String(), "address already in use") {
+				return errTaken
+			}
+			return fmt.Errorf("etcd has ended:\n%s", s.log.String())
 		case <-ctx.Done():
-			t.Fatalf("etcd is not healthy after 20 s:\n%s", s.log.String())
+			s.Kill()
+			return fmt.Errorf("etcd is not healthy after 20 s:\n%s", s.log.String())
 		}
 	}
 }
 
 func (s *Server) healthy(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second) // whoever has taken the port may never answer
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Endpoint+"/health", nil)
 	if err != nil {
 		return false
@@ -120,9 +158,9 @@ func (s *Server) healthy(ctx context.Context) bool {
 
 // Kill ends the process as kill -9 does, and waits for it.
 func (s *Server) Kill() {
-	if s.cmd == nil || s.cmd.ProcessState != nil {
+	if s.ended == nil {
 		return
 	}
 	_ = s.cmd.Process.Kill() // it may be gone already
-	_ = s.cmd.Wait()         // reports the kill
+	<-s.ended
 }
