@@ -6,15 +6,12 @@ import (
 	"strings"
 
 	"bonsai/cmd/internal/guard"
+	"bonsai/pkg/apiserver/request"
 )
 
-// Who may send spans by the API, besides being allowed to create them: this user, which control planes have, and nodes,
-// each its own.
-const (
-	controlPlaneUser = "bonsai:traces"
-	nodesGroup       = "system:nodes"
-	nodeUser         = "system:node:"
-)
+// controlPlaneUser may send spans by the API, besides being allowed to create them. Control planes have it. Nodes send
+// as themselves.
+const controlPlaneUser = "bonsai:traces"
 
 // sender returns the node that sends a request, "" for a control plane. Others send none: what an administrator may do
 // by RBAC is not what a span says.
@@ -23,6 +20,6 @@ func sender(r *http.Request) (node string, ok bool) {
 	if !ok || user.Username == controlPlaneUser {
 		return "", ok
 	}
-	node, ok = strings.CutPrefix(user.Username, nodeUser)
-	return node, ok && node != "" && slices.Contains(user.Groups, nodesGroup)
+	node, ok = strings.CutPrefix(user.Username, request.NodeUserPrefix)
+	return node, ok && node != "" && slices.Contains(user.Groups, request.GroupNodes)
 }

@@ -16,6 +16,9 @@ import (
 	"bonsai/api/traces"
 )
 
+// MediaType is that of messages in OTLP over HTTP.
+const MediaType = "application/x-protobuf"
+
 // TraceID and SpanID are those of W3C's trace context. A zero SpanID is none.
 type (
 	TraceID [16]byte

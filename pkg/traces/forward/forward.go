@@ -23,6 +23,7 @@ import (
 	"bonsai/pkg/retryinfo"
 	"bonsai/pkg/safetext"
 	"bonsai/pkg/trace/traceparent"
+	"bonsai/pkg/traces"
 )
 
 const (
@@ -62,7 +63,7 @@ func (f *Forwarder) post(ctx context.Context, message []byte) ([]byte, error) {
 	if err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
-	q.Header.Set("Content-Type", "application/x-protobuf")
+	q.Header.Set("Content-Type", traces.MediaType)
 	q.Header.Set(traceparent.Header, unrecorded())
 	resp, err := f.Client.Do(q)
 	if err != nil {

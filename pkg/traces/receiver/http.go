@@ -8,10 +8,9 @@ import (
 	"net/http"
 	"strconv"
 	"time"
-)
 
-// mediaType is that of messages in OTLP over HTTP.
-const mediaType = "application/x-protobuf"
+	"bonsai/pkg/traces"
+)
 
 // HTTP takes messages by OTLP over HTTP, one in a POST, of senders whom the server before it has authenticated. sender
 // returns the node whose programs send a request, "" for the control plane, and false for those whose spans are not
@@ -27,8 +26,8 @@ func (r *Receiver) HTTP(sender func(*http.Request) (node string, ok bool)) http.
 			w.Header().Set("Allow", http.MethodPost)
 			http.Error(w, "spans are sent by POST", http.StatusMethodNotAllowed)
 			return
-		case q.Header.Get("Content-Type") != mediaType || q.Header.Get("Content-Encoding") != "":
-			http.Error(w, "spans are sent as "+mediaType+" without an encoding", http.StatusUnsupportedMediaType)
+		case q.Header.Get("Content-Type") != traces.MediaType || q.Header.Get("Content-Encoding") != "":
+			http.Error(w, "spans are sent as "+traces.MediaType+" without an encoding", http.StatusUnsupportedMediaType)
 			return
 		}
 		leave, ok := r.begin(node)
@@ -49,7 +48,7 @@ func (r *Receiver) HTTP(sender func(*http.Request) (node string, ok bool)) http.
 		case err != nil:
 			http.Error(w, err.Error(), http.StatusBadRequest)
 		default:
-			w.Header().Set("Content-Type", mediaType)
+			w.Header().Set("Content-Type", traces.MediaType)
 			_, _ = w.Write(answer) // a failed write means that the sender is gone
 		}
 	})

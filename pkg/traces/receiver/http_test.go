@@ -35,7 +35,7 @@ func web(t *testing.T, r *Receiver) (send func(from string, change func(*http.Re
 			t.Fatal(err)
 		}
 		q.Header.Set("From", from)
-		q.Header.Set("Content-Type", mediaType)
+		q.Header.Set("Content-Type", traces.MediaType)
 		if change != nil {
 			change(q)
 		}
@@ -111,7 +111,8 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// TestHTTPBounds: a node that sends too much, or much at once, is told when to come again, and others are served.
+// TestHTTPBounds: a node that sends too much, or too many messages at once, gets a time to try again after, and others
+// are served.
 func TestHTTPBounds(t *testing.T) {
 	t.Parallel()
 	r := &Receiver{Keep: (&kept{}).keep, timeout: time.Hour}
@@ -138,7 +139,7 @@ func TestHTTPBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		q.Header.Set("From", "n3")
-		q.Header.Set("Content-Type", mediaType)
+		q.Header.Set("Content-Type", traces.MediaType)
 		go func() {
 			if resp, err := http.DefaultClient.Do(q); err == nil {
 				resp.Body.Close()

@@ -278,7 +278,8 @@ func TestFuture(t *testing.T) {
 	}
 }
 
-// TestRate: a node that sends without end is told when to come back, as an exporter understands it, and is heard then.
+// TestRate: a node that sends without end gets the time after which it may try again, in the form that exporters read,
+// and is served then.
 func TestRate(t *testing.T) {
 	t.Parallel()
 	k := &kept{}

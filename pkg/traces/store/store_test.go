@@ -122,7 +122,7 @@ func (m *model) follow(s *Store) error {
 		}
 		whole[id] = true
 	}
-	older := map[string]bool{} // senders of which a younger part has been seen to be kept
+	older := map[string]bool{} // senders with a younger part that was kept
 	for i := len(m.parts) - 1; i >= 0; i-- {
 		switch p := m.parts[i]; {
 		case held[p]:
@@ -277,7 +277,7 @@ func TestFlood(t *testing.T) {
 	for i := range 5 {
 		add(s, pod(0, i))
 		add(s, by("n1", pod(0, 10+i)))
-		add(s, by("n1", pod(1, i))) // a pod of which the control plane has told nothing yet
+		add(s, by("n1", pod(1, i))) // the control plane has not sent anything about this pod yet
 	}
 	for i := range 20_000 {
 		add(s, by("n2", pod(100+i, i%40)))

@@ -76,7 +76,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestImmutable: a file that changes what cannot be changed is told which of its fields that is, and how to go on.
+// TestImmutable: for a file that changes what cannot be changed, the answer names the field and the way to go on.
 // Values of Secrets are not shown.
 func TestImmutable(t *testing.T) {
 	t.Parallel()

@@ -14,10 +14,10 @@ import (
 	"bonsai/pkg/why"
 )
 
-// What programs say of files: words of errno, as C, Go, Java, Python, Node.js and shells have them.
+// The messages that programs have for files: the texts of errno in C, Go, Java, Python, Node.js and shells.
 var (
-	notThere = regexp.MustCompile(`(?i)no such file|not found|ENOENT|cannot (open|find|stat|read|load)|does(n't| not) ` +
-		`exist|NotFoundException|unable to (open|find|load|read)|missing|is a directory|EISDIR|not a (regular )?file`)
+	notThere = regexp.MustCompile(`(?i)no such file|not found|ENOENT|cannot (open|find|stat|read|load)|` +
+		`does(n't| not) exist|NotFoundException|unable to (open|find|load|read)|missing|is a directory|EISDIR|not a (regular )?file`)
 	notAllowed = regexp.MustCompile(`(?i)permission denied|EACCES|EPERM|not permitted|access ?denied`)
 	notWritten = regexp.MustCompile(`(?i)read-only file ?system|EROFS`)
 	// absolute matches paths. What follows one in a message ("/key: denied", "/key.") is no part of it.
@@ -196,8 +196,8 @@ func (p *program) subPath(ctx context.Context, m *corev1.VolumeMount) (why.Cause
 			"empty directory there. It has: %s.", m.MountPath, m.SubPath, from, why.And(names)),
 		Evidence: []why.Evidence{p.mounted(m, "subPath", m.SubPath),
 			why.See(p.self, fmt.Sprintf(`.spec.volumes[?(@.name=="%s")]`, v.Name), from)},
-		Fixes: []why.Fix{{Text: fmt.Sprintf("Add the key %s, or name one that is there; then make the pod anew: subPaths "+
-			"do not follow changes.", m.SubPath)}}}, true
+		Fixes: []why.Fix{{Text: fmt.Sprintf("Add the key %s, or name one that is there; then make the pod anew: "+
+			"subPaths do not follow changes.", m.SubPath)}}}, true
 }
 
 // missing explains a file that is not there: a token that is not mounted, a file that its volume does not have, or one
@@ -214,7 +214,7 @@ func (p *program) missing(ctx context.Context, file string) (why.Cause, bool) {
 		return why.Cause{}, false
 	}
 	if v.EmptyDir != nil && p.first(v.Name) {
-		return p.hides(m, file), true
+		return hides(p.inquiry, p.c, p.what, m, file), true
 	}
 	files, from, known := p.content(ctx, v)
 	name := strings.TrimPrefix(strings.TrimPrefix(file, path.Clean(m.MountPath)), "/")
@@ -243,22 +243,14 @@ func (p *program) first(volume string) bool {
 	return true
 }
 
-func (p *program) hides(m *corev1.VolumeMount, file string) why.Cause {
-	return why.Cause{Code: "VolumeHidesFiles",
-		Text: fmt.Sprintf("Volume %s, which is empty at first, is mounted at %s: what the image has there is hidden, %s "+
-			"too.", m.Name, m.MountPath, file),
-		Evidence: []why.Evidence{p.mounted(m, "name", m.Name)},
-		Fixes:    []why.Fix{{Text: "Mount the volume at another path, or fill it by an init container."}}}
-}
-
 // noToken explains a program that finds no token of its service account.
 func (p *program) noToken(ctx context.Context) (why.Cause, bool) {
 	account := p.pod.Spec.ServiceAccountName
-	cause := why.Cause{Code: "NoToken", Fixes: []why.Fix{{Text: "Set automountServiceAccountToken to true, if the program " +
-		"is to call the API server, and make the pod anew."}}}
+	cause := why.Cause{Code: "NoToken", Fixes: []why.Fix{{Text: "Set automountServiceAccountToken to true, if the " +
+		"program is to call the API server, and make the pod anew."}}}
 	if own := p.pod.Spec.AutomountServiceAccountToken; own != nil && !*own {
-		cause.Text = "The pod gets no token of its service account (automountServiceAccountToken is false), which the " +
-			"program reads."
+		cause.Text = "The pod gets no token of its service account (automountServiceAccountToken is false), " +
+			"which the program reads."
 		cause.Evidence = []why.Evidence{why.See(p.self, ".spec.automountServiceAccountToken", "false")}
 		return cause, true
 	} else if own != nil {
@@ -298,13 +290,13 @@ func (p *program) mode(file string) (why.Cause, bool) {
 	}
 	m, v := p.mount(file)
 	grouped := p.pod.Spec.SecurityContext != nil && p.pod.Spec.SecurityContext.FSGroup != nil
-	fix := why.Fix{Text: "Set fsGroup in the pod's securityContext: the kubelet then gives the volume's files to that " +
-		"group, which the container is in."}
+	fix := why.Fix{Text: "Set fsGroup in the pod's securityContext: the kubelet then gives the volume's files to " +
+		"that group, which the container is in."}
 	switch {
 	case m == nil && known:
 		return why.Cause{Code: "UserMayNot",
-			Text: fmt.Sprintf("The container runs as %s, and %s is of the image, which may be made for another user.", who,
-				file),
+			Text: fmt.Sprintf("The container runs as %s, and %s is of the image, which may be made for another "+
+				"user.", who, file),
 			Evidence: evidence,
 			Fixes: []why.Fix{{Text: "Use the user that the image is made for, or mount a volume (an emptyDir, for " +
 				"example) where it writes."}}}, true
@@ -316,15 +308,15 @@ func (p *program) mode(file string) (why.Cause, bool) {
 			return why.Cause{}, false
 		}
 		return why.Cause{Code: "FileMode",
-			Text: fmt.Sprintf("The files of volume %s have the mode %04o and are root's, and the container runs as %s, who "+
-				"may not read them.", v.Name, mode, who),
+			Text: fmt.Sprintf("The files of volume %s have the mode %04o and are root's, and the container runs "+
+				"as %s, who may not read them.", v.Name, mode, who),
 			Evidence: append([]why.Evidence{why.See(p.self, fmt.Sprintf(`.spec.volumes[?(@.name=="%s")]%s`, v.Name,
 				where), fmt.Sprintf("%d (%04o)", mode, mode))}, evidence...),
 			Fixes: []why.Fix{fix, {Text: "Or give the files a mode that others may read, such as 0444."}}}, true
 	case v.PersistentVolumeClaim != nil || v.HostPath != nil || v.NFS != nil || v.CSI != nil || v.Ephemeral != nil:
 		return why.Cause{Code: "VolumeOwner",
-			Text: fmt.Sprintf("The container runs as %s, and the files of volume %s belong to whoever made them, root in "+
-				"most cases: no fsGroup gives them to the pod.", who, v.Name),
+			Text: fmt.Sprintf("The container runs as %s, and the files of volume %s belong to whoever made them, "+
+				"root in most cases: no fsGroup gives them to the pod.", who, v.Name),
 			Evidence: append([]why.Evidence{p.mounted(m, "name", v.Name)}, evidence...), Fixes: []why.Fix{fix}}, true
 	}
 	return why.Cause{}, false
@@ -365,14 +357,15 @@ func (p *program) readOnly(file string) (why.Cause, bool) {
 			return why.Cause{}, false
 		}
 		return why.Cause{Code: "ReadOnlyRoot",
-			Text: fmt.Sprintf("The container's file system is read-only (readOnlyRootFilesystem), and no volume is mounted "+
-				"where the program writes: %s.", file),
+			Text: fmt.Sprintf("The container's file system is read-only (readOnlyRootFilesystem), and no volume is "+
+				"mounted where the program writes: %s.", file),
 			Evidence: []why.Evidence{why.See(p.self, specField(p.what, p.c.Name,
 				"securityContext.readOnlyRootFilesystem"), "true")},
 			Fixes: []why.Fix{{Text: fmt.Sprintf("Mount an emptyDir at %s.", directory)}}}, true
 	case m.ReadOnly:
 		return why.Cause{Code: "ReadOnlyMount",
-			Text:     fmt.Sprintf("Volume %s is mounted read-only at %s, where the program writes.", m.Name, m.MountPath),
+			Text: fmt.Sprintf("Volume %s is mounted read-only at %s, where the program writes.", m.Name,
+				m.MountPath),
 			Evidence: []why.Evidence{p.mounted(m, "readOnly", "true")},
 			Fixes:    []why.Fix{{Text: "Remove readOnly from the mount, or let the program write elsewhere."}}}, true
 	case v != nil && given(v):
@@ -380,8 +373,8 @@ func (p *program) readOnly(file string) (why.Cause, bool) {
 			Text: fmt.Sprintf("Volume %s, mounted at %s, has files of the API, which nobody can write in a container.",
 				m.Name, m.MountPath),
 			Evidence: []why.Evidence{p.mounted(m, "name", m.Name)},
-			Fixes: []why.Fix{{Text: "Let the program write elsewhere, or let an init container copy the files into an " +
-				"emptyDir."}}}, true
+			Fixes: []why.Fix{{Text: "Let the program write elsewhere, or let an init container copy the files into " +
+				"an emptyDir."}}}, true
 	}
 	return why.Cause{}, false
 }

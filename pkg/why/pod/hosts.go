@@ -15,7 +15,7 @@ import (
 	"bonsai/pkg/why"
 )
 
-// unreachable matches what programs say of a server that does not answer.
+// unreachable matches the messages of programs that get no answer from a server.
 var unreachable = regexp.MustCompile(`(?i)refused|timed? ?out|unreachable|no route to host|reset by peer|` +
 	`ECONNREFUSED|ETIMEDOUT|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|can(no|')t connect|could not connect|failed to connect|` +
 	`waiting for`)
@@ -198,7 +198,7 @@ func (p *program) calls(e endpoint) why.Evidence {
 	}
 	for _, line := range slices.Backward(p.said) {
 		if strings.Contains(line, e.host) {
-			return why.See(p.self, fmt.Sprintf("the log of %s %s", p.what, p.c.Name), safetext.URLs(line))
+			return why.See(p.self, p.log(), safetext.URLs(line))
 		}
 	}
 	return why.See(p.self, "", e.host)

@@ -11,7 +11,7 @@ import (
 	"bonsai/pkg/why"
 )
 
-// inUse and privileged match what programs say of a port that they cannot have.
+// inUse and privileged match the messages of programs that cannot get their port.
 var (
 	inUse      = regexp.MustCompile(`(?i)address (already )?in use|EADDRINUSE|port is already (allocated|in use)`)
 	privileged = regexp.MustCompile(`(?i)(?:bind|listen).{0,80}?[:\]](\d{1,3})\b.{0,80}(?:permission denied|EACCES)|` +

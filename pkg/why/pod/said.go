@@ -73,9 +73,12 @@ func (p *program) words() string {
 	return safetext.URLs(line)
 }
 
+// log names its log, as evidence does.
+func (p *program) log() string { return fmt.Sprintf("the log of %s %s", p.what, p.c.Name) }
+
 // evidence is where the words stand.
 func (p *program) evidence() []why.Evidence {
-	words, where := p.words(), fmt.Sprintf("the log of %s %s", p.what, p.c.Name)
+	words, where := p.words(), p.log()
 	switch {
 	case words == "":
 		return nil
@@ -122,7 +125,7 @@ func (p *program) forbidden(ctx context.Context) (causes []why.Cause) {
 			continue
 		}
 		causes = append(causes, why.Cause{Code: "Forbidden", Text: answer.State, Because: answer.Causes,
-			Evidence: []why.Evidence{why.See(p.self, fmt.Sprintf("the log of %s %s", p.what, p.c.Name), m[0]),
+			Evidence: []why.Evidence{why.See(p.self, p.log(), m[0]),
 				why.See(p.self, ".spec.serviceAccountName", account)}})
 	}
 	return causes

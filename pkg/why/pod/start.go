@@ -101,19 +101,22 @@ func hidden(q *inquiry, c *corev1.Container, what, program string) []why.Cause {
 		}
 		file = path.Join(c.WorkingDir, file)
 	}
-	for _, m := range c.VolumeMounts {
-		at := path.Clean(m.MountPath)
-		if file != at && !strings.HasPrefix(file, strings.TrimSuffix(at, "/")+"/") {
-			continue
+	for i := range c.VolumeMounts {
+		if m := &c.VolumeMounts[i]; under(file, m.MountPath) {
+			return []why.Cause{hides(q, c, what, m, program)}
 		}
-		return []why.Cause{{Code: "VolumeHidesFiles",
-			Text: fmt.Sprintf("Volume %s is mounted at %s: what the image has there is hidden, and the volume does not "+
-				"have %s.", m.Name, m.MountPath, program),
-			Evidence: []why.Evidence{why.See(q.self, specField(what, c.Name, fmt.Sprintf(
-				`volumeMounts[?(@.name=="%s")].mountPath`, m.Name)), m.MountPath)},
-			Fixes: []why.Fix{{Text: "Mount the volume at another path, or single files of it by subPath."}}}}
 	}
 	return nil
+}
+
+// hides explains a file that the image may have and the container does not find: a volume is mounted over its directory.
+func hides(q *inquiry, c *corev1.Container, what string, m *corev1.VolumeMount, file string) why.Cause {
+	return why.Cause{Code: "VolumeHidesFiles",
+		Text: fmt.Sprintf("Volume %s is mounted at %s: what the image has there is hidden, and the volume does not "+
+			"have %s.", m.Name, m.MountPath, file),
+		Evidence: []why.Evidence{why.See(q.self, specField(what, c.Name, fmt.Sprintf(
+			`volumeMounts[?(@.name=="%s")].mountPath`, m.Name)), m.MountPath)},
+		Fixes: []why.Fix{{Text: "Mount the volume at another path, or single files of it by subPath."}}}
 }
 
 // manyLinks explains an environment that is too large by the variables for the Services of the namespace.

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestTaken: a port that somebody takes between its choice and its use is told from other failures, and an etcd that
-// was killed starts again on the same ports.
+// TestTaken: run returns errTaken if another process has taken the port, and another error for any other failure. An
+// etcd that was killed starts again on the same ports.
 func TestTaken(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
