@@ -109,7 +109,8 @@ func hidden(q *inquiry, c *corev1.Container, what, program string) []why.Cause {
 	return nil
 }
 
-// hides explains a file that the image may have and the container does not find: a volume is mounted over its directory.
+// hides explains a file that the image may have and the container does not find: a volume is mounted over its
+// directory.
 func hides(q *inquiry, c *corev1.Container, what string, m *corev1.VolumeMount, file string) why.Cause {
 	return why.Cause{Code: "VolumeHidesFiles",
 		Text: fmt.Sprintf("Volume %s is mounted at %s: what the image has there is hidden, and the volume does not "+
