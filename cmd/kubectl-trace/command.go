@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bonsai/api/kubeversion"
+	"bonsai/cmd/internal/plugin"
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/printers"
 )
@@ -103,7 +104,7 @@ func newCommand(t terminal) *cobra.Command {
 	set.IntVar(&q.width, "width", 0, "Columns of the text. 0 is the width of the terminal, or 100 without one.")
 	set.StringVar(&q.color, "color", "auto",
 		"Colours of the text: auto (on a terminal, unless NO_COLOR is set), always or never.")
-	q.f.AddClientFlags(set)
+	plugin.AddClientFlags(cmd, q.f)
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w\nSee '%s --help' for usage.", err, cmd.CommandPath())
 	})

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"bonsai/api/kubeversion"
+	"bonsai/cmd/internal/plugin"
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/printers"
 	"bonsai/pkg/plainjson"
@@ -97,7 +98,7 @@ func newCommand(t terminal) *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&q.output, "output", "o", "", "Output format: json, or text if it is empty.")
 	q.questions.addFlags(cmd.Flags())
-	q.f.AddClientFlags(cmd.Flags())
+	plugin.AddClientFlags(cmd, q.f)
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w\nSee '%s --help' for usage.", err, cmd.CommandPath())
 	})
