@@ -1,11 +1,14 @@
 package status
 
 import (
+	"errors"
 	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"bonsai/pkg/kubelet/kubelettest"
@@ -58,4 +61,47 @@ func TestRoot(t *testing.T) {
 			t.Errorf("%s: %q", name, spans.Names())
 		}
 	}
+}
+
+// TestRootTime: the root ends when the kubelet knew that the pod is Ready, although an earlier status is written with
+// that one; and a write that fails first loses no root.
+func TestRootTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := object()
+		o.UID = uid
+		o.CreationTimestamp = metav1.Now()
+		tracer, spans := tracetest.New("kubelet")
+		failures := 1
+		w := New(nil, func(time.Duration) {}, tracer, slog.New(slog.DiscardHandler))
+		defer w.Close()
+		w.client = server{patch: func() (*corev1.Pod, error) {
+			if failures--; failures >= 0 {
+				return nil, errors.New("conflict")
+			}
+			p := o.DeepCopy()
+			p.ResourceVersion, p.Status = "6", merged(w.pods[uid].want, &p.Status)
+			return p, nil
+		}}
+		w.Observe(uid, o)
+		w.Set(uid, corev1.PodStatus{Phase: corev1.PodPending})
+		time.Sleep(300 * time.Millisecond)
+		w.Set(uid, corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue}}})
+		time.Sleep(100 * time.Millisecond)
+		if err := w.write(t.Context(), uid); err == nil {
+			t.Fatal("the first write does not fail")
+		}
+		if err := w.write(t.Context(), uid); err != nil {
+			t.Fatal(err)
+		}
+		roots := spans.Named("pod")
+		if len(roots) != 1 {
+			t.Fatalf("%q", spans.Names())
+		}
+
+		if took := roots[0].EndTime().Sub(o.CreationTimestamp.Time); took != 300*time.Millisecond {
+			t.Errorf("the root ends %s after the creation, want when the pod was Ready: 300ms", took)
+		}
+	})
 }

@@ -63,6 +63,8 @@ type entry struct {
 	told *corev1.Pod
 	// reached: the pod has been Ready, or has ended, at the API server.
 	reached bool
+	// since is since when want says that; zero: it does not.
+	since time.Time
 	// remove: the object is to be deleted after the status was written.
 	remove bool
 	// set is when want was set and not yet written; zero: it is written.
@@ -194,8 +196,15 @@ func (w *Writer) Set(uid types.UID, st corev1.PodStatus) {
 		return
 	}
 	e.want = &st
+	now := time.Now()
 	if e.set.IsZero() {
-		e.set = time.Now()
+		e.set = now
+	}
+	switch is := reached(&st); {
+	case !is:
+		e.since = time.Time{}
+	case e.since.IsZero():
+		e.since = now
 	}
 	w.enqueueLocked(e, uid)
 }
@@ -264,7 +273,7 @@ func (w *Writer) write(ctx context.Context, uid types.UID) error {
 		w.mu.Unlock()
 		return nil
 	}
-	object, want, remove, set, early := e.object, e.want, e.remove, e.set, !e.reached
+	object, want, remove, set, since, early := e.object, e.want, e.remove, e.set, e.since, !e.reached
 	e.set = time.Time{}
 	w.mu.Unlock()
 	if want != nil && differs(want, &object.Status) {
@@ -283,9 +292,9 @@ func (w *Writer) write(ctx context.Context, uid types.UID) error {
 				now := time.Now()
 				w.synced(now.Sub(set))
 				w.did(object, "kubelet.status", begun, now)
-				if early && reached(want) {
-					w.didReach(object, want, set)
-				}
+			}
+			if early && !since.IsZero() {
+				w.didReach(object, want, since)
 			}
 			w.written(uid, e, got)
 		}
