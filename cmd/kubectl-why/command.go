@@ -60,11 +60,15 @@ func newCommand(t terminal) *cobra.Command {
 	q := &question{out: t,
 		f: cli.NewFactory(kubeversion.Git, cli.IOStreams{In: t.In, Out: t.Out, ErrOut: printers.Escaping(t.ErrOut)})}
 	cmd := &cobra.Command{
-		Use:   "kubectl-why (TYPE NAME | TYPE/NAME)",
+		Use:   "kubectl-why [TYPE NAME | TYPE/NAME]",
 		Short: "Explain why something in a cluster is as it is",
 		Long: "Explain why something in a cluster is as it is: causes with their evidence, and the smallest change that\n" +
-			"helps, with its command. It reads the API with your rights and changes nothing. What it may not read, it names.",
-		Example: `  # Why does this pod wait?
+			"helps, with its command. It reads the API with your rights and changes nothing. What it may not read, it names.\n" +
+			"Without an object it tells what is not well in the namespace.",
+		Example: `  # What is not well in this namespace?
+  kubectl why -n shop
+
+  # Why does this pod wait?
   kubectl why pod/web
 
   # Why is this Deployment not complete? For a program
@@ -129,7 +133,9 @@ func (q *question) answer(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	flags := clusterFlags(cmd)
 	for _, a := range answers {
+		a = a.To(flags)
 		if err := q.show(a, a); err != nil {
 			return err
 		}
@@ -137,13 +143,23 @@ func (q *question) answer(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// explain answers about the object that the arguments name.
-func (q *question) explain(cmd *cobra.Command, args []string) ([]why.Answer, error) {
-	kind, name, err := target(cmd, args)
-	if err != nil {
-		return nil, err
+// clusterFlags are the flags by which the caller named the cluster: a command of the answer, copied without them, would
+// change another one.
+func clusterFlags(cmd *cobra.Command) (flags why.CommandLine) {
+	for _, name := range []string{"kubeconfig", "context", "cluster", "server"} {
+		if f := cmd.Flag(name); f.Changed && f.Value.String() != "" {
+			if flags != "" {
+				flags += " "
+			}
+			flags += why.Command("--"+name+" %s", f.Value.String())
+		}
 	}
-	o, err := q.object(kind, name)
+	return flags
+}
+
+// explain answers about the object that the arguments name, or without any about the namespace of the request.
+func (q *question) explain(cmd *cobra.Command, args []string) ([]why.Answer, error) {
+	o, err := q.subject(cmd, args)
 	if err != nil {
 		return nil, err
 	}
@@ -165,12 +181,22 @@ func (q *question) newCase() (*why.Case, error) {
 	return why.NewCase(w, q.at, explainers()), nil
 }
 
+// subject returns the object that the arguments name, the namespace of the request if there are none.
+func (q *question) subject(cmd *cobra.Command, args []string) (why.Object, error) {
+	if len(args) == 0 {
+		namespace, _, err := q.f.Namespace()
+		return why.Object{Kind: "Namespace", Name: namespace}, err
+	}
+	kind, name, err := target(cmd, args)
+	if err != nil {
+		return why.Object{}, err
+	}
+	return q.object(kind, name)
+}
+
 // target returns the type and the name that the arguments say.
 func target(cmd *cobra.Command, args []string) (kind, name string, err error) {
 	switch len(args) {
-	case 0:
-		return "", "", cli.UsageErrorf(cmd, "You must name what is to be explained: TYPE NAME or TYPE/NAME, "+
-			"or namespace/NAME for all that is in a namespace")
 	case 1:
 		kind, name, _ = strings.Cut(args[0], "/")
 	case 2:
@@ -179,8 +205,8 @@ func target(cmd *cobra.Command, args []string) (kind, name string, err error) {
 		return "", "", cli.UsageErrorf(cmd, "One object is explained at a time, not %q", args)
 	}
 	if kind == "" || name == "" || strings.Contains(name, "/") {
-		return "", "", cli.UsageErrorf(cmd, "%q does not name an object: use TYPE NAME or TYPE/NAME",
-			strings.Join(args, " "))
+		return "", "", cli.UsageErrorf(cmd, "%q does not name an object: use TYPE NAME or TYPE/NAME, or only -n "+
+			"NAMESPACE to ask about all that is in a namespace", strings.Join(args, " "))
 	}
 	return kind, name, nil
 }

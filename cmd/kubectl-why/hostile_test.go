@@ -20,6 +20,11 @@ import (
 // in references, and messages of events.
 const hostile = `
 apiVersion: v1
+kind: ResourceQuota
+metadata: {name: "q;pwn", namespace: shop}
+status: {hard: {pods: "1"}, used: {pods: "1"}}
+---
+apiVersion: v1
 kind: Pod
 metadata:
   {name: web, namespace: shop, uid: "1", ownerReferences: [{apiVersion: x/v1, kind: "K; pwn", name: "n; pwn", uid: "9", controller: true}]}

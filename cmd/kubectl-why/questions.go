@@ -35,7 +35,7 @@ func (s *questions) addFlags(fs *pflag.FlagSet) {
 		"Explain why this file cannot be applied by server-side apply: who owns the fields. It tries a dry run.")
 	fs.StringVar(&s.whatIf, "what-if", "",
 		"Foresee where pods would be placed, which would wait and what budgets forbid, after this: "+whatif.Usage+".")
-	fs.StringVarP(&s.files, "filename", "f", "", "Foresee the same after this file was applied.")
+	fs.StringVarP(&s.files, "filename", "f", "", "Foresee what --what-if does, after this file was applied.")
 	fs.StringVar(&s.manager, "field-manager", "kubectl", "The field manager of --apply.")
 }
 
@@ -206,7 +206,7 @@ func (q *question) showForeseen(cmd *cobra.Command, args []string, flag string) 
 	if err != nil {
 		return err
 	}
-	a := r.Answer()
+	a := r.Answer().To(clusterFlags(cmd))
 	return q.show(a, foreseen{a, r})
 }
 

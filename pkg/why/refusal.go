@@ -3,6 +3,7 @@ package why
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -107,8 +108,9 @@ func Refused(ctx context.Context, c *Case, namespace, message string, seen Evide
 			"for %s.",
 			m[1], namespace, m[3], m[4], m[2])
 		if q, _ := Get[corev1.ResourceQuota](ctx, c.World, namespace, m[1]); q != nil {
-			for name, hard := range q.Status.Hard {
-				if used := q.Status.Used[name]; strings.Contains(m[2], string(name)+"=") {
+			for _, name := range slices.Sorted(maps.Keys(q.Status.Hard)) {
+				hard, used := q.Status.Hard[name], q.Status.Used[name]
+				if strings.Contains(m[2], string(name)+"=") {
 					cause.Evidence = append(cause.Evidence, See(quota, ".status.used."+string(name),
 						used.String()+" of "+hard.String()))
 				}
@@ -130,10 +132,10 @@ func Refused(ctx context.Context, c *Case, namespace, message string, seen Evide
 	if m := podSecurity.FindStringSubmatch(message); m != nil {
 		cause.Code = "PodSecurity"
 		cause.Text = fmt.Sprintf("Namespace %s enforces the Pod Security Standard %q, which the pods violate: %s.",
-			namespace,
-			m[1], Quote(m[2]))
+			namespace, m[1], Quote(m[2]))
+		level, _, _ := strings.Cut(m[1], ":") // the version is a label of its own
 		cause.Evidence = append(cause.Evidence, See(Object{Kind: "Namespace", Name: namespace},
-			`.metadata.labels.pod-security\.kubernetes\.io/enforce`, m[1]))
+			`.metadata.labels.pod-security\.kubernetes\.io/enforce`, level))
 		cause.Fixes = []Fix{{Text: "Change the pods' securityContext as the message says."}}
 		return cause
 	}

@@ -3,6 +3,7 @@ package why
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -55,4 +56,53 @@ func Then(commands ...CommandLine) (all CommandLine) {
 		all += c
 	}
 	return all
+}
+
+// To returns the command line with flags of kubectl that say which cluster it is for: after the verb of each command,
+// as plug-ins want it (kubectl refuses flags before a plug-in's name).
+func (l CommandLine) To(flags CommandLine) CommandLine {
+	if flags == "" {
+		return l
+	}
+	commands := strings.Split(string(l), " && ") // as Then puts them together, or as it stands within quotes
+	quoted := false
+	for i, c := range commands {
+		program, rest, _ := strings.Cut(c, " ")
+		verb, rest, more := strings.Cut(rest, " ")
+		if !quoted && program == "kubectl" && verb != "" {
+			commands[i] = program + " " + verb + " " + string(flags)
+			if more {
+				commands[i] += " " + rest
+			}
+		}
+		quoted = quoted != inQuotes(c)
+	}
+	return CommandLine(strings.Join(commands, " && "))
+}
+
+// inQuotes reports whether text of a command line, as Word quotes it, ends within single quotes.
+func inQuotes(text string) bool {
+	return strings.Count(strings.ReplaceAll(text, `\'`, ""), "'")%2 == 1
+}
+
+// To returns an answer whose commands are for one cluster: flags are those of kubectl that name it.
+func (a Answer) To(flags CommandLine) Answer {
+	if flags != "" {
+		a.Causes = causesTo(a.Causes, flags)
+	}
+	return a
+}
+
+// causesTo copies causes, which several answers may share.
+func causesTo(causes []Cause, flags CommandLine) []Cause {
+	causes = slices.Clone(causes)
+	for i := range causes {
+		c := &causes[i]
+		c.Fixes = slices.Clone(c.Fixes)
+		for j := range c.Fixes {
+			c.Fixes[j].Command = c.Fixes[j].Command.To(flags)
+		}
+		c.Because = causesTo(c.Because, flags)
+	}
+	return causes
 }

@@ -50,3 +50,36 @@ func TestCommand(t *testing.T) {
 		}
 	}
 }
+
+// TestTo: the flags come after the verb of each command, and never into a word of others.
+func TestTo(t *testing.T) {
+	t.Parallel()
+	flags := Command("--context %s", "a b")
+	for line, want := range map[CommandLine]string{
+		"":                            "",
+		"kubectl get pods -n shop":    "kubectl get --context 'a b' pods -n shop",
+		"kubectl version":             "kubectl version --context 'a b'",
+		"true && kubectl delete ns x": "true && kubectl delete --context 'a b' ns x",
+		Then(Command("kubectl get %s", "x && kubectl delete ns"), "kubectl get y"): "kubectl get --context 'a b' 'x && kubectl " +
+			"delete ns' && kubectl get --context 'a b' y",
+		Then(Command("kubectl get %s", "it's && kubectl delete ns"), "kubectl get y"): `kubectl get --context 'a b' 'it'\''s && ` +
+			"kubectl delete ns' && kubectl get --context 'a b' y",
+	} {
+		if got := line.To(flags); string(got) != want {
+			t.Errorf("%s\n%s, want\n%s", line, got, want)
+		}
+		if got := line.To(""); got != line {
+			t.Errorf("%s became %s", line, got)
+		}
+	}
+	shared := []Cause{{Fixes: []Fix{{Command: "kubectl get x"}}}}
+	a := Answer{Causes: []Cause{{Because: shared}, {Because: shared}}}.To("--context c")
+	for _, c := range a.Causes {
+		if got := c.Because[0].Fixes[0].Command; got != "kubectl get --context c x" {
+			t.Error(got)
+		}
+	}
+	if shared[0].Fixes[0].Command != "kubectl get x" {
+		t.Error("it changed what answers share")
+	}
+}

@@ -114,6 +114,12 @@ func SeeDeleted(o Object, m metav1.Object) Evidence {
 	return See(o, ".metadata.deletionTimestamp", at.UTC().Format(time.RFC3339), at)
 }
 
+// SeeMade is evidence of when an object was made.
+func SeeMade(o Object, m metav1.Object) Evidence {
+	at := m.GetCreationTimestamp()
+	return See(o, ".metadata.creationTimestamp", at.UTC().Format(time.RFC3339), at)
+}
+
 // SeeEvent is evidence in an event.
 func SeeEvent(e *corev1.Event) Evidence {
 	at := LastSeen(e)

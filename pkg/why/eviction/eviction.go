@@ -4,6 +4,7 @@ package eviction
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -166,21 +167,11 @@ func full(ctx context.Context, c *why.Case, b *policyv1.PodDisruptionBudget) (wh
 		return cause, nil
 	}
 	pods, _ := why.List[corev1.Pod](ctx, c.World, b.Namespace, selector)
-	for _, p := range pods {
-		if ready(p) || p.Status.Phase == corev1.PodSucceeded || len(cause.Because) == 5 {
-			continue
-		}
-		pod := why.ObjectOf("", "Pod", p)
-		because, err := c.Causes(ctx, pod)
-		if err != nil {
-			return cause, err
-		}
-		cause.Because = append(cause.Because, why.Cause{Code: "PodNotReady",
-			Text:    fmt.Sprintf("Pod %s is not ready.", p.Name),
-			Because: because, Evidence: []why.Evidence{why.See(pod, `.status.conditions[?(@.type=="Ready")].status`,
-				"False")}})
-	}
-	return cause, nil
+	waiting := slices.DeleteFunc(pods, func(p *corev1.Pod) bool {
+		return ready(p) || p.Status.Phase == corev1.PodSucceeded
+	})
+	cause.Because, err = why.NotReady(ctx, c, waiting)
+	return cause, err
 }
 
 // uncontrolled are the pods of a budget that no controller has made.

@@ -54,11 +54,11 @@ func TestExplain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := whytest.Parse(t, strings.Replace(pod, "READY", c.ready, 1)+c.world)
-			ok := why.ExplainerFunc(func(context.Context, *why.Case, why.Object) (why.Answer,
+			crashes := why.ExplainerFunc(func(context.Context, *why.Case, why.Object) (why.Answer,
 				error) {
-				return why.Answer{Well: true}, nil
+				return why.Answer{Causes: []why.Cause{{Code: "ContainerFailed"}}}, nil
 			})
-			a, err := Explain(t.Context(), why.NewCase(why.NewWorld(s), whytest.Now, why.Explainers{Other: ok}),
+			a, err := Explain(t.Context(), why.NewCase(why.NewWorld(s), whytest.Now, why.Explainers{Other: crashes}),
 				why.Object{Kind: "Pod", Namespace: "shop", Name: "db-0"})
 			if err != nil || a.Well != c.well {
 				t.Fatalf("%+v, %v", a, err)

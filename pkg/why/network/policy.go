@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -59,9 +60,33 @@ func Policy(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) 
 		}
 	}
 	if a.Well = len(a.Causes) == 0; a.Well {
-		a.State = fmt.Sprintf("%s is about %s, and its rules are about somebody.", self, why.Count(len(pods), "pod"))
+		a.State = fmt.Sprintf("%s restricts %s: %s.", self, why.Count(len(pods), "pod"), restriction(p))
 	} else {
 		a.State = fmt.Sprintf("%s does not do all that it says.", self)
 	}
 	return a, nil
+}
+
+// restriction says what a policy leaves to its pods. Policies add up: others may allow more.
+func restriction(p *networkingv1.NetworkPolicy) string {
+	var parts []string
+	if ingress(p) {
+		parts = append(parts, "they are reached only as "+rules(len(p.Spec.Ingress), "ingress")+" allow")
+	}
+	if slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeEgress) {
+		part := "they reach only what " + rules(len(p.Spec.Egress), "egress") + " allow"
+		if !slices.ContainsFunc(p.Spec.Egress, why.OpensDNS) {
+			part += ", without DNS (port 53)"
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, ", and ")
+}
+
+// rules names the rules of one direction with a verb's plural after it.
+func rules(n int, direction string) string {
+	if n == 0 {
+		return "other policies"
+	}
+	return fmt.Sprintf("its rules of %s (%d)", direction, n)
 }

@@ -344,7 +344,8 @@ func (q *inquiry) nonReady(ctx context.Context, pods []*corev1.Pod) ([]why.Cause
 	}
 	var err error
 	cause.Because, err = why.NotReady(ctx, q.Case, pods)
-	return []why.Cause{cause}, err
+	// Whatever keeps the pods from being ready, these are wrong as well.
+	return slices.Concat([]why.Cause{cause}, q.ports(pods), q.untranslated(pods)), err
 }
 
 // ports explains ports of the Service that lead to none of the pods' containers.

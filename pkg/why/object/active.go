@@ -61,7 +61,7 @@ func active(ctx context.Context, c *why.Case, self why.Object, n *corev1.Namespa
 				continue
 			}
 			bad++
-			causes = append(causes, notWell(o, a, told))
+			causes = append(causes, notWell(a, told))
 		}
 	}
 	answer := why.Answer{Subject: self, Well: bad == 0, Causes: causes[:min(len(causes), maxNamed)]}
@@ -71,37 +71,58 @@ func active(ctx context.Context, c *why.Case, self why.Object, n *corev1.Namespa
 	case bad == 0:
 		answer.State = fmt.Sprintf("%s is active, and all is well in it (%s).", self, why.Count(asked, "object"))
 	default:
-		answer.State = fmt.Sprintf("%s is active, and not all is well in it: %d of %s.", self, bad,
-			why.Count(asked, "object"))
+		answer.State = fmt.Sprintf("%s is active, and %d of its %d workloads, claims, Services and Ingresses %s not "+
+			"well. Ask about one of them for all that is known (%s).", self, bad, asked, verb(bad),
+			why.Command("kubectl why TYPE/NAME -n %s", n.Name))
 	}
 	return answer, nil
 }
 
+func verb(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
 // notWell is the answer about one object in short.
-func notWell(o why.Object, a why.Answer, told map[string]bool) why.Cause {
-	more := why.Fix{Text: "Ask for its evidence, and for what helps.",
-		Command: why.Command("kubectl why %s%s", o.Arg(), o.Flag())}
-	cause := why.Cause{Code: "NotWell", Text: a.State, Fixes: []why.Fix{more}}
-	if len(a.Causes) == 0 {
+func notWell(a why.Answer, told map[string]bool) why.Cause {
+	cause := why.Cause{Code: "NotWell", Text: a.State}
+	chain, last, others := short(a.Causes)
+	if others > 0 {
+		cause.Text += fmt.Sprintf(" It has %s.", why.Count(others, "more cause"))
+	}
+	if len(chain) == 0 {
 		return cause
 	}
-	chain, last := short(a.Causes[0])
 	if told[last] {
 		cause.Text += " The cause is one that is named above."
 		return cause
 	}
 	told[last] = true
-	cause.Because = []why.Cause{chain}
+	cause.Because = chain
 	return cause
 }
 
-// short is a chain of first causes, without evidence and changes, and the text of the last one.
-func short(c why.Cause) (chain why.Cause, last string) {
-	chain = why.Cause{Code: c.Code, Text: c.Text}
-	if len(c.Because) == 0 {
-		return chain, c.Text
+// short is the chain of the first causes, without evidence, with the smallest change of the last one that has any. last
+// is the text of its last one, and others is how many causes beside it are left out.
+func short(causes []why.Cause) (chain []why.Cause, last string, others int) {
+	if len(causes) == 0 {
+		return nil, "", 0
 	}
-	next, last := short(c.Because[0])
-	chain.Because = []why.Cause{next}
-	return chain, last
+	first := causes[0]
+	below, last, others := short(first.Because)
+	link := why.Cause{Code: first.Code, Text: first.Text, Because: below}
+	if len(below) == 0 {
+		last = first.Text
+	}
+	if !helped(below) && len(first.Fixes) > 0 {
+		link.Fixes = first.Fixes[:1]
+	}
+	return []why.Cause{link}, last, others + len(causes) - 1
+}
+
+// helped reports whether a link of a chain has a change that helps.
+func helped(chain []why.Cause) bool {
+	return len(chain) > 0 && (len(chain[0].Fixes) > 0 || helped(chain[0].Because))
 }

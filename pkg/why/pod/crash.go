@@ -71,7 +71,8 @@ func (q *inquiry) ended(ctx context.Context, c *corev1.Container, t *corev1.Cont
 		cause.Evidence = append(cause.Evidence, why.SeeEvent(killer))
 		cause.Because = q.probeFailures(ctx, c, "Liveness", "Startup")
 		const start = time.Minute
-		if !t.StartedAt.IsZero() && t.FinishedAt.Sub(t.StartedAt.Time) < start && c.StartupProbe == nil {
+		mended := slices.ContainsFunc(cause.Because, func(b why.Cause) bool { return len(b.Fixes) > 0 })
+		if !mended && !t.StartedAt.IsZero() && t.FinishedAt.Sub(t.StartedAt.Time) < start && c.StartupProbe == nil {
 			cause.Fixes = append(cause.Fixes, why.Fix{Text: "If the program needs longer to start, give it a " +
 				"startupProbe, or its livenessProbe a larger initialDelaySeconds or failureThreshold."})
 		}
@@ -175,6 +176,16 @@ func (q *inquiry) outOfMemory(c *corev1.Container, t *corev1.ContainerStateTermi
 		cause.Fixes = []why.Fix{{Text: "Give the container a memory request of what it needs, so that the scheduler " +
 			"keeps that much free."}}
 	}
+	inMemory(q, c, &cause)
+	if !t.FinishedAt.IsZero() {
+		cause.Text += fmt.Sprintf(" This was %s ago.", q.since(t.FinishedAt.Time))
+	}
+	return cause
+}
+
+// inMemory adds to a cause the volumes of a container whose files count towards its memory. What is in them stays when
+// the container ends: its next start finds it there.
+func inMemory(q *inquiry, c *corev1.Container, cause *why.Cause) {
 	for _, v := range q.pod.Spec.Volumes {
 		mounted := slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == v.Name })
 		if mounted && v.EmptyDir != nil && v.EmptyDir.Medium == corev1.StorageMediumMemory {
@@ -183,10 +194,6 @@ func (q *inquiry) outOfMemory(c *corev1.Container, t *corev1.ContainerStateTermi
 				`.spec.volumes[?(@.name=="%s")].emptyDir.medium`, v.Name), string(v.EmptyDir.Medium)))
 		}
 	}
-	if !t.FinishedAt.IsZero() {
-		cause.Text += fmt.Sprintf(" This was %s ago.", q.since(t.FinishedAt.Time))
-	}
-	return cause
 }
 
 // raise is the change to a limit that helps next: nobody knows how much the program needs, so it is doubled.

@@ -2,10 +2,10 @@ package pod
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -49,6 +49,7 @@ func (q *inquiry) names(ctx context.Context, text string) []why.Cause {
 func (q *inquiry) egress(ctx context.Context) []why.Cause {
 	all, _ := why.List[networkingv1.NetworkPolicy](ctx, q.World, q.pod.Namespace, nil)
 	var names []string
+	var closed *networkingv1.NetworkPolicy // the first of them
 	var evidence []why.Evidence
 	for _, p := range all {
 		selector, err := metav1.LabelSelectorAsSelector(&p.Spec.PodSelector)
@@ -56,10 +57,12 @@ func (q *inquiry) egress(ctx context.Context) []why.Cause {
 			!slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeEgress) {
 			continue
 		}
-		if slices.ContainsFunc(p.Spec.Egress, opensDNS) {
+		if slices.ContainsFunc(p.Spec.Egress, why.OpensDNS) {
 			return nil // policies add up
 		}
-		names = append(names, p.Name)
+		if names = append(names, p.Name); closed == nil {
+			closed = p
+		}
 		evidence = append(evidence, why.See(why.ObjectOf(networkingv1.GroupName, "NetworkPolicy", p), ".spec.egress",
 			why.Count(len(p.Spec.Egress), "rule")+" without port 53"))
 	}
@@ -69,26 +72,24 @@ func (q *inquiry) egress(ctx context.Context) []why.Cause {
 	return []why.Cause{{Code: "NetworkPolicyDeniesDNS",
 		Text: fmt.Sprintf("NetworkPolicy %s restricts what the pod may reach, and does not allow DNS (port 53, UDP "+
 			"and TCP): it cannot look up names.", why.And(names)), Evidence: evidence,
-		Fixes: []why.Fix{{Text: "Allow egress to port 53 of the cluster's DNS, by UDP and TCP.",
-			Command: why.Command("kubectl edit networkpolicy %s%s", names[0], q.self.Flag())}}}}
+		Fixes: []why.Fix{openDNS(ctx, q, closed)}}}
 }
 
-// opensDNS reports whether a rule lets packets to port 53 through, to anybody: to whom, is not looked at.
-func opensDNS(r networkingv1.NetworkPolicyEgressRule) bool {
-	if len(r.Ports) == 0 {
-		return true
+// openDNS is the change by which a policy lets its pods ask the cluster's DNS.
+func openDNS(ctx context.Context, q *inquiry, p *networkingv1.NetworkPolicy) why.Fix {
+	to := ""
+	// The name of the DNS Service in every installation, whatever server it has; its selector differs.
+	if s, _ := why.Get[corev1.Service](ctx, q.World, metav1.NamespaceSystem, "kube-dns"); s != nil {
+		if selector, err := json.Marshal(s.Spec.Selector); err == nil && len(s.Spec.Selector) > 0 {
+			to = fmt.Sprintf(`"to":[{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"kube-system"}},`+
+				`"podSelector":{"matchLabels":%s}}],`, selector)
+		}
 	}
-	return slices.ContainsFunc(r.Ports, func(p networkingv1.NetworkPolicyPort) bool {
-		if p.Port == nil {
-			return true
-		}
-		if p.Port.StrVal != "" {
-			return strings.Contains(p.Port.StrVal, "dns")
-		}
-		end := p.Port.IntVal
-		if p.EndPort != nil {
-			end = *p.EndPort
-		}
-		return p.Port.IntVal <= 53 && 53 <= end
-	})
+	rule := fmt.Sprintf(`{%s"ports":[{"port":53,"protocol":"UDP"},{"port":53,"protocol":"TCP"}]}`, to)
+	patch := fmt.Sprintf(`[{"op":"add","path":"/spec/egress/-","value":%s}]`, rule)
+	if len(p.Spec.Egress) == 0 { // perhaps there is no list to add to
+		patch = fmt.Sprintf(`[{"op":"add","path":"/spec/egress","value":[%s]}]`, rule)
+	}
+	return why.Fix{Text: "Allow egress to port 53 of the cluster's DNS, by UDP and TCP.",
+		Command: why.Command("kubectl patch networkpolicy %s%s --type=json -p %s", p.Name, q.self.Flag(), patch)}
 }

@@ -150,10 +150,11 @@ func (p *program) alias(host string) bool {
 // host explains a Service that a program calls; ok is false if it is well.
 func (p *program) host(ctx context.Context, e endpoint, namespace, name string) (cause why.Cause, ok bool) {
 	s, known := why.Get[corev1.Service](ctx, p.World, namespace, name)
-	switch {
-	case s == nil && (!known || e.guessed):
+	switch service := namespace + "/" + name; {
+	case s == nil && (!known || e.guessed), p.down[service]:
 		return why.Cause{}, false
 	case s == nil:
+		p.down[service] = true
 		return p.noService(ctx, e.host, namespace, name), true
 	}
 	o := why.ObjectOf("", "Service", s)
@@ -162,6 +163,7 @@ func (p *program) host(ctx context.Context, e endpoint, namespace, name string) 
 		return why.Cause{}, false
 	}
 	if !a.Well && len(a.Causes) > 0 {
+		p.down[namespace+"/"+name] = true
 		return why.Cause{Code: "ServiceDown", Text: fmt.Sprintf("It calls %s. %s", e.host, a.State), Because: a.Causes,
 			Evidence: []why.Evidence{p.calls(e)}}, true
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -89,7 +90,7 @@ func (q *inquiry) probeFailure(ctx context.Context, c *corev1.Container, kind st
 			"127.0.0.1 only.", port.String())
 		if port.Type == intstr.Int && len(c.Ports) > 0 && !numbered(c, port.IntVal) {
 			text += fmt.Sprintf(" The container declares other ports: %s.", why.And(portTexts(c)))
-			cause.Fixes = []why.Fix{{Text: fmt.Sprintf("Let the probe ask port %d.", c.Ports[0].ContainerPort)}}
+			cause.Fixes = []why.Fix{movedProbe(q.workload(), c, kind, p, c.Ports[0].ContainerPort)}
 		}
 		cause.Because = append(cause.Because, why.Cause{Code: "NobodyListens", Text: text,
 			Evidence: []why.Evidence{why.See(q.self, specField("container", c.Name, "ports"), why.And(portTexts(c)))}})
@@ -119,9 +120,34 @@ func (q *inquiry) probeFailure(ctx context.Context, c *corev1.Container, kind st
 		// A program is often not ready for want of another: what it says and calls may tell.
 		r := q.program(ctx, c, "container", false, "")
 		cause.Evidence = append(cause.Evidence, r.evidence()...)
-		cause.Because = append(cause.Because, r.because(ctx, nil)...)
+		if said := r.because(ctx, nil); strings.Contains(e.Message, "statuscode: ") {
+			// The server answers, and says that it is not ready: what it lacks tells more than the answer.
+			cause.Because = append(said, cause.Because...)
+		} else {
+			cause.Because = append(cause.Because, said...)
+		}
 	}
 	return cause
+}
+
+// movedProbe is the change by which a probe of a workload's pods asks another port. owner is nil for a pod of its own.
+func movedProbe(owner *why.Object, c *corev1.Container, kind string, p *corev1.Probe, port int32) why.Fix {
+	f := why.Fix{Text: fmt.Sprintf("Let the probe ask port %d.", port)}
+	if owner == nil || !slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet"}, owner.Kind) {
+		return f // a pod's probes cannot be changed
+	}
+	action := "tcpSocket"
+	switch {
+	case p.HTTPGet != nil:
+		action = "httpGet"
+	case p.GRPC != nil:
+		action = "grpc"
+	}
+	// A strategic merge patch finds the container by its name.
+	f.Command = why.Command("kubectl patch %s%s -p %s", owner.Arg(), owner.Flag(), fmt.Sprintf(
+		`{"spec":{"template":{"spec":{"containers":[{"name":%q,"%sProbe":{"%s":{"port":%d}}}]}}}}`, c.Name,
+		strings.ToLower(kind), action, port))
+	return f
 }
 
 // probeScheme explains a probe that speaks HTTP with a server that wants HTTPS, or the other way round.

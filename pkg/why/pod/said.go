@@ -24,8 +24,8 @@ type program struct {
 	message string
 	// told are its command, its arguments and the values of its variables: what it was told to do.
 	told []string
-	// called are the Services, with their ports, that were looked at.
-	called map[string]bool
+	// called are the Services, with their ports, that were looked at, down those that have a cause already.
+	called, down map[string]bool
 }
 
 // maxNamed bounds how many files, and how many hosts of a place, are looked at in one text: commands and variables can
@@ -35,7 +35,8 @@ const maxNamed = 64
 // program reads what a container's program said, in the run before its present one if previous.
 func (q *inquiry) program(ctx context.Context, c *corev1.Container, what string, previous bool,
 	message string) *program {
-	p := &program{inquiry: q, c: c, what: what, message: message, called: map[string]bool{}}
+	p := &program{inquiry: q, c: c, what: what, message: message, called: map[string]bool{},
+		down: map[string]bool{}}
 	p.said = q.LastLines(ctx, why.Log{Namespace: q.pod.Namespace, Pod: q.pod.Name, Container: c.Name,
 		Previous: previous})
 	for line := range strings.Lines(message) {

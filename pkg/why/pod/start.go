@@ -64,11 +64,18 @@ func (q *inquiry) startFailure(ctx context.Context, c *corev1.Container, what, m
 			continue
 		}
 		cause := why.Cause{Code: f.code, Text: fmt.Sprintf("%s cannot be started: %s. The runtime says: %s.", name,
-			f.text, why.Quote(message))}
+			f.text, why.Quote(innermost(message)))}
 		if f.fix != "" {
 			cause.Fixes = []why.Fix{{Text: f.fix}}
 		}
 		switch f.code {
+		case "MemoryLimitTooLow":
+			if limit := c.Resources.Limits.Memory(); !limit.IsZero() {
+				cause.Evidence = append(cause.Evidence, why.See(q.self, specField(what, c.Name,
+					"resources.limits.memory"), limit.String()))
+				cause.Fixes = []why.Fix{q.raise(c, limit)}
+			}
+			inMemory(q, c, &cause)
 		case "EnvironmentTooLarge":
 			cause.Because = manyLinks(ctx, q)
 		case "ExecFormatError":
@@ -90,6 +97,15 @@ func (q *inquiry) startFailure(ctx context.Context, c *corev1.Container, what, m
 		return cause, true
 	}
 	return why.Cause{}, false
+}
+
+// innermost is what the last of the programs that start a container said: each wraps the message of the one below it.
+func innermost(message string) string {
+	const last = "unable to start container process: "
+	if _, said, ok := strings.Cut(message, last); ok && said != "" {
+		return said
+	}
+	return message
 }
 
 // hidden explains a program that is not found although the image may have it: a volume is mounted over its directory.

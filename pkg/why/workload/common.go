@@ -63,6 +63,14 @@ func podsOf(ctx context.Context, c *why.Case, namespace string, uid types.UID) (
 	return pods
 }
 
+// all names all the things of a workload: "its pod", "all its 3 pods".
+func all(n int, thing string) string {
+	if n == 1 {
+		return "its " + thing
+	}
+	return "all its " + why.Count(n, thing)
+}
+
 func ready(p *corev1.Pod) bool {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady {
@@ -86,12 +94,15 @@ func refusedPods(ctx context.Context, c *why.Case, self why.Object) []why.Cause 
 		case "SuccessfulCreate":
 			return nil
 		case "FailedCreate":
-			cause := why.Refused(ctx, c, self.Namespace, e.Message, why.SeeEvent(e))
+			cause := why.RefusedBefore(ctx, c, self.Namespace, e.Message, why.SeeEvent(e))
 			if cause.Code == "Refused" { // not all that fails is a refusal
 				cause.Text = "The controller says: " + why.Quote(e.Message) + "."
 			}
-			return []why.Cause{{Code: "PodsNotCreated", Text: "Its pods cannot be created.",
-				Because: []why.Cause{cause}}}
+			text := "Its pods cannot be created."
+			if cause.Code == "RefusedBefore" {
+				text = "Its pods could not be created so far."
+			}
+			return []why.Cause{{Code: "PodsNotCreated", Text: text, Because: []why.Cause{cause}}}
 		}
 	}
 	return nil

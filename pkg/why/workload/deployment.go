@@ -47,8 +47,9 @@ func Deployment(ctx context.Context, c *why.Case, o why.Object) (why.Answer, err
 		}
 	}
 	if done {
-		a.State, a.Causes, a.Well = fmt.Sprintf("%s is complete: %s of the newest revision %s available.", self,
-			why.Count(int(want), "replica"), areOrIs(want)), restless, len(restless) == 0
+		a.State = restlessly(fmt.Sprintf("%s is complete: %s of the newest revision %s available", self,
+			why.Count(int(want), "replica"), areOrIs(want)), restless)
+		a.Causes, a.Well = restless, len(restless) == 0
 		return a, nil
 	}
 	a.State = fmt.Sprintf("%s is not complete: of %s, %d of the newest revision, %d available.", self,

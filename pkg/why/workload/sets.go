@@ -45,7 +45,7 @@ func replicas(ctx context.Context, c *why.Case, self why.Object, rs *appsv1.Repl
 	}
 	if rs.Status.ObservedGeneration >= rs.Generation && rs.Status.Replicas == want &&
 		rs.Status.AvailableReplicas == want {
-		a.State = fmt.Sprintf("%s has all its %s.", self, why.Count(int(want), "pod"))
+		a.State = restlessly(fmt.Sprintf("%s has %s", self, all(int(want), "pod")), restless)
 		a.Causes, a.Well = restless, len(restless) == 0
 		return a, nil
 	}
@@ -91,7 +91,8 @@ func StatefulSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, er
 	}
 	nameless := append(restless, namelessPods(ctx, c, self, set)...)
 	if s.ObservedGeneration >= set.Generation && s.Replicas == want && s.ReadyReplicas == want && updated {
-		a.State, a.Well = fmt.Sprintf("%s has all its %s ready.", self, why.Count(int(want), "pod")), len(nameless) == 0
+		a.State = restlessly(fmt.Sprintf("%s has %s ready", self, all(int(want), "pod")), restless)
+		a.Well = len(nameless) == 0
 		a.Causes = nameless
 		return a, nil
 	}

@@ -45,8 +45,7 @@ func unstable(ctx context.Context, c *why.Case, owner why.Object, pods []*corev1
 				text = "is ready, and does not run with what is configured now"
 			}
 			now = []why.Cause{{Code: "PodDoubtful", Text: fmt.Sprintf("Pod %s %s.", p.Name, text),
-				Evidence: []why.Evidence{why.See(why.ObjectOf("", "Pod", p), ".metadata.creationTimestamp",
-					p.CreationTimestamp.UTC().Format(time.RFC3339), p.CreationTimestamp)}, Because: causes}}
+				Evidence: []why.Evidence{why.SeeMade(why.ObjectOf("", "Pod", p), p)}, Because: causes}}
 		}
 	}
 	ended, last := endedPods(ctx, c, owner, pods)
@@ -62,6 +61,14 @@ func unstable(ctx context.Context, c *why.Case, owner why.Object, pods []*corev1
 		cause.Because = append(cause.Because, n.Because...)
 	}
 	return []why.Cause{cause}, nil
+}
+
+// restlessly adds to what looks well that not all is, if something says that.
+func restlessly(state string, restless []why.Cause) string {
+	if len(restless) == 0 {
+		return state + "."
+	}
+	return state + ", but not all is well."
 }
 
 // doubtful reports whether something in a ready pod says that it may not stay ready, before it is asked in full.
