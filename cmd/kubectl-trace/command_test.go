@@ -25,6 +25,7 @@ func TestAnswers(t *testing.T) {
 	stock := start(t, &server{objects: objects})
 	traced := start(t, &server{objects: objects, served: true,
 		traces: append(storytest.Pods(12, 150), storytest.Pod())})
+	broken := start(t, &server{objects: recorded(t, "broken.json"), served: true, traces: storytest.Broken()})
 	for name, test := range map[string]struct {
 		of   *server
 		args string
@@ -41,6 +42,15 @@ func TestAnswers(t *testing.T) {
 		"traced-namespace.txt":  {traced, "--last 30m --slowest 5"},
 		"traced-all.txt":        {traced, "-A"},
 		"traced-against.txt":    {traced, "--last 9m58s --against 9m58s"},
+		"broken-crashing.txt":   {broken, "-n store pod/ledger-0"},
+		"broken-program.txt":    {broken, "-n store pod/front-5d9c-aaaaa"},
+		"broken-probe.txt":      {broken, "-n store pod/front-5d9c-bbbbb"},
+		"broken-deployment.txt": {broken, "-n store deployment/front"},
+		"broken-set.txt":        {broken, "-n store statefulset/ledger"},
+		"broken-job.txt":        {broken, "-n store job/import"},
+		"broken-job-pod.txt":    {broken, "-n store pod/import-zzzzz"},
+		"broken-stuck-job.txt":  {broken, "-n store job/stuck"},
+		"broken-namespace.txt":  {broken, "-n store"},
 		"stock-pod.json":        {stock, "pod/web-6d4cf56db6-aaaaa -o json"},
 		"traced-against.json":   {traced, "--last 9m58s --against 9m58s --slowest 1 -o json"},
 	} {

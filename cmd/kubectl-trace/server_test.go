@@ -41,15 +41,21 @@ func apiResource(name, kind, short string, namespaced bool) string {
 		name, strings.ToLower(kind), namespaced, kind, short)
 }
 
+func apiGroup(name string) string {
+	return fmt.Sprintf(`{"name":%q,"versions":[{"groupVersion":"%[1]s/v1","version":"v1"}],`+
+		`"preferredVersion":{"groupVersion":"%[1]s/v1","version":"v1"}}`, name)
+}
+
 func start(t *testing.T, s *server) *server {
 	t.Helper()
 	answers := map[string]string{
 		"/api":  `{"kind":"APIVersions","versions":["v1"]}`,
-		"/apis": `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}],"preferredVersion":{"groupVersion":"apps/v1","version":"v1"}}]}`,
+		"/apis": `{"kind":"APIGroupList","apiVersion":"v1","groups":[` + apiGroup("apps") + "," + apiGroup("batch") + "]}",
 		"/api/v1": fmt.Sprintf(resources, "v1", strings.Join([]string{apiResource("pods", "Pod", "po", true),
 			apiResource("nodes", "Node", "no", false), apiResource("configmaps", "ConfigMap", "cm", true)}, ",")),
 		"/apis/apps/v1": fmt.Sprintf(resources, "apps/v1", apiResource("deployments", "Deployment", "deploy", true)+","+
-			apiResource("replicasets", "ReplicaSet", "rs", true)),
+			apiResource("replicasets", "ReplicaSet", "rs", true)+","+apiResource("statefulsets", "StatefulSet", "sts", true)),
+		"/apis/batch/v1": fmt.Sprintf(resources, "batch/v1", apiResource("jobs", "Job", "job", true)),
 	}
 	if s.served {
 		answers["/apis/traces.bonsai.io/v1alpha1"] = fmt.Sprintf(resources, "traces.bonsai.io/v1alpha1", "")

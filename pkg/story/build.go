@@ -142,6 +142,8 @@ func phases(top []*Step, root *traces.Span, complete bool, resolution time.Durat
 			shutdown.Steps = append(shutdown.Steps, s)
 		case root != nil && s.Start.After(root.End().Add(max(root.Duration/4, time.Second))):
 			running.Steps = append(running.Steps, s)
+		case root != nil && s.Name == "kubelet.run" && s.End().After(root.End()):
+			running.Steps = append(running.Steps, s) // it began shortly before the pod was Ready
 		default:
 			startup.Steps = append(startup.Steps, s)
 		}

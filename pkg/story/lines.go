@@ -2,6 +2,7 @@ package story
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -9,19 +10,26 @@ import (
 // maxLines bounds the lines of a picture.
 const maxLines = 120
 
-// small is the share from which a step off the critical path is drawn where not all are asked for.
-const small = 0.01
+// Shares from which a step inside another one is drawn where not all are asked for: any step, and a part of a request
+// to the API server. There are many of these, and few matter.
+const (
+	small       = 0.01
+	requestPart = 0.1
+)
 
 // Line is one line of a picture: the heading of a lane, a step, or a gap of the critical path.
 type Line struct {
 	// Heading is the component of the steps that follow, and where it ran, "" for a step or a gap.
 	Heading   string
 	Component string
-	// Step is nil for a gap, which has Name.
+	// Step is nil for a gap, which has Name. Again are later steps of the same name that went the same way, such as
+	// further starts of a container that fail alike.
 	Step  *Step
+	Again []*Step
 	Name  string
 	Depth int
-	// Start and Duration are where the bar is. Critical are the pieces of it on the critical path, and all of a gap's.
+	// Start is where the bar is, and Duration how long all steps of the line took. Critical are the pieces of them on
+	// the critical path, and all of a gap's.
 	Start    time.Time
 	Duration time.Duration
 	Critical []Segment
@@ -36,34 +44,83 @@ func (l *Line) OnPath() time.Duration {
 	return sum
 }
 
-// Lines returns what a picture of p shows, and how many steps it leaves out: without all, those off the critical path
-// that take less than a hundredth of the phase, and steps of pods in a rollout. In any case the longest are kept.
+// Lines returns what a picture of p shows, and how many steps it leaves out: without all, those inside others that take
+// less than a hundredth of the phase, of pods in a rollout those that have less of the critical path, and parts of
+// requests that take less than a tenth. Steps that failed are shown. In any case the longest are kept.
 func (p *Phase) Lines(all bool) (lines []Line, hidden int) {
 	own := map[*Step][]Segment{}
 	for _, s := range p.Path {
 		own[s.Step] = append(own[s.Step], s)
 	}
-	var add func(s *Step, depth int, inPod bool)
-	add = func(s *Step, depth int, inPod bool) {
-		shown := all || s.Error != "" || s.OnPath > 0 || depth == 0 || !inPod && p.Share(s.Duration) >= small
-		if !shown {
-			hidden += count(s)
-			return
-		}
-		lines = append(lines, Line{Step: s, Name: s.Label(), Depth: depth, Start: s.Start, Duration: s.Duration,
-			Critical: piecesOf(s, own)})
-		for _, inner := range s.Steps {
-			add(inner, depth+1, inPod || s.Component == pods)
+	var add func(steps []*Step, in *Step, depth int, inPod bool)
+	add = func(steps []*Step, in *Step, depth int, inPod bool) {
+		first := map[alike]int{} // the line of each, by its index
+		for _, s := range steps {
+			if !all && s.Error == "" && depth > 0 && p.weight(s, inPod) < least(s, in) {
+				hidden += count(s)
+				continue
+			}
+			key := alike{s.Component, s.Label(), s.Detail, s.Error}
+			if i, ok := first[key]; ok && !all && !s.Start.Before(lines[i].last().End()) {
+				lines[i].repeat(s, piecesOf(s, own))
+				hidden += count(s) - 1
+				continue
+			}
+			first[key] = len(lines)
+			lines = append(lines, Line{Step: s, Name: s.Label(), Depth: depth, Start: s.Start, Duration: s.Duration,
+				Critical: piecesOf(s, own)})
+			add(s.Steps, s, depth+1, inPod || s.Component == pods)
 		}
 	}
 	for _, lane := range p.Lanes() {
 		lines = append(lines, Line{Heading: lane.Heading(), Component: lane.Component})
-		for _, s := range lane.Steps {
-			add(s, 0, false)
-		}
+		add(lane.Steps, nil, 0, false)
 	}
 	lines = append(lines, p.gaps(all)...)
 	return fewer(lines, hidden)
+}
+
+// alike is what steps have in common that share a line.
+type alike struct{ component, label, detail, failure string }
+
+// weight is what part of the phase a step has: of a pod in a rollout, what it has of the critical path.
+func (p *Phase) weight(s *Step, inPod bool) float64 {
+	if inPod {
+		return p.Share(s.OnPath)
+	}
+	return p.Share(max(s.Duration, s.OnPath))
+}
+
+// least is the weight from which a step inside another one is drawn.
+func least(s, in *Step) float64 {
+	if s.Component == apiserver && in.Component == apiserver {
+		return requestPart
+	}
+	return small
+}
+
+// last is the last step of a line.
+func (l *Line) last() *Step {
+	if n := len(l.Again); n > 0 {
+		return l.Again[n-1]
+	}
+	return l.Step
+}
+
+// repeat adds a later step to a line, with its pieces of the critical path.
+func (l *Line) repeat(s *Step, critical []Segment) {
+	l.Again = append(l.Again, s)
+	l.Name = fmt.Sprintf("%s %dx", l.Step.Label(), len(l.Again)+1)
+	l.Duration += s.Duration
+	l.Critical = append(l.Critical, critical...)
+}
+
+// Bars are the steps of a line, each of which has a bar; none for a gap.
+func (l *Line) Bars() []*Step {
+	if l.Step == nil {
+		return nil
+	}
+	return append([]*Step{l.Step}, l.Again...)
 }
 
 // gaps are the lines of the gaps, one for all of a name: what is tried again and again has many.
@@ -162,12 +219,20 @@ func (p *Phase) Headline(resolution time.Duration) string {
 		return "Not Ready in " + took + "; it was deleted then"
 	case p.Ended != "" && p.Done:
 		return p.Ended + " after " + took
+	case p.Name == Startup && p.Done && p.After != "":
+		return "was Ready after " + took + "; " + p.After
 	case p.Name == Startup && p.Done:
 		return "Ready after " + took
+	case p.Name == Startup && p.Waits != "" && !p.Last.IsZero():
+		return "not Ready for " + took + ": " + p.Waits + "; last step after " + Text(p.Last.Sub(p.Start), resolution)
+	case p.Name == Startup && p.Waits != "":
+		return "not Ready for " + took + ": " + p.Waits
 	case p.Name == Startup:
 		return "not Ready, last step after " + took
 	case p.Name == Known:
 		return "last step after " + took
+	case p.Name == Shutdown && p.After != "":
+		return p.After + ", cleaned up within " + took
 	case p.Name == Shutdown && p.Done:
 		return "gone after " + took
 	case p.Name == Shutdown:

@@ -92,6 +92,8 @@ func gapName(prev, next *Step, p *Phase) string {
 	switch {
 	case next == nil && prev == nil:
 		return "no step is known"
+	case next == nil && p.Waits != "":
+		return "not Ready: " + p.Waits
 	case next == nil && p.Name == Startup && p.Done && p.Ended == "":
 		return "waiting to become Ready"
 	case next == nil && p.Name == Startup && p.Done && (p.Ended == "succeeded" || p.Ended == "failed"):

@@ -46,6 +46,12 @@ func (r *Report) Headline() string {
 	case t.Count > 1:
 		head += ", half of them within " + Text(t.P50, r.Resolution) + ", the slowest " + Text(t.Max, r.Resolution)
 	}
+	switch n := r.Summary.Lapsed; {
+	case n == 1:
+		head += "; of them 1 is not Ready now"
+	case n > 1:
+		head += fmt.Sprintf("; of them %d are not Ready now", n)
+	}
 	if n := r.Summary.Unready; n > 0 {
 		head += "; " + plural(n, "pod") + " not Ready"
 	}

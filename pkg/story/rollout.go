@@ -1,6 +1,7 @@
 package story
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -20,7 +21,7 @@ func Rollout(object traces.Object, own, of []*Story) *Story {
 		out.Notes = append(out.Notes, plural(later, "pod")+" created long after the others were Ready: not counted here")
 	}
 	p := &Phase{Name: Startup, Done: len(of) > 0}
-	var unready []*Story
+	var unready, lapsed []*Story
 	for _, s := range of {
 		out.Origin, out.Resolution = s.Origin, max(out.Resolution, s.Resolution)
 		for _, n := range s.Notes {
@@ -28,12 +29,19 @@ func Rollout(object traces.Object, own, of []*Story) *Story {
 				out.Notes = append(out.Notes, n)
 			}
 		}
-		if s.Unready() {
+		switch {
+		case s.Unready():
 			p.Done, unready = false, append(unready, s)
+		case s.Lapsed():
+			lapsed = append(lapsed, s)
 		}
 		startup := s.Phase(Startup)
 		if startup == nil {
 			continue
+		}
+		p.Last = latest(p.Last, lastOf(startup))
+		if p.Waits == "" {
+			p.Waits = startup.Waits
 		}
 		if p.Ended == "" && startup.Ended != Deleted || startup.Ended == "failed" {
 			p.Ended = startup.Ended
@@ -43,17 +51,18 @@ func Rollout(object traces.Object, own, of []*Story) *Story {
 		p.Steps = append(p.Steps, &Step{Name: s.Object.Name, Component: pods, Start: startup.Start,
 			Duration: startup.Duration(), Steps: inner, Unready: s.Unready()})
 	}
-	switch n := len(unready); {
-	case n == 1:
-		out.Notes = append(out.Notes, unready[0].Object.Name+" is not Ready: "+unready[0].AskWhy()+" says why")
-	case n > 1:
-		out.Notes = append(out.Notes, plural(n, "pod")+" are not Ready: "+unready[0].AskWhy()+
-			" says why the first is not")
+	out.Notes = append(out.Notes, pointers(unready, "not Ready")...)
+	out.Notes = append(out.Notes, pointers(lapsed, "not Ready now")...)
+	if n := len(lapsed); n > 0 {
+		p.After = fmt.Sprintf("not Ready now: %d of %s, %s", n, plural(len(of), "pod"), lapsed[0].Now.Why)
 	}
 	if len(p.Steps) == 0 {
 		return out
 	}
 	p.Start, p.End = extent(p.Steps)
+	if p.Done || p.Waits == "" || !p.Last.Before(p.End) {
+		p.Last = time.Time{}
+	}
 	for _, s := range own {
 		for _, phase := range s.Phases {
 			for _, step := range copied(phase.Steps) {
@@ -68,6 +77,26 @@ func Rollout(object traces.Object, own, of []*Story) *Story {
 	p.Path = criticalPath(p)
 	out.Phases = []*Phase{p}
 	return out
+}
+
+// pointers name the first of some pods that are not Ready, and the command that says why.
+func pointers(of []*Story, what string) []string {
+	switch n := len(of); n {
+	case 0:
+		return nil
+	case 1:
+		return []string{of[0].Object.Name + " is " + what + ": " + of[0].AskWhy() + " says why"}
+	default:
+		return []string{plural(n, "pod") + " are " + what + ": " + of[0].AskWhy() + " says why the first is not"}
+	}
+}
+
+// lastOf is when the last step of a phase so far ended.
+func lastOf(p *Phase) time.Time {
+	if !p.Last.IsZero() {
+		return p.Last
+	}
+	return p.End
 }
 
 // pause is how long after all others were Ready a pod of a Deployment may begin that is part of the same rollout. Later

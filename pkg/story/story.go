@@ -35,6 +35,8 @@ type Story struct {
 	// Resolution is the smallest difference of times that means anything: 0 for spans, a second for the times in
 	// Kubernetes' objects.
 	Resolution time.Duration `json:"resolution,omitempty"`
+	// Now is how the object is when the question is asked, nil if that is not known.
+	Now *Now `json:"now,omitempty"`
 	// Gone is that the object is no longer there.
 	Gone bool `json:"gone,omitempty"`
 	// Notes say what is missing.
@@ -49,8 +51,15 @@ type Phase struct {
 	// End is when the phase was over: for a startup, when the object was Ready, or when it ended or began to stop
 	// without. Steps may end later.
 	End time.Time `json:"end"`
-	// Done reports whether that is known. A phase without it ends with its last step so far.
+	// Done reports whether that is known. A phase without it ends with its last step so far or, where it is known that
+	// the object still waits, when the question was asked.
 	Done bool `json:"done"`
+	// Last is when the last step so far ended, in a phase that goes on until the question was asked, and Waits says why
+	// it does.
+	Last  time.Time `json:"last,omitzero"`
+	Waits string    `json:"waits,omitempty"`
+	// After is a clause about what came after a startup: "not Ready now: CrashLoopBackOff (exit code 1)".
+	After string `json:"after,omitempty"`
 	// Ended is how the object ended where its startup did not end with Ready: "succeeded", "failed", Deleted, Stopped.
 	Ended string  `json:"ended,omitempty"`
 	Steps []*Step `json:"steps"`
@@ -162,9 +171,7 @@ func (s *Story) Unready() bool {
 }
 
 // AskWhy is the command that says why a pod is not Ready.
-func (s *Story) AskWhy() string {
-	return "kubectl why -n " + s.Object.Namespace + " pod/" + s.Object.Name
-}
+func (s *Story) AskWhy() string { return askWhy(s.Object) }
 
 // Title names the object: "pod default/web".
 func (s *Story) Title() string { return Title(s.Object) }

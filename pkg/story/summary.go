@@ -18,6 +18,13 @@ type Summary struct {
 	Slowest []Slow `json:"slowest,omitempty"`
 	// Unready is how many objects have not become Ready, or were deleted before. They are counted nowhere else.
 	Unready int `json:"unready,omitempty"`
+	// Lapsed is how many of the startups that count are of objects that are not Ready now.
+	Lapsed int `json:"lapsed,omitempty"`
+	// NotReady are some of the objects that are there and not Ready now, and MoreNotReady is how many others there are.
+	NotReady     []NotReady `json:"notReady,omitempty"`
+	MoreNotReady int        `json:"moreNotReady,omitempty"`
+	// scattered is that some of the others are in another namespace than the first one that is named.
+	scattered bool
 	// Ended is how many have ended, so that nobody knows when they were Ready.
 	Ended int `json:"ended,omitempty"`
 	// Gone is how many of all these objects are no longer there.
@@ -69,6 +76,10 @@ func Summarize(stories []*Story, slowest int) Summary {
 		if s.Gone {
 			out.Gone++
 		}
+		if s.Lapsed() {
+			out.Lapsed++
+		}
+		out.note(s)
 		p := s.Phase(Startup)
 		switch {
 		case s.Unready():

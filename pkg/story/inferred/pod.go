@@ -113,11 +113,11 @@ var (
 func (s *pod) event(e *corev1.Event) {
 	first, last := Times(e)
 	attributes := map[string]string{}
-	if m := part.FindStringSubmatch(e.InvolvedObject.FieldPath); m != nil {
-		attributes[container] = m[1]
+	if name := partOf(e); name != "" {
+		attributes[container] = name
 	}
 	failed := func(name, component string, from, to time.Time) {
-		s.add(name, component, from, to, attributes).Error = safetext.Message(e.Message)
+		s.add(name, component, from, to, attributes).Error = counted(e)
 	}
 	switch e.Reason {
 	case "FailedScheduling":
@@ -170,8 +170,10 @@ func (s *pod) containers(events []corev1.Event) {
 				from = created
 			}
 			s.add("kubelet.start", kubelet, from, started, named(c))
-			if t := c.State.Terminated; t != nil {
-				s.add("kubelet.run", kubelet, started, t.FinishedAt.Time, named(c))
+		}
+		for _, t := range ends(c) {
+			if !neverRan(t) && !t.StartedAt.IsZero() && !t.StartedAt.Time.Before(s.created) {
+				ran(&s.spans, "kubelet.run", c.Name, t, t.StartedAt.Time)
 			}
 		}
 		if c.RestartCount > 0 {
@@ -186,13 +188,7 @@ func (s *pod) ended() {
 	if s.Status.Phase != corev1.PodSucceeded && s.Status.Phase != corev1.PodFailed {
 		return
 	}
-	var last time.Time
-	for i := range s.Status.ContainerStatuses {
-		if t := s.Status.ContainerStatuses[i].State.Terminated; t != nil && t.FinishedAt.After(last) {
-			last = t.FinishedAt.Time
-		}
-	}
-	if !last.IsZero() && s.ready.IsZero() {
+	if last := lastEnd(s.Pod); !last.IsZero() && s.ready.IsZero() {
 		how := strings.ToLower(string(s.Status.Phase))
 		if asked, ok := s.deletion(); ok && asked.Before(last) {
 			how = story.Stopped // its containers ended because of that
@@ -205,8 +201,7 @@ func (s *pod) ended() {
 // ofContainer returns when an event of that reason about that container happened first.
 func ofContainer(events []corev1.Event, reason, name string) time.Time {
 	for i := range events {
-		m := part.FindStringSubmatch(events[i].InvolvedObject.FieldPath)
-		if events[i].Reason == reason && m != nil && m[1] == name {
+		if events[i].Reason == reason && partOf(&events[i]) == name {
 			first, _ := Times(&events[i])
 			return first
 		}

@@ -18,7 +18,7 @@ func ReportHTML(w io.Writer, r *story.Report) error {
 	if when := r.When(); when != "" {
 		p.put("<p>%s</p>\n", text(when, maxText))
 	}
-	p.notes(r.Notes)
+	p.notes(append(r.Summary.Asks(), r.Notes...))
 	p.report(r)
 	p.end("")
 	return p.err
@@ -114,12 +114,13 @@ func number(column int) string {
 // ReportSVG draws the steps of many startups: a thick bar up to the median, a thin one up to the 90th percentile.
 func ReportSVG(w io.Writer, r *story.Report) error {
 	p := &pen{w: w}
-	height := reportHeight(r) + rowHeight*(len(r.Notes)+1)
+	notes := append([]string{r.When()}, append(r.Summary.Asks(), r.Notes...)...)
+	height := reportHeight(r) + rowHeight*len(notes)
 	p.open(height, r.Headline())
 	p.put("<style>%s</style>\n<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n", style, width, height)
 	p.label(12, 26, "head", r.Headline(), maxTitle)
 	p.spreads(r, 0)
-	for i, n := range append([]string{r.When()}, r.Notes...) {
+	for i, n := range notes {
 		p.label(12, reportHeight(r)+rowHeight*(i+1)-6, "soft", n, maxTitle+40)
 	}
 	p.put("</svg>\n")

@@ -177,8 +177,10 @@ func (p *pen) row(l *story.Line, x scale, y int, colour map[string]int, resoluti
 		on = "on"
 	}
 	p.label(24+12*l.Depth, y+rowHeight-6, on, name, maxLabel-2*l.Depth)
-	if l.Step != nil && !l.Start.After(x.to) {
-		p.bar(class, x.x(l.Start), x.x(l.Start.Add(l.Duration)), y+9, 4)
+	for _, s := range l.Bars() {
+		if !s.Start.After(x.to) {
+			p.bar(class, x.x(s.Start), x.x(s.End()), y+9, 4)
+		}
 	}
 	for _, s := range l.Critical {
 		if s.Duration > 0 {

@@ -37,32 +37,53 @@ func (r *Reader) Pod(ctx context.Context, namespace, name string) (*story.Story,
 	if err != nil {
 		return nil, err
 	}
+	var t *traces.Trace
 	if !guess {
-		t, err := r.trace(ctx, namespace, string(p.UID))
-		if err == nil {
-			return pointed(recorded(t)), nil
-		}
-		if why = notKept(err); why == "" {
-			return nil, err
+		if t, err = r.trace(ctx, namespace, string(p.UID)); err != nil {
+			if why = notKept(err); why == "" {
+				return nil, err
+			}
+			t = nil
 		}
 	}
 	events, err := r.events(ctx, p)
-	if err != nil && !apierrors.IsForbidden(err) {
+	forbidden := apierrors.IsForbidden(err)
+	if err != nil && !forbidden {
 		return nil, err
 	}
-	t, notes := inferred.Pod(p, events, r.owner(ctx, p))
-	if err != nil {
-		notes = []string{"you may not list events: image pulls and failures are unknown"}
+	var s *story.Story
+	if t != nil {
+		s = r.completed(t, p, events)
+		if forbidden {
+			s.Notes = append(s.Notes, noMessages)
+		}
+	} else {
+		of, notes := inferred.Pod(p, events, r.owner(ctx, p))
+		if forbidden {
+			notes = []string{"you may not list events: image pulls and failures are unknown"}
+		}
+		s = r.guessedPod(of, p, append([]string{why, missing}, notes...)...)
 	}
-	return pointed(guessed(t, append([]string{why, missing}, notes...)...)), nil
-}
-
-// pointed adds to the story of a pod that is there and not Ready who knows why.
-func pointed(s *story.Story) *story.Story {
-	s.Gone = false // a finalizer may hold what the kubelet deleted
-	if s.Unready() {
+	if s.NotReady() {
 		s.Notes = append(s.Notes, "the pod is not Ready: "+s.AskWhy()+" says why")
 	}
+	return s, nil
+}
+
+// noMessages is what a story lacks whose reader may not list events.
+const noMessages = "you may not list events: the messages of failures and probes that fail are unknown"
+
+// completed makes the story of a pod's trace from the store, with what its object and its events add.
+func (r *Reader) completed(t *traces.Trace, p *corev1.Pod, events []corev1.Event) *story.Story {
+	s := recorded(inferred.Complete(t, p, events, r.now))
+	s.SetNow(inferred.Now(p, r.now))
+	return s
+}
+
+// guessedPod makes the story of a pod's inferred trace.
+func (r *Reader) guessedPod(t *traces.Trace, p *corev1.Pod, notes ...string) *story.Story {
+	s := guessed(t, notes...)
+	s.SetNow(inferred.Now(p, r.now))
 	return s
 }
 
@@ -202,7 +223,23 @@ func ownerOf(p *corev1.Pod) *traces.Object {
 // infer makes the stories of pods of one namespace, or of all.
 func (r *Reader) infer(ctx context.Context, namespace string, pods []corev1.Pod) (out []*story.Story, notes []string,
 	err error) {
-	by := map[types.UID][]corev1.Event{}
+	by, notes, err := r.eventsOfPods(ctx, namespace, "you may not list events: image pulls and failures are unknown")
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range pods {
+		t, of := inferred.Pod(&pods[i], by[pods[i].UID], nil)
+		out = append(out, r.guessedPod(t, &pods[i]))
+		notes = append(notes, of...)
+	}
+	return out, brief(notes), nil
+}
+
+// eventsOfPods reads the events of all pods of a namespace, or with "" of all. forbidden is the note for a caller who
+// may not.
+func (r *Reader) eventsOfPods(ctx context.Context, namespace, forbidden string) (by map[types.UID][]corev1.Event,
+	notes []string, err error) {
+	by = map[types.UID][]corev1.Event{}
 	var events []corev1.Event
 	path := []string{"/api/v1", "namespaces", namespace, "events"}
 	if namespace == "" {
@@ -211,7 +248,7 @@ func (r *Reader) infer(ctx context.Context, namespace string, pods []corev1.Pod)
 	more, err := r.list(ctx, path, selector("involvedObject.kind", "Pod"), items(&events))
 	switch {
 	case apierrors.IsForbidden(err):
-		notes = append(notes, "you may not list events: image pulls and failures are unknown")
+		notes = append(notes, forbidden)
 	case err != nil:
 		return nil, nil, err
 	case more:
@@ -220,12 +257,7 @@ func (r *Reader) infer(ctx context.Context, namespace string, pods []corev1.Pod)
 	for _, e := range events {
 		by[e.InvolvedObject.UID] = append(by[e.InvolvedObject.UID], e)
 	}
-	for i := range pods {
-		t, of := inferred.Pod(&pods[i], by[pods[i].UID], nil)
-		out = append(out, guessed(t))
-		notes = append(notes, of...)
-	}
-	return out, brief(notes), nil
+	return by, notes, nil
 }
 
 // maxNotes bounds the notes about single pods.
@@ -290,17 +322,17 @@ func (r *Reader) traced(ctx context.Context, namespace string, w Window,
 		return nil, nil, err
 	}
 	out = slices.DeleteFunc(out, func(s *story.Story) bool { return s == nil })
-	note, err := r.markGone(ctx, namespace, out)
+	note, err := r.present(ctx, namespace, out)
 	if note != "" {
 		notes = append(notes, note)
 	}
 	return out, notes, err
 }
 
-// markGone marks the stories of pods that are no longer there. That the kubelet deleted an object is recorded, but a
-// finalizer may hold it; and the kubelet does not know of pods that were deleted by force or before they had a node. So
-// the server is asked. If it does not tell, note says so, and what is recorded counts.
-func (r *Reader) markGone(ctx context.Context, namespace string, of []*story.Story) (note string, err error) {
+// present adds to the stories of pods how these are now, and which are no longer there. That the kubelet deleted an
+// object is recorded, but a finalizer may hold it; and the kubelet does not know of pods that were deleted by force or
+// before they had a node. So the server is asked. If it does not tell, note says so, and what is recorded counts.
+func (r *Reader) present(ctx context.Context, namespace string, of []*story.Story) (note string, err error) {
 	if len(of) == 0 {
 		return "", nil
 	}
@@ -308,23 +340,36 @@ func (r *Reader) markGone(ctx context.Context, namespace string, of []*story.Sto
 	if namespace == "" {
 		path = []string{"/api/v1", "pods"}
 	}
-	var there []metav1.PartialObjectMetadata
-	more, err := r.listAs(ctx, metadataOnly, path, nil, items(&there))
+	asked := make(map[types.UID]*story.Story, len(of))
+	for _, s := range of {
+		asked[s.Object.UID] = s
+	}
+	there := map[types.UID]story.Now{}
+	more, err := r.list(ctx, path, nil, func(raw []byte) (metav1.ListMeta, error) { // of most pods nothing is kept
+		var pods []corev1.Pod
+		meta, err := items(&pods)(raw)
+		for i := range pods {
+			if asked[pods[i].UID] != nil {
+				there[pods[i].UID] = inferred.Now(&pods[i], r.now)
+			}
+		}
+		return meta, err
+	})
 	switch {
 	case apierrors.IsForbidden(err):
-		return "you may not list pods: some of those that are counted may be gone", nil
+		return "you may not list pods: some of those that are counted may be gone, or not Ready now", nil
 	case err != nil:
 		return "", err
 	case more:
-		return fmt.Sprintf("there are more than %d pods: some of those that are counted may be gone",
-			pageSize*maxPages), nil
+		note = fmt.Sprintf("there are more than %d pods: some of those that are counted may be gone, or not Ready now",
+			pageSize*maxPages)
 	}
-	known := make(map[types.UID]bool, len(there))
-	for i := range there {
-		known[there[i].UID] = true
+	for uid, s := range asked {
+		if now, ok := there[uid]; ok {
+			s.SetNow(now)
+		} else if !more {
+			s.Gone = true
+		}
 	}
-	for _, s := range of {
-		s.Gone = !known[s.Object.UID]
-	}
-	return "", nil
+	return note, nil
 }

@@ -82,14 +82,8 @@ func (r *Reader) Inferred(ctx context.Context) (why string, inferred bool, err e
 	return r.why, true, nil
 }
 
-// What is asked for: objects, or of a list's objects the metadata alone.
-const (
-	objects      = "application/json"
-	metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-)
-
 func (r *Reader) get(ctx context.Context, path []string, query url.Values) ([]byte, error) {
-	return r.api.Do(ctx, http.MethodGet, path, query, nil, "Accept", objects)
+	return r.api.Do(ctx, http.MethodGet, path, query, nil, "Accept", "application/json")
 }
 
 // read reads one object into out.
@@ -108,12 +102,6 @@ func (r *Reader) read(ctx context.Context, out any, path ...string) error {
 // returns its metadata.
 func (r *Reader) list(ctx context.Context, path []string, query url.Values,
 	page func([]byte) (metav1.ListMeta, error)) (more bool, err error) {
-	return r.listAs(ctx, objects, path, query, page)
-}
-
-// listAs is list in a format that the server is asked for.
-func (r *Reader) listAs(ctx context.Context, accept string, path []string, query url.Values,
-	page func([]byte) (metav1.ListMeta, error)) (more bool, err error) {
 	if query == nil {
 		query = url.Values{}
 	}
@@ -121,7 +109,7 @@ func (r *Reader) listAs(ctx context.Context, accept string, path []string, query
 		query.Set("limit", fmt.Sprint(pageSize))
 	}
 	for range maxPages {
-		raw, err := r.api.Do(ctx, http.MethodGet, path, query, nil, "Accept", accept)
+		raw, err := r.get(ctx, path, query)
 		if err != nil {
 			return false, err
 		}

@@ -164,7 +164,8 @@ func TestTraceGone(t *testing.T) {
 	}
 }
 
-// TestGone: a pod that the store knows is gone if the kubelet recorded that, or if the server has none of its UID.
+// TestGone: a pod that the store knows is gone if the kubelet recorded that, or if the server has none of its UID. Of
+// one that is there the server says whether it is Ready now.
 func TestGone(t *testing.T) {
 	t.Parallel()
 	const (
@@ -198,6 +199,15 @@ func TestGone(t *testing.T) {
 			strings.Contains(strings.Join(notes, " "), "you may not list pods") != test.note {
 			t.Errorf("%s: gone are %q, notes %q, %v", name, gone, notes, err)
 		}
+	}
+	crashing := corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: there.Object.UID}}
+	crashing.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "web", State: corev1.ContainerState{
+		Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
+	crash := &api{answers: map[string]any{served: "{}", pods: corev1.PodList{Items: []corev1.Pod{crashing}},
+		path: traces.TraceList{Items: []traces.Trace{*there}}, path + "/" + there.Name: there}}
+	all, _, err := New(crash, now()).Namespace(t.Context(), "default", lastHour(), nil)
+	if err != nil || len(all) != 1 || !all[0].Lapsed() || all[0].Now.Why != "CrashLoopBackOff" {
+		t.Errorf("a pod that was Ready and crashes: %+v, %v", all, err)
 	}
 	a := &api{answers: map[string]any{served: "{}", pods: errors.New("connection reset"),
 		path: traces.TraceList{Items: []traces.Trace{*there}}, path + "/" + there.Name: there}}
@@ -281,5 +291,38 @@ func TestBroken(t *testing.T) {
 	if _, _, err := New(a, now()).Namespace(t.Context(), "ns", lastHour(), nil); err == nil ||
 		!strings.Contains(err.Error(), "decode the list of pods") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestCompleted: the story of a pod with a trace has the messages of its failures; who may not list events is told so.
+func TestCompleted(t *testing.T) {
+	t.Parallel()
+	trace := storytest.Failing()
+	trace.Spans[3].Error = "ErrImagePull"
+	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "shop-0", Namespace: "default", UID: trace.Object.UID,
+		CreationTimestamp: metav1.NewTime(storytest.Zero())}}
+	e := corev1.Event{Reason: "Failed", Message: "Failed to pull image: not found",
+		FirstTimestamp: metav1.NewTime(storytest.Zero().Add(5 * time.Second)),
+		InvolvedObject: corev1.ObjectReference{UID: p.UID, FieldPath: "spec.containers{shop}"}}
+	const events = "/api/v1/namespaces/default/events"
+	a := &api{answers: map[string]any{served: "{}", "/api/v1/namespaces/default/pods/shop-0": p,
+		served + "/namespaces/default/traces/" + string(p.UID): trace,
+		events: corev1.EventList{Items: []corev1.Event{e}}}}
+	failure := func() (string, []string) {
+		s, err := New(a, now()).Pod(t.Context(), "default", "shop-0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps := s.Phases[0].Steps
+		return steps[len(steps)-1].Error, s.Notes
+	}
+	const note = "the pod is not Ready: kubectl why -n default pod/shop-0 says why"
+	if got, notes := failure(); got != "ErrImagePull: Failed to pull image: not found" ||
+		!slices.Equal(notes, []string{note}) {
+		t.Errorf("%q, notes %q", got, notes)
+	}
+	a.answers[events] = apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
+	if got, notes := failure(); got != "ErrImagePull" || !slices.Equal(notes, []string{noMessages, note}) {
+		t.Errorf("without events: %q, notes %q", got, notes)
 	}
 }

@@ -110,14 +110,18 @@ func (r *Reader) storiesOf(ctx context.Context, namespace string, owners []types
 			return nil, nil, nil, err
 		}
 	}
+	events := map[types.UID][]corev1.Event{}
+	if len(pods) > 0 {
+		if events, notes, err = r.eventsOfPods(ctx, namespace, noMessages); err != nil {
+			return nil, nil, nil, err
+		}
+	}
 	var untraced []corev1.Pod
 	for i := range pods {
 		t, err := r.trace(ctx, namespace, string(pods[i].UID))
 		switch {
 		case err == nil:
-			s := recorded(t)
-			s.Gone = false // it has just been listed
-			all = append(all, s)
+			all = append(all, r.completed(t, &pods[i], events[pods[i].UID]))
 		case notKept(err) != "":
 			untraced = append(untraced, pods[i])
 		default:

@@ -20,6 +20,7 @@ func Report(w io.Writer, r *story.Report, o Options) error {
 	if when := r.When(); when != "" {
 		c.line(when, dim)
 	}
+	c.paragraphs(r.Summary.Asks())
 	c.paragraphs(r.Notes)
 	if len(r.Summary.Steps) > 0 {
 		c.spreads(r)

@@ -162,8 +162,10 @@ func (b *bars) draw(l *story.Line) string {
 			halves[i] = max(halves[i], what)
 		}
 	}
-	if l.Step != nil && !l.Start.After(b.to) {
-		fill(l.Start, l.Start.Add(l.Duration), beside)
+	for _, s := range l.Bars() {
+		if !s.Start.After(b.to) {
+			fill(s.Start, s.End(), beside)
+		}
 	}
 	for _, s := range l.Critical {
 		if s.Duration > 0 {
