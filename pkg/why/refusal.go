@@ -22,80 +22,9 @@ var (
 	noAccount    = regexp.MustCompile(`error looking up service account ([^/]+)/([^:]+): serviceaccount "([^"]+)" not found`)
 	noPriority   = regexp.MustCompile(`no PriorityClass with name (\S+) was found`)
 	limitRange   = regexp.MustCompile(`(maximum|minimum) (\S+) usage per (Container|Pod|PersistentVolumeClaim) is (\S+?),? but (?:request|limit) (?:is|of) `)
+	limitRatio   = regexp.MustCompile(`(\S+) max limit to request ratio per (Container|Pod) is (\S+), but (?:provided ratio is (\S+)|no (?:request|limit) is specified|\S+ is 0)`)
 	noNamespace  = regexp.MustCompile(`unable to create new content in namespace (\S+) because it is being terminated`)
 )
-
-// defaulted explains a quantity that nobody has written: a LimitRange of the namespace gives it to containers that say
-// none. requested is what the quota counted: "limits.memory=512Mi".
-func defaulted(ctx context.Context, c *Case, namespace, requested string) (causes []Cause) {
-	ranges, _ := List[corev1.LimitRange](ctx, c.World, namespace, nil)
-	for _, r := range ranges {
-		for _, l := range r.Spec.Limits {
-			given := map[string]corev1.ResourceList{"limits.": l.Default, "requests.": l.DefaultRequest}
-			for prefix, list := range given {
-				for name, q := range list {
-					if !strings.Contains(requested, prefix+string(name)+"=") {
-						continue
-					}
-					o := ObjectOf("", "LimitRange", r)
-					causes = append(causes, Cause{Code: "LimitRangeDefault",
-						Text: fmt.Sprintf("Containers without a figure of their own get %s%s=%s, the default of "+
-							"the LimitRange %s.", prefix, name, q.String(), r.Name),
-						Evidence: []Evidence{See(o, ".spec.limits", q.String())},
-						Fixes:    []Fix{{Text: "Write the container's own, smaller, figures in the template."}}})
-				}
-			}
-		}
-	}
-	slices.SortFunc(causes, func(a, b Cause) int { return strings.Compare(a.Text, b.Text) })
-	return causes
-}
-
-// outOfRange explains what is outside of a LimitRange: the one that bounds the resource, and who wrote what is asked
-// for.
-func outOfRange(ctx context.Context, c *Case, namespace, message, resource, kind string, cause Cause) Cause {
-	cause.Code = "LimitRange"
-	who := "A LimitRange"
-	ranges, _ := List[corev1.LimitRange](ctx, c.World, namespace, nil)
-	for _, r := range ranges {
-		for i := range r.Spec.Limits {
-			l := &r.Spec.Limits[i]
-			name := corev1.ResourceName(resource)
-			most, bounded := l.Max[name]
-			least, floored := l.Min[name]
-			if string(l.Type) != kind || !bounded && !floored {
-				continue
-			}
-			o := ObjectOf("", "LimitRange", r)
-			who = "LimitRange " + r.Name
-			if bounded {
-				cause.Evidence = append(cause.Evidence, See(o, fmt.Sprintf(".spec.limits[%d].max['%s']", i, name),
-					most.String()))
-			}
-			if floored {
-				cause.Evidence = append(cause.Evidence, See(o, fmt.Sprintf(".spec.limits[%d].min['%s']", i, name),
-					least.String()))
-			}
-			cause.Fixes = []Fix{{Text: "Ask for what the LimitRange allows, or change it.",
-				Command: "kubectl edit " + o.Arg() + o.Flag()}}
-		}
-	}
-	cause.Text = fmt.Sprintf("%s of namespace %s does not allow what is asked for: %s.", who, namespace, Quote(message))
-	if kind == "Pod" {
-		cause.Text += " What all containers of a pod ask for counts together."
-	}
-	part := "requests."
-	if strings.Contains(message, "but limit is") {
-		part = "limits."
-	}
-	for _, given := range defaulted(ctx, c, namespace, part+resource+"=") {
-		// One container's figure is in the message; that of a pod is a sum.
-		if kind == "Pod" || kind == "Container" && strings.HasSuffix(message, " is "+given.Evidence[0].Value) {
-			cause.Because = append(cause.Because, given)
-		}
-	}
-	return cause
-}
 
 // Refused explains why an API server did not take a write, by its answer. seen is where the answer stands.
 func Refused(ctx context.Context, c *Case, namespace, message string, seen Evidence) Cause {
@@ -116,7 +45,7 @@ func Refused(ctx context.Context, c *Case, namespace, message string, seen Evide
 				}
 			}
 		}
-		cause.Because = defaulted(ctx, c, namespace, m[2])
+		cause.Because = append(defaulted(ctx, c, namespace, m[2]), keptJobs(ctx, c, namespace, m[2])...)
 		cause.Fixes = []Fix{{Text: "Ask for less, remove what uses it, or raise the quota.",
 			Command: "kubectl edit " + quota.Arg() + quota.Flag()}}
 		return cause
@@ -154,6 +83,9 @@ func Refused(ctx context.Context, c *Case, namespace, message string, seen Evide
 		cause.Code = "PolicyDenied"
 		cause.Text = fmt.Sprintf("The ValidatingAdmissionPolicy %s (binding %s) refuses it: %s.", m[1], m[2],
 			Quote(m[3]))
+		if strings.Contains(m[3], "no params found") {
+			cause.Because = noParams(ctx, c, namespace, m[2])
+		}
 		return cause
 	}
 	if m := noAccount.FindStringSubmatch(message); m != nil {
@@ -172,6 +104,9 @@ func Refused(ctx context.Context, c *Case, namespace, message string, seen Evide
 	}
 	if m := limitRange.FindStringSubmatch(message); m != nil {
 		return outOfRange(ctx, c, namespace, message, m[2], m[3], cause)
+	}
+	if m := limitRatio.FindStringSubmatch(message); m != nil {
+		return outOfRatio(ctx, c, namespace, m[1], m[2], m[3], m[4], cause)
 	}
 	if noNamespace.MatchString(message) {
 		if going, err := NamespaceGoing(ctx, c, namespace); err == nil && going != nil {

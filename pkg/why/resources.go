@@ -115,6 +115,8 @@ func ResourceOf[T any]() schema.GroupVersionResource {
 		gv, resource = apiregistrationv1.SchemeGroupVersion, "apiservices"
 	case *admissionregistrationv1.MutatingWebhookConfiguration:
 		gv, resource = admissionregistrationv1.SchemeGroupVersion, "mutatingwebhookconfigurations"
+	case *admissionregistrationv1.ValidatingAdmissionPolicy:
+		gv, resource = admissionregistrationv1.SchemeGroupVersion, "validatingadmissionpolicies"
 	case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
 		gv, resource = admissionregistrationv1.SchemeGroupVersion, "validatingadmissionpolicybindings"
 	case *admissionregistrationv1.ValidatingWebhookConfiguration:

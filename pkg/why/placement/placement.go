@@ -127,17 +127,20 @@ func (q *inquiry) preempting(ctx context.Context) []why.Cause {
 		return nil
 	}
 	cause := why.Cause{Code: "Preempting",
-		Text: fmt.Sprintf("The scheduler makes room for the pod on node %s: pods of lower priority end there.",
-			node),
 		Evidence: []why.Evidence{why.See(q.self, ".status.nominatedNodeName", node)}}
 	pods, _ := why.List[corev1.Pod](ctx, q.World, "", nil)
-	found := false
+	var ending []string
 	for _, p := range pods {
 		if p.Spec.NodeName != node || p.DeletionTimestamp == nil || model.Priority(p) >= model.Priority(q.pod) {
 			continue
 		}
-		found = true
 		o := why.ObjectOf("", "Pod", p)
+		// The timestamp is the end of the grace period.
+		if left := p.DeletionTimestamp.Sub(q.Now); left > 0 {
+			ending = append(ending, fmt.Sprintf("%s, whose grace period ends in %s", p.Name, why.Span(left)))
+		} else {
+			ending = append(ending, fmt.Sprintf("%s, whose grace period is over", p.Name))
+		}
 		cause.Evidence = append(cause.Evidence, why.See(o, ".metadata.deletionTimestamp",
 			p.DeletionTimestamp.UTC().Format(time.RFC3339), *p.DeletionTimestamp))
 		because, err := q.Causes(ctx, o)
@@ -145,9 +148,11 @@ func (q *inquiry) preempting(ctx context.Context) []why.Cause {
 			cause.Because = append(cause.Because, because...)
 		}
 	}
-	if !found { // the room is there, or somebody else took it
+	if len(ending) == 0 { // the room is there, or somebody else took it
 		return nil
 	}
+	cause.Text = fmt.Sprintf("The scheduler makes room for the pod on node %s: pods of lower priority end there, and it "+
+		"waits until they are gone: %s.", node, why.And(ending))
 	return []why.Cause{cause}
 }
 

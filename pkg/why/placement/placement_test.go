@@ -393,7 +393,7 @@ func TestSeen(t *testing.T) {
 				`deletionTimestamp: "2026-01-02T11:59:50Z", creationTimestamp:`) +
 				strings.ReplaceAll(waits("1", ", priority: 7"), "status: {phase: Pending,",
 					"status: {phase: Pending, nominatedNodeName: n1,"), nil,
-			`Preempting: The scheduler makes room for the pod on node n1: pods of lower priority end there.
+			`Preempting: The scheduler makes room for the pod on node n1: pods of lower priority end there, and it waits until they are gone: a, whose grace period is over.
 + InsufficientResource
 `},
 	} {

@@ -6,11 +6,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/why"
 )
@@ -42,7 +40,7 @@ func (e Explainer) Explain(ctx context.Context, c *why.Case, o why.Object) (why.
 	if p == nil {
 		a := why.Missing(ctx, c, o, known)
 		if known {
-			a.Causes = append(a.Causes, lastSeen(ctx, c, o)...)
+			a.Causes = append(gone(ctx, c, o), a.Causes...)
 		}
 		return a, nil
 	}
@@ -151,29 +149,6 @@ func (q *inquiry) gates() (causes []why.Cause) {
 			Evidence: []why.Evidence{why.See(q.self, ".spec.readinessGates", string(g.ConditionType))}})
 	}
 	return causes
-}
-
-// lastSeen explains a pod that is not there by the events that are left of it, or by pods whose names begin alike.
-func lastSeen(ctx context.Context, c *why.Case, o why.Object) []why.Cause {
-	for _, e := range c.Events(ctx, o) {
-		switch e.Reason {
-		case "Killing", "Evicted", "Preempted", "TaintManagerEviction", "NodeShutdown", "DeletingNode":
-			return []why.Cause{{Code: "PodGone", Text: fmt.Sprintf("The last that was seen of it, %s ago: %s.",
-				why.Span(c.Now.Sub(why.LastSeen(e))), why.Quote(e.Message)), Evidence: []why.Evidence{why.SeeEvent(e)}}}
-		}
-	}
-	pods, _ := why.List[corev1.Pod](ctx, c.World, o.Namespace, nil)
-	var alike []string
-	for _, p := range pods {
-		if metav1.GetControllerOf(p) != nil && strings.HasPrefix(p.Name, o.Name+"-") {
-			alike = append(alike, p.Name)
-		}
-	}
-	if len(alike) == 0 {
-		return nil
-	}
-	return []why.Cause{{Code: "NameIncomplete", Text: fmt.Sprintf("Pods that controllers made have longer names: %s.",
-		why.And(alike))}}
 }
 
 // since is how long ago a time is.

@@ -189,17 +189,28 @@ func (f *future) held(pod *model.PodInfo) string {
 	return ""
 }
 
+// taintPlugin is the scheduler's plug-in that keeps pods off nodes with taints.
+const taintPlugin = "TaintToleration"
+
 // wait records a pod that finds no node; d is why, nil if no node was asked.
 func (f *future) wait(ctx context.Context, pod *model.PodInfo, message string, d *framework.Diagnosis) {
 	w := Waiting{Pod: f.object(pod), Owner: f.owner(pod), New: f.isNew(pod), Message: message,
 		Asks: quota.Text(resourcehelper.PodRequests(pod.Pod, resourcehelper.PodResourcesOptions{}))}
 	if d != nil {
 		for node, st := range d.Statuses {
-			// A node that no change of its pods would help is of no interest here.
-			if st.Code != framework.Unschedulable || len(w.Refusals) == maxRefusals {
-				continue
+			if len(w.Refusals) == maxRefusals {
+				break
 			}
-			w.Refusals = append(w.Refusals, Refusal{node, strings.Join(st.Reasons, ", ")})
+			// Of the nodes that no change of their pods would help, those with a taint are of interest: the others are
+			// not meant for the pod.
+			switch {
+			case st.Code == framework.Unschedulable:
+				w.Refusals = append(w.Refusals, Refusal{node, strings.Join(st.Reasons, ", ")})
+			case st.Plugin == taintPlugin:
+				reason := fmt.Sprintf("it has the taint %s, which the pod does not tolerate",
+					untolerated(pod.Pod, f.cluster.Snapshot.Get(node)))
+				w.Refusals = append(w.Refusals, Refusal{node, reason})
+			}
 		}
 		slices.SortFunc(w.Refusals, func(a, b Refusal) int { return strings.Compare(a.Node, b.Node) })
 	}
@@ -207,6 +218,20 @@ func (f *future) wait(ctx context.Context, pod *model.PodInfo, message string, d
 	w.Already = !w.New
 	f.result.Waiting = append(f.result.Waiting, w)
 	f.waiting = append(f.waiting, pod)
+}
+
+// untolerated is the first taint that keeps a pod off a node, "" for none.
+func untolerated(pod *corev1.Pod, n *model.NodeInfo) string {
+	if n == nil {
+		return ""
+	}
+	for i := range n.Node.Spec.Taints {
+		t := &n.Node.Spec.Taints[i]
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && !model.Tolerated(pod, t) {
+			return t.ToString()
+		}
+	}
+	return ""
 }
 
 // retry has the pods that found no node tried again, since something has ended.

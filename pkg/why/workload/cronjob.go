@@ -163,16 +163,26 @@ func missed(ctx context.Context, c *why.Case, cj *batchv1.CronJob, self why.Obje
 			Fixes: []why.Fix{{Text: "Run it now by hand, or allow a later start by a larger startingDeadlineSeconds.",
 				Command: why.Command("kubectl create job %s-now%s --from=cronjob/%s", cj.Name, self.Flag(), cj.Name)}}}}
 	}
-	const patience = 30 * time.Second
-	if c.Now.Sub(due) < patience {
-		return nil
-	}
 	for _, e := range c.Events(ctx, self) {
-		if e.Reason == "FailedCreate" || e.Reason == "TooManyMissedTimes" || e.Reason == "UnknownTimeZone" ||
-			e.Reason == "UnparseableSchedule" {
+		switch e.Reason {
+		case "FailedCreate":
+			if why.LastSeen(e).Before(due) {
+				continue
+			}
+			cause := why.RefusedBefore(ctx, c, cj.Namespace, e.Message, why.SeeEvent(e))
+			if cause.Code == "Refused" { // not all that fails is a refusal
+				cause.Text = "The controller says: " + why.Quote(e.Message) + "."
+			}
+			return []why.Cause{{Code: "JobsNotCreated", Because: []why.Cause{cause},
+				Text: fmt.Sprintf("It was due %s ago, and its Job cannot be created.", ago)}}
+		case "TooManyMissedTimes", "UnknownTimeZone", "UnparseableSchedule":
 			return []why.Cause{{Code: e.Reason, Text: "The controller says: " + why.Quote(e.Message) + ".",
 				Evidence: []why.Evidence{why.SeeEvent(e)}}}
 		}
+	}
+	const patience = 30 * time.Second // of the controller, which has much to do
+	if c.Now.Sub(due) < patience {
+		return nil
 	}
 	return []why.Cause{{Code: "ScheduleMissed",
 		Text: fmt.Sprintf("It was due %s ago, and there is no Job of that time. Does kube-controller-manager "+

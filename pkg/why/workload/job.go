@@ -23,6 +23,7 @@ func Job(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	a := why.Answer{Subject: self}
 	if cond := jobCondition(j, batchv1.JobComplete); cond != nil {
 		a.State, a.Well = fmt.Sprintf("%s is complete.", self), true
+		a.Causes = enough(self, j)
 		return a, nil
 	}
 	pods := podsOf(ctx, c, j.Namespace, j.UID)
@@ -66,10 +67,36 @@ func Job(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error) {
 	a.Causes = append(a.Causes, policies(self, j, pods, causes)...)
 	a.Causes = append(a.Causes, running(pods)...)
 	if len(a.Causes) == 0 && j.Status.Active > 0 && allReady(pods) {
-		a.Well = true
-		a.State = fmt.Sprintf("%s is running: %s, ready.", self, why.Count(int(j.Status.Active), "active pod"))
+		if a.Causes, err = unstable(ctx, c, self, pods); err != nil {
+			return a, err
+		}
+		a.Well = len(a.Causes) == 0
+		a.State = restlessly(fmt.Sprintf("%s is running: %s, ready", self, why.Count(int(j.Status.Active),
+			"active pod")), a.Causes)
 	}
-	return a, err
+	return a, nil
+}
+
+// enough explains a Job that is complete although not all of its pods have succeeded.
+func enough(self why.Object, j *batchv1.Job) []why.Cause {
+	cond := jobCondition(j, batchv1.JobSuccessCriteriaMet)
+	if cond == nil || cond.Reason != batchv1.JobReasonSuccessPolicy {
+		return nil
+	}
+	return []why.Cause{{Code: "SuccessPolicy",
+		Text: fmt.Sprintf("Its successPolicy is met, and is content with a part of its pods: %s. The controller ended "+
+			"those that still ran.", why.Quote(cond.Message)),
+		Evidence: []why.Evidence{why.Condition(self, string(cond.Type), string(cond.Status), cond.Reason, cond.Message,
+			cond.LastTransitionTime), why.See(self, ".status.succeeded", fmt.Sprintf("%d of %d", j.Status.Succeeded,
+			completions(j)))}}}
+}
+
+// completions is how many pods of a Job are to succeed.
+func completions(j *batchv1.Job) int32 {
+	if j.Spec.Completions == nil {
+		return 1
+	}
+	return *j.Spec.Completions
 }
 
 // running explains pods in which some containers have done their work while another one runs on: a pod ends with its

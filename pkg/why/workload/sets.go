@@ -110,6 +110,9 @@ func StatefulSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, er
 		causes[0].Text += " The pods after it are not made before it is ready."
 		causes[0].Evidence = append(causes[0].Evidence, why.See(self, ".spec.podManagementPolicy", "OrderedReady"))
 	}
+	if len(causes) > 0 && set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement && s.Replicas > want {
+		causes = []why.Cause{shrinkWaits(self, set, pods, want, causes)}
+	}
 	held, err := heldNames(ctx, c, self, set, pods, want)
 	if err != nil {
 		return a, err
@@ -137,6 +140,29 @@ func StatefulSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, er
 	}
 	a.Causes = append(a.Causes, nameless...)
 	return a, nil
+}
+
+// shrinkWaits explains a StatefulSet that has more pods than it wants: in order, it deletes none while one of those
+// that it would keep longer is not ready.
+func shrinkWaits(self why.Object, set *appsv1.StatefulSet, pods []*corev1.Pod, want int32,
+	because []why.Cause) why.Cause {
+	first := int32(0)
+	if o := set.Spec.Ordinals; o != nil {
+		first = o.Start
+	}
+	var surplus []string
+	for _, p := range pods {
+		if int32(ordinal(p.Name)) >= first+want {
+			surplus = append(surplus, p.Name)
+		}
+	}
+	return why.Cause{Code: "ShrinkWaits",
+		Text: fmt.Sprintf("It is to have %s, and still has %s: its podManagementPolicy is OrderedReady, so that it deletes "+
+			"one pod after the other, and none while another is not ready.", why.Count(int(want), "pod"),
+			why.And(surplus)),
+		Evidence: []why.Evidence{why.See(self, ".spec.podManagementPolicy", string(appsv1.OrderedReadyPodManagement)),
+			why.See(self, ".spec.replicas", fmt.Sprint(want))},
+		Because: because}
 }
 
 // heldBack explains pods that keep an earlier template although all are ready: by the update strategy.
@@ -171,8 +197,7 @@ func heldBack(self why.Object, set *appsv1.StatefulSet, pods []*corev1.Pod) []wh
 }
 
 // oldBroken adds to the causes that a pod of an earlier revision is not ready: the controller waits for it, and does
-// not
-// replace it (https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#forced-rollback).
+// not replace it (https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#forced-rollback).
 func oldBroken(set *appsv1.StatefulSet, pods []*corev1.Pod, causes []why.Cause) []why.Cause {
 	for _, p := range pods {
 		if ready(p) || p.DeletionTimestamp != nil || len(causes) == 0 ||

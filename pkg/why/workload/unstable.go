@@ -90,7 +90,7 @@ func doubtful(c *why.Case, p *corev1.Pod) bool {
 	}
 	return slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
 		t := s.LastTerminationState.Terminated
-		return s.RestartCount > 1 && t != nil && c.Now.Sub(t.FinishedAt.Time) < restartedFor
+		return s.RestartCount > 0 && t != nil && c.Now.Sub(t.FinishedAt.Time) < restartedFor
 	})
 }
 
