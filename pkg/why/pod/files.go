@@ -24,9 +24,6 @@ var (
 	absolute = regexp.MustCompile(`(?:^|[\s"'=:(\[<])(/[A-Za-z0-9_@+~-][A-Za-z0-9_.@+~/-]*)`)
 )
 
-// accountFiles is where the token of a pod's service account is mounted.
-const accountFiles = "/var/run/secrets/kubernetes.io/serviceaccount"
-
 // paths are the absolute paths in a text, the first maxNamed, without their last dots and slashes.
 func paths(text string) (list []string) {
 	for _, m := range absolute.FindAllStringSubmatch(text, maxNamed) {
@@ -59,12 +56,15 @@ func (p *program) files(ctx context.Context) []why.Cause {
 			}
 		}
 	}
+	if saysNoToken(p.said) {
+		add(noToken(ctx, p))
+	}
 	for i := range p.c.VolumeMounts {
 		add(p.subPath(ctx, &p.c.VolumeMounts[i]))
 	}
 	for _, text := range p.told {
 		for _, file := range paths(text) {
-			if _, volume := p.mount(file); volume == nil || given(volume) || under(file, accountFiles) {
+			if _, volume := p.mount(file); volume == nil || given(volume) || accountFile(file) {
 				add(p.missing(ctx, file))
 			}
 		}
@@ -205,10 +205,10 @@ func (p *program) subPath(ctx context.Context, m *corev1.VolumeMount) (why.Cause
 func (p *program) missing(ctx context.Context, file string) (why.Cause, bool) {
 	m, v := p.mount(file)
 	if m == nil {
-		if under(file, accountFiles) || under(file, "/run/secrets/kubernetes.io/serviceaccount") {
-			return p.noToken(ctx)
+		if !accountFile(file) {
+			return why.Cause{}, false
 		}
-		return why.Cause{}, false
+		return noToken(ctx, p)
 	}
 	if v == nil || m.SubPath != "" || m.SubPathExpr != "" || file == path.Clean(m.MountPath) {
 		return why.Cause{}, false
@@ -241,30 +241,6 @@ func (p *program) first(volume string) bool {
 		}
 	}
 	return true
-}
-
-// noToken explains a program that finds no token of its service account.
-func (p *program) noToken(ctx context.Context) (why.Cause, bool) {
-	account := p.pod.Spec.ServiceAccountName
-	cause := why.Cause{Code: "NoToken", Fixes: []why.Fix{{Text: "Set automountServiceAccountToken to true, if the " +
-		"program is to call the API server, and make the pod anew."}}}
-	if own := p.pod.Spec.AutomountServiceAccountToken; own != nil && !*own {
-		cause.Text = "The pod gets no token of its service account (automountServiceAccountToken is false), " +
-			"which the program reads."
-		cause.Evidence = []why.Evidence{why.See(p.self, ".spec.automountServiceAccountToken", "false")}
-		return cause, true
-	} else if own != nil {
-		return why.Cause{}, false
-	}
-	a, _ := why.Get[corev1.ServiceAccount](ctx, p.World, p.pod.Namespace, account)
-	if a == nil || a.AutomountServiceAccountToken == nil || *a.AutomountServiceAccountToken {
-		return why.Cause{}, false
-	}
-	cause.Text = fmt.Sprintf("Pods of the ServiceAccount %s get no token (its automountServiceAccountToken is false), "+
-		"and the program reads one.", account)
-	cause.Evidence = []why.Evidence{why.See(why.ObjectOf("", "ServiceAccount", a), ".automountServiceAccountToken",
-		"false")}
-	return cause, true
 }
 
 // user is the number of the user as which the container runs; known is false if the image says it.
