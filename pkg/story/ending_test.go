@@ -93,7 +93,7 @@ func TestSummarizeDeleted(t *testing.T) {
 	if got, want := r.Headline(), "pods: 1 startup within 5.00s; 2 pods not Ready; 1 pod ended; of them 2 are gone"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	rollout := Rollout(traces.Object{Kind: "StatefulSet"}, nil, all[:2]).Phase(Startup)
+	rollout := Rollout(Workload{Object: traces.Object{Kind: "StatefulSet"}}, nil, all[:2]).Phase(Startup)
 	if rollout.Done || rollout.Duration() != 30*s {
 		t.Errorf("a rollout with a pod that was never Ready: %s", rollout.Headline(0))
 	}
@@ -116,7 +116,7 @@ func TestRolloutNotReady(t *testing.T) {
 			"2 pods are not Ready: kubectl why -n default pod/web says why the first is not"},
 		"none": {[]*Story{New(life("Running", 5*s), "", 0)}, "web, between its steps", ""},
 	} {
-		rollout := Rollout(traces.Object{Kind: "Deployment", Name: "web"}, nil, test.of)
+		rollout := Rollout(Workload{Object: traces.Object{Kind: "Deployment", Name: "web"}}, nil, test.of)
 		var longest Segment
 		for _, seg := range Parts(rollout.Phase(Startup)) {
 			if seg.Duration > longest.Duration {

@@ -217,10 +217,18 @@ func (p *Phase) Headline(resolution time.Duration) string {
 	switch {
 	case p.Ended == Deleted && p.Done:
 		return "Not Ready in " + took + "; it was deleted then"
+	case p.Ended != "" && p.Done && p.After != "":
+		return p.Ended + " after " + took + "; " + p.After
 	case p.Ended != "" && p.Done:
 		return p.Ended + " after " + took
+	case p.Finite && p.Waits != "":
+		return "not finished after " + took + ": " + p.Waits
+	case p.Finite:
+		return "not finished after " + took
 	case p.Name == Startup && p.Done && p.After != "":
 		return "was Ready after " + took + "; " + p.After
+	case p.Name == Startup && p.Done && p.Over != "":
+		return p.Over + "; Ready after " + took
 	case p.Name == Startup && p.Done:
 		return "Ready after " + took
 	case p.Name == Startup && p.Waits != "" && !p.Last.IsZero():

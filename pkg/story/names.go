@@ -31,6 +31,7 @@ var meanings = map[string]string{
 	"scheduler":               "no node has been chosen",
 	"scheduler.unschedulable": "the scheduler finds no node that fits",
 	"owner":                   "the owner makes the pod",
+	noPod:                     "no pod has been made",
 	"kubelet.init":            "an init container runs",
 	"kubelet.run":             "a container runs until it ends",
 	"readiness gates":         "a readiness gate is not yet true",
@@ -66,6 +67,7 @@ var doings = map[string]string{
 	"scheduler":               "scheduling",
 	"scheduler.unschedulable": "failing to schedule",
 	"owner":                   "the owner making the pod",
+	noPod:                     "the wait for a pod",
 	"kubelet.init":            "an init container",
 	"kubelet.run":             "the run of a container",
 	"readiness gates":         "the readiness gates",
@@ -96,7 +98,7 @@ func gapName(prev, next *Step, p *Phase) string {
 		return "not Ready: " + p.Waits
 	case next == nil && p.Name == Startup && p.Done && p.Ended == "":
 		return "waiting to become Ready"
-	case next == nil && p.Name == Startup && p.Done && (p.Ended == "succeeded" || p.Ended == "failed"):
+	case next == nil && p.Name == Startup && p.Done && (p.Ended == "succeeded" || p.Ended == "failed" || p.Finite):
 		return "until it ended"
 	case next == nil && p.Name == Startup && p.Done:
 		return "until it was deleted"

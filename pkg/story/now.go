@@ -1,6 +1,7 @@
 package story
 
 import (
+	"strings"
 	"time"
 
 	"bonsai/api/traces"
@@ -29,7 +30,9 @@ func (s *Story) SetNow(n Now) {
 	switch {
 	case p == nil || n.Ready || p.Ended != "":
 	case p.Done && n.Over != "":
-		p.After = "it has " + n.Over
+		if p.Over = n.Over; n.Ended.After(p.Start) {
+			p.Over += " after " + Text(n.Ended.Sub(p.Start), s.Resolution)
+		}
 	case p.Done:
 		p.After = "not Ready now: " + n.Why
 	case n.Over == "" && s.Phase(Shutdown) == nil:
@@ -104,5 +107,7 @@ func (s *Summary) Asks() (lines []string) {
 	return lines
 }
 
-// askWhy is the command that says why a pod is not Ready.
-func askWhy(o traces.Object) string { return "kubectl why -n " + o.Namespace + " pod/" + o.Name }
+// askWhy is the command that says why an object in a namespace is as it is.
+func askWhy(o traces.Object) string {
+	return "kubectl why -n " + o.Namespace + " " + strings.ToLower(o.Kind) + "/" + o.Name
+}

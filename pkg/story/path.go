@@ -54,6 +54,9 @@ func criticalPath(p *Phase) []Segment {
 			s.Name = gapName(neighbour(joined, i, -1), neighbour(joined, i, +1), p)
 			if ofPods && i > 0 && i < len(joined)-1 {
 				s.Name = "no pod was starting"
+				if p.Finite {
+					s.Name = "no pod was running"
+				}
 			}
 			continue
 		}

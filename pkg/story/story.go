@@ -58,9 +58,14 @@ type Phase struct {
 	// it does.
 	Last  time.Time `json:"last,omitzero"`
 	Waits string    `json:"waits,omitempty"`
+	// Over says how and when an object ended that was Ready before: "succeeded after 2.90s".
+	Over string `json:"over,omitempty"`
+	// Finite is that the object is to end, as a Job is, and not to be Ready.
+	Finite bool `json:"finite,omitempty"`
 	// After is a clause about what came after a startup: "not Ready now: CrashLoopBackOff (exit code 1)".
 	After string `json:"after,omitempty"`
-	// Ended is how the object ended where its startup did not end with Ready: "succeeded", "failed", Deleted, Stopped.
+	// Ended is how the object ended where its startup did not end with Ready: "succeeded", "failed", Deleted, Stopped;
+	// of a Job "finished" or "failed".
 	Ended string  `json:"ended,omitempty"`
 	Steps []*Step `json:"steps"`
 	// Path is the critical path: segments that follow one another without a hole from Start to End.
@@ -170,7 +175,7 @@ func (s *Story) Unready() bool {
 	return p == nil || !p.Done || p.Ended == Deleted
 }
 
-// AskWhy is the command that says why a pod is not Ready.
+// AskWhy is the command that says why an object is as it is.
 func (s *Story) AskWhy() string { return askWhy(s.Object) }
 
 // Title names the object: "pod default/web".

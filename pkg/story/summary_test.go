@@ -128,7 +128,7 @@ func TestCompare(t *testing.T) {
 func TestRollout(t *testing.T) {
 	t.Parallel()
 	fast, slow := startup("fast", 2, at("pull", 0, 2)), startup("slow", 5, at("queue", 0, 1), at("pull", 1, 5))
-	rollout := Rollout(traces.Object{Kind: "Deployment", Name: "web"}, nil, []*Story{fast, slow})
+	rollout := Rollout(Workload{Object: traces.Object{Kind: "Deployment", Name: "web"}}, nil, []*Story{fast, slow})
 	p := rollout.Phase(Startup)
 	if !p.Done || p.Duration() != 5*time.Second || len(p.Path) != 2 || p.Path[1].Name != "pull" {
 		t.Errorf("%+v", p)
@@ -141,24 +141,24 @@ func TestRollout(t *testing.T) {
 	replaced.Phases[0].Start, replaced.Phases[0].End = zero().Add(time.Hour), zero().Add(time.Hour+time.Second)
 	for kind, want := range map[string]time.Duration{"Deployment": 5 * time.Second,
 		"StatefulSet": time.Hour + time.Second} {
-		s := Rollout(traces.Object{Kind: kind}, nil, []*Story{replaced, fast, slow})
+		s := Rollout(Workload{Object: traces.Object{Kind: kind}}, nil, []*Story{replaced, fast, slow})
 		if p := s.Phase(Startup); p.Duration() != want || len(s.Notes) > 0 != (kind == "Deployment") {
 			t.Errorf("%s: %s, notes %q", kind, p.Duration(), s.Notes)
 		}
 	}
 	waiting := startup("waiting", 1, at("queue", 0, 1))
 	waiting.Phases[0].Done = false
-	if p := Rollout(traces.Object{}, nil, []*Story{fast, waiting}).Phase(Startup); p.Done {
+	if p := Rollout(Workload{Object: traces.Object{}}, nil, []*Story{fast, waiting}).Phase(Startup); p.Done {
 		t.Error("done, although a pod is not Ready")
 	}
 	// Of the owners, what was done meanwhile counts, and what was done long ago does not.
 	owner := &Story{Phases: []*Phase{{Name: Known, Steps: []*Step{at("round", -0.5, 0.5), at("before", -9000, -8990)}}}}
-	p = Rollout(traces.Object{}, []*Story{owner}, []*Story{fast, slow}).Phase(Startup)
+	p = Rollout(Workload{Object: traces.Object{}}, []*Story{owner}, []*Story{fast, slow}).Phase(Startup)
 	if p.Duration() != 5500*time.Millisecond || len(p.Steps) != 3 || p.Path[0].Name != "round" {
 		t.Errorf("with its owner: %+v", p)
 	}
 	whole(t, p)
-	if s := Rollout(traces.Object{}, nil, nil); len(s.Phases) != 0 {
+	if s := Rollout(Workload{Object: traces.Object{}}, nil, nil); len(s.Phases) != 0 {
 		t.Error("a rollout without pods")
 	}
 }

@@ -209,6 +209,22 @@ func (c *completion) waitsForProbe(name string) bool {
 // probeKind is the attribute of a probe's span with its kind.
 const probeKind = "bonsai.probe.kind"
 
+// NotCreated returns since when pods of a workload could not be made before a time, by its events, and why; zero values
+// if none failed.
+func NotCreated(events []corev1.Event, before time.Time) (since time.Time, why string) {
+	for _, e := range inOrder(events) {
+		first, _ := Times(&e)
+		if e.Reason != "FailedCreate" || first.After(before) {
+			continue
+		}
+		if since.IsZero() {
+			since = first
+		}
+		why = counted(&e)
+	}
+	return since, why
+}
+
 // counted is an event's message with how often it came.
 func counted(e *corev1.Event) string {
 	n := e.Count

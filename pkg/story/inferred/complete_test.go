@@ -112,6 +112,20 @@ func counting(e corev1.Event, n int32) corev1.Event {
 	return e
 }
 
+// TestNotCreated: since when pods could not be made, and the last words about it.
+func TestNotCreated(t *testing.T) {
+	t.Parallel()
+	events := []corev1.Event{event("SuccessfulCreate", "Created pod", "", 1, 1),
+		counting(event("FailedCreate", "no quota", "", 9, 20), 7), event("FailedCreate", "no account", "", 3, 8),
+		event("FailedCreate", "later", "", 50, 60)}
+	if since, why := NotCreated(events, at(40).Time); !since.Equal(at(3).Time) || why != "no quota (7 times)" {
+		t.Errorf("since %s: %s", since, why)
+	}
+	if since, why := NotCreated(events[:1], at(40).Time); !since.IsZero() || why != "" {
+		t.Errorf("nothing failed, but since %s: %s", since, why)
+	}
+}
+
 // TestCompleteBounds: endless messages and events are bounded.
 func TestCompleteBounds(t *testing.T) {
 	t.Parallel()

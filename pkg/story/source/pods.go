@@ -46,7 +46,7 @@ func (r *Reader) Pod(ctx context.Context, namespace, name string) (*story.Story,
 			t = nil
 		}
 	}
-	events, err := r.events(ctx, p)
+	events, err := r.eventsOf(ctx, "Pod", &p.ObjectMeta)
 	forbidden := apierrors.IsForbidden(err)
 	if err != nil && !forbidden {
 		return nil, err
@@ -136,13 +136,13 @@ func selector(pairs ...string) url.Values {
 	return url.Values{"fieldSelector": {set.AsSelector().String()}}
 }
 
-// events reads the events of a pod.
-func (r *Reader) events(ctx context.Context, p *corev1.Pod) ([]corev1.Event, error) {
+// eventsOf reads the events of an object.
+func (r *Reader) eventsOf(ctx context.Context, kind string, o *metav1.ObjectMeta) ([]corev1.Event, error) {
 	var all []corev1.Event
-	_, err := r.list(ctx, []string{"/api/v1", "namespaces", p.Namespace, "events"},
-		selector("involvedObject.kind", "Pod", "involvedObject.name", p.Name), items(&all))
+	_, err := r.list(ctx, []string{"/api/v1", "namespaces", o.Namespace, "events"},
+		selector("involvedObject.kind", kind, "involvedObject.name", o.Name), items(&all))
 	return slices.DeleteFunc(all, func(e corev1.Event) bool {
-		return e.InvolvedObject.UID != "" && e.InvolvedObject.UID != p.UID
+		return e.InvolvedObject.UID != "" && e.InvolvedObject.UID != o.UID
 	}), err
 }
 

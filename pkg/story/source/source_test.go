@@ -326,3 +326,65 @@ func TestCompleted(t *testing.T) {
 		t.Errorf("without events: %q, notes %q", got, notes)
 	}
 }
+
+// TestWaited: what a workload and its events tell of the time without pods.
+func TestWaited(t *testing.T) {
+	t.Parallel()
+	const second = time.Second
+	after := func(d time.Duration) string { return storytest.Zero().Add(d).Format(time.RFC3339) }
+	failed := corev1.Event{Reason: "FailedCreate", Message: "no account",
+		FirstTimestamp: metav1.NewTime(storytest.Zero().Add(5 * second)),
+		InvolvedObject: corev1.ObjectReference{UID: "u"}}
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p",
+		CreationTimestamp: metav1.NewTime(storytest.Zero().Add(140 * second)),
+		OwnerReferences:   []metav1.OwnerReference{{UID: "u", Controller: new(true)}}}}
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue,
+		LastTransitionTime: metav1.NewTime(storytest.Zero().Add(141 * second))}}
+	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
+	for name, test := range map[string]struct {
+		kind, status string
+		pods         []corev1.Pod
+		events       any
+		want         string // the headline
+		failure      string // of the first step
+	}{
+		"a finished Job": {"Job", `{"startTime":"` + after(0) + `","completionTime":"` + after(143*second) + `"}`,
+			[]corev1.Pod{pod}, corev1.EventList{Items: []corev1.Event{failed}}, "finished after 2m23s", "no account"},
+		"a failed Job": {"Job", `{"conditions":[{"type":"Failed","status":"True","reason":"DeadlineExceeded",
+			"lastTransitionTime":"` + after(60*second) + `"}]}`, nil, "{}", "failed after 1m00s; DeadlineExceeded", ""},
+		"a Job that was suspended": {"Job", `{"startTime":"` + after(30*time.Minute) + `"}`, nil, "{}",
+			"not finished after 30m00s: no pod of it is there", ""},
+		"a Job of which events are not told": {"Job", "{}", nil, forbidden,
+			"not finished after 1h00m: no pod of it is there", ""},
+		"pods that could not be made": {"StatefulSet", "{}", []corev1.Pod{pod},
+			corev1.EventList{Items: []corev1.Event{failed}}, "not Ready for 59m55s: Running; last step after 2m16s",
+			"no account"},
+		"pods of an old set": {"StatefulSet", "{}", []corev1.Pod{pod}, "{}",
+			"not Ready for 57m40s: Running; last step after 1s", ""},
+	} {
+		path := workloads[strings.ToLower(test.kind)].path("ns")
+		a := &api{answers: map[string]any{strings.Join(path, "/") + "/x": fmt.Sprintf(`{"metadata":{"name":"x",
+			"namespace":"ns","uid":"u","creationTimestamp":%q},"status":%s}`, after(0), test.status),
+			"/api/v1/namespaces/ns/pods":   corev1.PodList{Items: test.pods},
+			"/api/v1/namespaces/ns/events": test.events}}
+		s, _, err := New(a, now()).Rollout(t.Context(), test.kind, "ns", "x")
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		var got, failure string
+		if len(s.Phases) > 0 {
+			got = s.Phases[0].Headline(s.Resolution)
+			if steps := s.Phases[0].Steps; len(steps) > 0 {
+				failure = steps[0].Error
+			}
+		}
+		if got != test.want || failure != test.failure {
+			t.Errorf("%s: %s, %q, want %s, %q; notes %q", name, got, failure, test.want, test.failure, s.Notes)
+		}
+		if strings.Contains(strings.Join(s.Notes, " "), "you may not list events") != (test.events == any(forbidden)) {
+			t.Errorf("%s: notes %q", name, s.Notes)
+		}
+	}
+}

@@ -8,11 +8,14 @@ import (
 	"strconv"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/api/traces"
+	"bonsai/pkg/safetext"
 	"bonsai/pkg/story"
 	"bonsai/pkg/story/inferred"
 )
@@ -49,6 +52,10 @@ type object struct {
 	} `json:"spec"`
 	Status struct {
 		UpdateRevision string `json:"updateRevision"`
+		// Of Jobs.
+		StartTime      *metav1.Time           `json:"startTime"`
+		CompletionTime *metav1.Time           `json:"completionTime"`
+		Conditions     []batchv1.JobCondition `json:"conditions"`
 	} `json:"status"`
 }
 
@@ -72,7 +79,7 @@ func (r *Reader) Rollout(ctx context.Context, kind, namespace, name string) (*st
 			return nil, nil, err
 		}
 		if holder == nil {
-			return story.Rollout(about, nil, nil), nil, nil
+			return story.Rollout(story.Workload{Object: about, At: r.now}, nil, nil), nil, nil
 		}
 		notes = append(notes, "the pods of its newest ReplicaSet, "+holder.Name)
 	}
@@ -88,12 +95,61 @@ func (r *Reader) Rollout(ctx context.Context, kind, namespace, name string) (*st
 	if err != nil {
 		return nil, nil, err
 	}
-	whole := story.Rollout(about, own, all)
+	load := story.Workload{Object: about, At: r.now}
+	note, err := r.waited(ctx, &load, w.kind, holder, pods)
+	if err != nil {
+		return nil, nil, err
+	}
+	if note != "" && !slices.Contains(more, noMessages) {
+		more = append(more, note)
+	}
+	whole := story.Rollout(load, own, all)
 	if guess {
 		notes = append([]string{why}, notes...)
+		whole.Resolution = inferred.Resolution
 	}
 	whole.Notes = append(append(notes, whole.Notes...), more...)
 	return whole, all, nil
+}
+
+// waited adds to a workload what it and its events tell of the time without pods. holder makes the pods: of a
+// Deployment it is a ReplicaSet. A Job is to end soon after its creation, so that the wait is a part of its story. The
+// pods of other kinds come and go, and only that one could not be made says that somebody waited.
+func (r *Reader) waited(ctx context.Context, w *story.Workload, kind string, holder *object,
+	pods []corev1.Pod) (note string, err error) {
+	if kind == "Deployment" {
+		kind = "ReplicaSet"
+	}
+	events, err := r.eventsOf(ctx, kind, &holder.ObjectMeta)
+	if apierrors.IsForbidden(err) {
+		note, err = noMessages, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	until := r.now
+	for i := range pods {
+		if at := pods[i].CreationTimestamp.Time; at.Before(until) {
+			w.Made, until = at, at
+		}
+	}
+	w.Begun, w.Failure = inferred.NotCreated(events, until)
+	if kind != "Job" {
+		return note, nil
+	}
+	w.Begun = holder.CreationTimestamp.Time
+	if s := holder.Status.StartTime; s != nil && s.After(w.Begun) {
+		w.Begun = s.Time // it was suspended
+	}
+	for _, c := range holder.Status.Conditions {
+		if c.Status == corev1.ConditionTrue && c.Type == batchv1.JobFailed {
+			w.Finished, w.How, w.Reason = c.LastTransitionTime.Time, "failed", safetext.Text(c.Reason)
+		}
+	}
+	if done := holder.Status.CompletionTime; done != nil {
+		w.Finished, w.How = done.Time, "finished"
+	}
+	return note, nil
 }
 
 // storiesOf returns the stories of pods, and those that the store has of their owners.

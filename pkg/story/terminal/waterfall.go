@@ -103,8 +103,23 @@ func (c *canvas) row(l *story.Line, b *bars, label int, style []string, resoluti
 	fmt.Fprintf(c, "%s %s %s%s\n", name, c.paint(b.draw(l), style...), c.time(l.Duration, resolution, timeColumns-1),
 		share)
 	if l.Step != nil && l.Step.Error != "" {
-		indent := strings.Repeat(" ", 4+2*l.Depth)
-		fmt.Fprintln(c, c.paint(indent+c.text(l.Step.Error, c.width-len(indent)), alarm))
+		c.failure(l.Step.Error, strings.Repeat(" ", 4+2*l.Depth))
+	}
+}
+
+// maxFailure bounds the lines of a failure: what counts often stands at the end of its message.
+const maxFailure = 3
+
+// failure writes the message of a failure below its step.
+func (c *canvas) failure(message, indent string) {
+	width := c.width - len(indent)
+	lines := wrap(c.plain(termtext.Line(message)), width)
+	if len(lines) > maxFailure {
+		lines[maxFailure-1] = c.text(strings.Join(lines[maxFailure-1:], " "), width)
+		lines = lines[:maxFailure]
+	}
+	for _, l := range lines {
+		fmt.Fprintln(c, c.paint(indent+l, alarm))
 	}
 }
 
