@@ -231,6 +231,10 @@ func (p *Phase) Headline(resolution time.Duration) string {
 		return p.Over + "; Ready after " + took
 	case p.Name == Startup && p.Done:
 		return "Ready after " + took
+	case p.Name == Startup && p.Waits == "" && p.After != "":
+		return p.After + "; last step after " + took
+	case p.Name == Startup && !p.Lost.IsZero():
+		return "was Ready; not Ready for " + Text(p.End.Sub(p.Lost), resolution) + ": " + p.Waits
 	case p.Name == Startup && p.Waits != "" && !p.Last.IsZero():
 		return "not Ready for " + took + ": " + p.Waits + "; last step after " + Text(p.Last.Sub(p.Start), resolution)
 	case p.Name == Startup && p.Waits != "":

@@ -13,6 +13,8 @@ type Now struct {
 	Ready bool      `json:"ready"`
 	// Why says in a few words why it is not Ready: "CrashLoopBackOff (exit code 1)".
 	Why string `json:"why,omitempty"`
+	// Lost is since when it is not Ready, if it was before; the zero time otherwise.
+	Lost time.Time `json:"lost,omitzero"`
 	// Over is "succeeded" or "failed" for a pod that has ended, and Ended when its last container did; the zero time if
 	// that is not known.
 	Over  string    `json:"over,omitempty"`
@@ -28,7 +30,9 @@ func (s *Story) SetNow(n Now) {
 	}
 	p := s.Phase(Startup)
 	switch {
-	case p == nil || n.Ready || p.Ended != "":
+	case p == nil || p.Ended != "" || n.Ready && p.Done:
+	case n.Ready:
+		p.After = readySometime
 	case p.Done && n.Over != "":
 		if p.Over = n.Over; n.Ended.After(p.Start) {
 			p.Over += " after " + Text(n.Ended.Sub(p.Start), s.Resolution)
@@ -40,9 +44,12 @@ func (s *Story) SetNow(n Now) {
 	}
 }
 
+// readySometime is said of what is Ready where nobody recorded when it became so.
+const readySometime = "Ready now, but it is not known when it became so"
+
 // wait lets a phase that is not done go on until now.
 func (p *Phase) wait(n Now) {
-	p.Waits = n.Why
+	p.Waits, p.Lost = n.Why, n.Lost
 	if n.At.After(p.End) {
 		p.Last, p.End = p.End, n.At
 	}
@@ -56,7 +63,7 @@ func (s *Story) Lapsed() bool {
 
 // NotReady reports whether the object is there and not Ready, as far as is known.
 func (s *Story) NotReady() bool {
-	return !s.Gone && (s.Lapsed() || s.Unready() && (s.Now == nil || s.Now.Over == ""))
+	return !s.Gone && (s.Lapsed() || s.Unready() && (s.Now == nil || s.Now.Over == "" && !s.Now.Ready))
 }
 
 // NotReady is an object that is not Ready now.

@@ -31,6 +31,11 @@ func TestNow(t *testing.T) {
 		"waits": {life("", 0), Now{At: asked, Why: "CreateContainerConfigError"},
 			"not Ready for 1m30s: CreateContainerConfigError; last step after 2.00s",
 			"not Ready: CreateContainerConfigError", true},
+		"was Ready before, and nobody recorded when": {life("", 0), Now{At: asked, Why: "CrashLoopBackOff",
+			Lost: zero().Add(60 * s)}, "was Ready; not Ready for 30.0s: CrashLoopBackOff",
+			"not Ready: CrashLoopBackOff", true},
+		"ready, and nobody recorded when": {life("", 0), Now{At: asked, Ready: true},
+			"Ready now, but it is not known when it became so; last step after 2.00s", "kubelet.start", false},
 		"clock behind": {life("", 0), Now{At: zero(), Why: "ContainerCreating"}, "not Ready for 2.00s: ContainerCreating",
 			"kubelet.start", true},
 		"failed, without a root": {life("", 0), Now{At: asked, Why: "Error", Over: "failed"},
@@ -73,6 +78,10 @@ func TestSummarizeNow(t *testing.T) {
 		"not Ready now: kubectl why -n default pod/waiting # ImagePullBackOff"
 	if got := strings.Join(r.Summary.Asks(), "\n"); got != want {
 		t.Errorf("%s\nwant %s", got, want)
+	}
+	unknown := Report{Title: "pods", Summary: Summarize([]*Story{of("web", life("", 0), Now{Ready: true})}, 0)}
+	if got, want := unknown.Headline(), "pods: 0 startups; of 1 pod it is not known when it was Ready"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 	for range 4 {
 		all = append(all, of("other", life("", 0), Now{Why: "Pending"}))

@@ -55,6 +55,9 @@ func (r *Report) Headline() string {
 	if n := r.Summary.Unready; n > 0 {
 		head += "; " + plural(n, "pod") + " not Ready"
 	}
+	if n := r.Summary.Unknown; n > 0 {
+		head += "; of " + plural(n, "pod") + " it is not known when it was Ready"
+	}
 	if n := r.Summary.Ended; n > 0 {
 		head += "; " + plural(n, "pod") + " ended"
 	}

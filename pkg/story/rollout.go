@@ -46,7 +46,11 @@ func Rollout(w Workload, own, of []*Story) *Story {
 		out.Notes = append(out.Notes, plural(later, "pod")+" created long after the others were Ready: not counted here")
 	}
 	p := &Phase{Name: Startup, Done: len(of) > 0, Finite: w.ends()}
-	var unready, lapsed []*Story
+	var (
+		unready, lapsed []*Story
+		missing         bool // some pods were never Ready
+		unknown         bool // some pods are Ready, and nobody knows since when
+	)
 	for _, s := range of {
 		out.Origin, out.Resolution = s.Origin, max(out.Resolution, s.Resolution)
 		for _, n := range s.Notes {
@@ -54,11 +58,18 @@ func Rollout(w Workload, own, of []*Story) *Story {
 				out.Notes = append(out.Notes, n)
 			}
 		}
-		p.Done = p.Done && !s.Unready()
+		switch ready := s.Now != nil && s.Now.Ready; {
+		case !s.Unready():
+		case ready:
+			p.Done, unknown = false, true
+		default:
+			p.Done, missing = false, true
+		}
 		switch {
-		case s.Unready() && (s.Now == nil || s.Now.Over == ""):
+		case !s.NotReady():
+		case s.Unready():
 			unready = append(unready, s)
-		case s.Lapsed():
+		default:
 			lapsed = append(lapsed, s)
 		}
 		if startup := s.Phase(Startup); startup != nil {
@@ -69,6 +80,9 @@ func Rollout(w Workload, own, of []*Story) *Story {
 	out.Notes = append(out.Notes, pointers(lapsed, "not Ready now")...)
 	if n := len(lapsed); n > 0 {
 		p.After = fmt.Sprintf("not Ready now: %d of %s, %s", n, plural(len(of), "pod"), lapsed[0].Now.Why)
+	}
+	if !missing && unknown && p.After == "" {
+		p.After = readySometime
 	}
 	if len(of) == 0 && w.Finished.IsZero() {
 		out.Notes = append(out.Notes, "no pod of it is there: "+out.AskWhy()+" says why")
@@ -114,7 +128,7 @@ func (p *Phase) join(s *Story, startup *Phase) {
 	inner := slices.DeleteFunc(copied(steps), func(x *Step) bool { return x.Start.After(end) })
 	ordered(inner)
 	p.Steps = append(p.Steps, &Step{Name: s.Object.Name, Component: pods, Start: startup.Start,
-		Duration: end.Sub(startup.Start), Steps: inner, Unready: s.Unready()})
+		Duration: end.Sub(startup.Start), Steps: inner, Unready: s.Unready() && (s.Now == nil || !s.Now.Ready)})
 }
 
 // await adds the time in which no pod was made. The object's creation has whole seconds. The request that made it, if

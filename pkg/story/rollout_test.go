@@ -90,3 +90,40 @@ func TestNoPods(t *testing.T) {
 		t.Errorf("%s, notes %q", got, s.Notes)
 	}
 }
+
+// TestRolloutNow: a rollout says how its pods are now.
+func TestRolloutNow(t *testing.T) {
+	t.Parallel()
+	const s = time.Second
+	pod := func(of *traces.Trace, now Now) *Story {
+		story := New(of, "", 0)
+		now.At = zero().Add(90 * s)
+		story.SetNow(now)
+		return story
+	}
+	good, waits := pod(life("Running", 5*s), Now{Ready: true}), pod(life("", 0), Now{Why: "RunContainerError"})
+	lapsed := pod(life("Running", 5*s), Now{Why: "CrashLoopBackOff"})
+	unknown := pod(life("", 0), Now{Ready: true})
+	gone := New(life("", 0, deleted()...), "", 0)
+	const why = "kubectl why -n default pod/web says why"
+	for name, test := range map[string]struct {
+		of         []*Story
+		want, note string
+	}{
+		"good": {[]*Story{good, good}, "Ready after 5.00s", ""},
+		"one lapsed": {[]*Story{good, lapsed}, "was Ready after 5.00s; not Ready now: 1 of 2 pods, CrashLoopBackOff",
+			"web is not Ready now: " + why},
+		"one waits": {[]*Story{good, waits}, "not Ready for 1m30s: RunContainerError; last step after 5.00s",
+			"web is not Ready: " + why},
+		"unknown": {[]*Story{good, unknown},
+			"Ready now, but it is not known when it became so; last step after 5.00s", ""},
+		"one was gone": {[]*Story{good, gone}, "not Ready, last step after 30.0s", ""},
+	} {
+		story := Rollout(Workload{Object: traces.Object{Kind: "StatefulSet"}}, nil, test.of)
+		p := story.Phase(Startup)
+		whole(t, p)
+		if got := p.Headline(0); got != test.want || strings.Join(story.Notes, "\n") != test.note {
+			t.Errorf("%s: %s, notes %q", name, got, story.Notes)
+		}
+	}
+}

@@ -58,6 +58,8 @@ type Phase struct {
 	// it does.
 	Last  time.Time `json:"last,omitzero"`
 	Waits string    `json:"waits,omitempty"`
+	// Lost is since when the object is not Ready, if it was before, and its startup is not known.
+	Lost time.Time `json:"lost,omitzero"`
 	// Over says how and when an object ended that was Ready before: "succeeded after 2.90s".
 	Over string `json:"over,omitempty"`
 	// Finite is that the object is to end, as a Job is, and not to be Ready.

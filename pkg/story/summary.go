@@ -25,6 +25,8 @@ type Summary struct {
 	MoreNotReady int        `json:"moreNotReady,omitempty"`
 	// scattered is that some of the others are in another namespace than the first one that is named.
 	scattered bool
+	// Unknown is how many are Ready now, and nobody knows since when. They are counted nowhere else.
+	Unknown int `json:"unknown,omitempty"`
 	// Ended is how many have ended, so that nobody knows when they were Ready.
 	Ended int `json:"ended,omitempty"`
 	// Gone is how many of all these objects are no longer there.
@@ -82,6 +84,9 @@ func Summarize(stories []*Story, slowest int) Summary {
 		out.note(s)
 		p := s.Phase(Startup)
 		switch {
+		case s.Unready() && s.Now != nil && s.Now.Ready:
+			out.Unknown++
+			continue
 		case s.Unready():
 			out.Unready++
 			continue

@@ -24,9 +24,32 @@ func Now(p *corev1.Pod, at time.Time) story.Now {
 		return string(c.Type), c.Status == corev1.ConditionTrue, metav1.NewTime(at) // whenever it became so
 	}, string(corev1.PodReady))
 	if !n.Ready {
-		n.Why = why(p)
+		n.Why, n.Lost = why(p), lost(p)
 	}
 	return n
+}
+
+// lost is since when a pod is not Ready that was before, the zero time for one that never was. The kubelet says that a
+// pod is not Ready before the first container starts, and after that only if it was Ready meanwhile.
+func lost(p *corev1.Pod) time.Time {
+	for i := range p.Status.Conditions {
+		c := &p.Status.Conditions[i]
+		if c.Type != corev1.PodReady || c.Status != corev1.ConditionFalse {
+			continue
+		}
+		for j := range p.Status.ContainerStatuses {
+			s := &p.Status.ContainerStatuses[j]
+			for _, t := range ends(s) {
+				if !neverRan(t) && !t.StartedAt.IsZero() && t.StartedAt.Before(&c.LastTransitionTime) {
+					return c.LastTransitionTime.Time
+				}
+			}
+			if r := s.State.Running; r != nil && r.StartedAt.Before(&c.LastTransitionTime) {
+				return c.LastTransitionTime.Time
+			}
+		}
+	}
+	return time.Time{}
 }
 
 // lastEnd is when the last container of a pod ended, the zero time if none has.

@@ -50,6 +50,16 @@ func TestNow(t *testing.T) {
 		"ready, without a time": {func(p *corev1.Pod) {
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: "True"}}
 		}, story.Now{Ready: true}},
+		"was ready, and crashed": {func(p *corev1.Pod) {
+			containers(crashed)(p) // from 3 to 4
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: "False",
+				LastTransitionTime: at(4)}}
+		}, story.Now{Why: "CrashLoopBackOff (exit code 1)", Lost: at(4).Time}},
+		"was never ready, and crashed": {func(p *corev1.Pod) {
+			containers(crashed)(p)
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: "False",
+				LastTransitionTime: at(1)}}
+		}, crashes},
 		"crashes":       {containers(crashed), crashes},
 		"out of memory": {containers(killed), story.Now{Why: "CrashLoopBackOff (OOMKilled, exit code 137)"}},
 		"ended":         {containers(running("side", 1), ended), story.Now{Why: "exit code 2"}},
