@@ -224,9 +224,16 @@ func (q *inquiry) unfit(volumes []*corev1.PersistentVolume) []why.Cause {
 		return []why.Cause{cause}
 	}
 	cause.Code = "NoVolumeFits"
-	cause.Text = fmt.Sprintf("None of %s fits.", why.Count(len(volumes), "PersistentVolume"))
-	if len(volumes) == 1 {
+	which := why.Count(len(volumes), "PersistentVolume")
+	cause.Text = fmt.Sprintf("None of %s of its class fits.", which)
+	switch name := q.claim.Spec.StorageClassName; {
+	case len(volumes) == 1:
 		cause.Text = fmt.Sprintf("The PersistentVolume %s does not fit.", volumes[0].Name)
+	case name != nil && *name == "":
+		cause.Text = fmt.Sprintf("None of %s without a class fits.", which)
+	}
+	if name := q.claim.Spec.StorageClassName; name != nil && *name == "" && q.claim.Spec.VolumeName == "" {
+		cause.Text = `Its storageClassName is "": it takes only a volume that has no class. ` + cause.Text
 	}
 	want := q.claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	for i, v := range volumes {
@@ -254,7 +261,7 @@ func (q *inquiry) unfit(volumes []*corev1.PersistentVolume) []why.Cause {
 				fmt.Sprintf("%s claim %s/%s", state, v.Spec.ClaimRef.Namespace, v.Spec.ClaimRef.Name))
 		case v.Spec.ClaimRef != nil && v.Spec.ClaimRef.UID != "" && v.Spec.ClaimRef.UID != q.claim.UID:
 			add("VolumeReleased", ".spec.claimRef.uid", string(v.Spec.ClaimRef.UID),
-				"still has the data of an earlier claim of this name")
+				"is Released: it still has the data of an earlier claim of this name, which its claimRef means")
 			cause.Because[len(cause.Because)-1].Fixes = []why.Fix{{
 				Text: "Remove the claimRef's uid; the claim then gets the volume with its data.", Command: why.Command(
 					`kubectl patch pv %s --type=json -p '[{"op":"remove","path":"/spec/claimRef/uid"}]'`, v.Name)}}
