@@ -8,6 +8,27 @@ import (
 	"bonsai/api/traces"
 )
 
+// TestTriedAgain: the time between a failure and the next try is named so.
+func TestTriedAgain(t *testing.T) {
+	t.Parallel()
+	const s = time.Second
+	failed := func(name string, at time.Duration) traces.Span {
+		out := spanAt("", "", name, at, s)
+		out.Error = "x"
+		return out
+	}
+	for want, next := range map[string]traces.Span{
+		"waiting to try again after a failure: starting a container": spanAt("", "", "kubelet.create", 20*s, s),
+		"between starting a container and mounting volumes":          spanAt("", "", "kubelet.volumes", 20*s, s),
+	} {
+		p := New(&traces.Trace{Object: traces.Object{Kind: "Pod"},
+			Spans: []traces.Span{failed("kubelet.start", 0), next}}, "", 0).Phase(Startup)
+		if got := p.Path[1].Name; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 // drawn are the names of a picture's lines, each with its depth as spaces.
 func drawn(lines []Line) string {
 	var out []string
@@ -50,7 +71,8 @@ func TestLines(t *testing.T) {
 		"a failure inside a request": {append(request[:1:1], failed(request[2], "denied"),
 			spanAt("p", "", "kubelet.pull", 9*ms, 2000*ms)), "POST /pods| admission|pull", 0},
 		"again and again": {[]traces.Span{start(0), failed(start(20*ms), "x"), failed(start(40*ms), "x"),
-			failed(start(60*ms), "y"), failed(start(80*ms), "x"), start(100 * ms)}, "start 2x|start 3x|start|between starting a container and the next time", 0},
+			failed(start(60*ms), "y"), failed(start(80*ms), "x"), start(100 * ms)}, "start 2x|start 3x|start|" +
+			"between starting a container and the next time|waiting to try again after a failure: starting a container", 0},
 		"at the same time": {[]traces.Span{start(0), start(5 * ms)}, "start|start", 0},
 	} {
 		p := New(&traces.Trace{Object: traces.Object{Kind: "Pod"}, Spans: test.spans}, "", 0).Phase(Startup)

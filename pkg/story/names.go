@@ -1,6 +1,9 @@
 package story
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // meanings say in words what a step is, for readers to whom the names say nothing.
 var meanings = map[string]string{
@@ -116,6 +119,8 @@ func gapName(prev, next *Step, p *Phase) string {
 		return "waiting for kube-proxy to see the endpoint"
 	case prev == nil:
 		return "before " + doing(next)
+	case prev.Error != "" && slices.Contains(begins, next.Name):
+		return "waiting to try again after a failure: " + doing(prev)
 	case prev.Name == next.Name && prev.Component == next.Component:
 		return "between " + doing(prev) + " and the next time"
 	}
