@@ -26,6 +26,7 @@ func TestAnswers(t *testing.T) {
 	traced := start(t, &server{objects: objects, served: true,
 		traces: append(storytest.Pods(12, 150), storytest.Pod())})
 	broken := start(t, &server{objects: recorded(t, "broken.json"), served: true, traces: storytest.Broken()})
+	untraced := start(t, &server{objects: recorded(t, "broken.json")})
 	for name, test := range map[string]struct {
 		of   *server
 		args string
@@ -51,6 +52,9 @@ func TestAnswers(t *testing.T) {
 		"broken-job-pod.txt":    {broken, "-n store pod/import-zzzzz"},
 		"broken-stuck-job.txt":  {broken, "-n store job/stuck"},
 		"broken-namespace.txt":  {broken, "-n store"},
+		"stock-crashing.txt":    {untraced, "-n store pod/ledger-0"},
+		"stock-job.txt":         {untraced, "-n store job/import"},
+		"stock-broken.txt":      {untraced, "-n store"},
 		"stock-pod.json":        {stock, "pod/web-6d4cf56db6-aaaaa -o json"},
 		"traced-against.json":   {traced, "--last 9m58s --against 9m58s --slowest 1 -o json"},
 	} {

@@ -20,6 +20,7 @@ func TestTriedAgain(t *testing.T) {
 	for want, next := range map[string]traces.Span{
 		"waiting to try again after a failure: starting a container": spanAt("", "", "kubelet.create", 20*s, s),
 		"between starting a container and mounting volumes":          spanAt("", "", "kubelet.volumes", 20*s, s),
+		"before the last run of a container":                         spanAt("", "", "kubelet.run", 20*s, s),
 	} {
 		p := New(&traces.Trace{Object: traces.Object{Kind: "Pod"},
 			Spans: []traces.Span{failed("kubelet.start", 0), next}}, "", 0).Phase(Startup)

@@ -109,6 +109,8 @@ func gapName(prev, next *Step, p *Phase) string {
 		return "after " + doing(prev)
 	}
 	switch part, _, _ := strings.Cut(next.Name, "."); {
+	case next.Name == "kubelet.run": // of the starts before it no times are kept
+		return "before the last run of a container"
 	case next.Name == "kubelet.seen", part == "kubelet" && (prev == nil || prev.Component != next.Component):
 		return "waiting for the kubelet to see the pod"
 	case next.Name == "kubelet.probe":
