@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
@@ -17,7 +18,7 @@ import (
 
 // unreachable matches the messages of programs that get no answer from a server.
 var unreachable = regexp.MustCompile(`(?i)refused|timed? ?out|unreachable|no route to host|reset by peer|` +
-	`ECONNREFUSED|ETIMEDOUT|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|can(no|')t connect|could not connect|failed to connect|` +
+	`ECONNREFUSED|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|can(no|')t connect|could not connect|failed to connect|` +
 	`waiting for`)
 
 // Where a command, a variable or a message names a host: in an URL, before a port, or after the name of a program or an
@@ -75,17 +76,36 @@ func ofVariable(v corev1.EnvVar) []endpoint {
 	return list
 }
 
+// probed are the hosts that a probe's command asks, by what it said and what it was told. It runs in the container, and
+// so has the pod's network.
+func (p *program) probed(kind string, command []string, message string) []endpoint {
+	p.probe = probeCommand{specField(p.what, p.c.Name, strings.ToLower(kind)+"Probe.exec.command"),
+		strings.Join(command, " "), message}
+	return append(unreached([]string{message}), endpoints(p.probe.text, inURL, withPort, asTarget, asOption)...)
+}
+
 // saidHosts are the hosts that the program says it does not reach.
-func (p *program) saidHosts() (list []endpoint) {
-	for _, line := range slices.Backward(p.said) {
+func (p *program) saidHosts() []endpoint { return unreached(p.said) }
+
+// unreached are the hosts that lines say are not reached.
+func unreached(lines []string) (list []endpoint) {
+	for _, line := range slices.Backward(lines) {
 		switch {
 		case lookupFailed.MatchString(line):
-			list = append(list, endpoints(line, lookedUp, inURL, withPort)...)
+			// An address is that of the DNS server, which has answered.
+			list = append(list, slices.DeleteFunc(endpoints(line, lookedUp, inURL, withPort), isAddress)...)
 		case unreachable.MatchString(line):
-			list = append(list, endpoints(line, inURL, withPort, asTarget)...)
+			list = append(list, slices.DeleteFunc(endpoints(line, inURL, withPort, asTarget), isAddress)...)
+			list = append(list, addresses(line)...)
 		}
 	}
 	return list
+}
+
+// isAddress reports whether a host is an address, and no name.
+func isAddress(e endpoint) bool {
+	_, err := netip.ParseAddr(e.host)
+	return err == nil
 }
 
 // toldHosts are the hosts that its command and its variables name.
@@ -99,44 +119,21 @@ func (p *program) toldHosts() (list []endpoint) {
 	return list
 }
 
-// hosts explains a program by the Services that it calls: those that do not exist, or have nobody to answer.
+// hosts explains a program by what it calls: Services and pods that do not exist, have nobody to answer, or are out of
+// its reach.
 func (p *program) hosts(ctx context.Context, list []endpoint) (causes []why.Cause) {
 	for _, e := range list {
-		namespace, name, ok := p.service(ctx, e.host)
-		key := fmt.Sprintf("%s/%s:%d", namespace, name, e.port)
+		to, ok := p.callee(ctx, e.host)
+		key := fmt.Sprintf("%s:%d", to.id(), e.port)
 		if !ok || p.called[key] || len(p.called) == maxHints {
 			continue
 		}
-		p.called[key] = true
-		if cause, ok := p.host(ctx, e, namespace, name); ok {
-			causes = append(causes, cause)
+		if p.called[key] = true; p.down[to.id()] || p.down[to.ofService()] {
+			continue
 		}
+		causes = append(causes, p.host(ctx, e, to)...)
 	}
 	return causes
-}
-
-// service returns the Service that a host name means within the pod; ok is false for a name that need not be one's.
-func (p *program) service(ctx context.Context, host string) (namespace, name string, ok bool) {
-	labels := strings.Split(host, ".")
-	number := strings.Trim(labels[0], "0123456789") == "" // an address, or no name at all
-	if number || slices.Contains(labels, "") || host == "localhost" || p.alias(host) {
-		return "", "", false
-	}
-	if i := slices.Index(labels, "svc"); i == 2 || i == 3 { // name.namespace.svc, pod.name.namespace.svc
-		return labels[i-1], labels[i-2], true
-	}
-	switch len(labels) {
-	case 1:
-		return p.pod.Namespace, host, true
-	case 2: // name.namespace, or pod.name; anything else is a name of another domain
-		if s, _ := why.Get[corev1.Service](ctx, p.World, labels[1], labels[0]); s != nil {
-			return labels[1], labels[0], true
-		}
-		if s, _ := why.Get[corev1.Service](ctx, p.World, p.pod.Namespace, labels[1]); s != nil {
-			return p.pod.Namespace, labels[1], true
-		}
-	}
-	return "", "", false
 }
 
 // alias reports whether the pod itself knows a name: as its own, or by its hostAliases.
@@ -147,43 +144,68 @@ func (p *program) alias(host string) bool {
 		})
 }
 
-// host explains a Service that a program calls; ok is false if it is well.
-func (p *program) host(ctx context.Context, e endpoint, namespace, name string) (cause why.Cause, ok bool) {
-	s, known := why.Get[corev1.Service](ctx, p.World, namespace, name)
-	switch service := namespace + "/" + name; {
-	case s == nil && (!known || e.guessed), p.down[service]:
-		return why.Cause{}, false
-	case s == nil:
-		p.down[service] = true
-		return p.noService(ctx, e.host, namespace, name), true
+// host explains what a program calls; there is no cause if it is well.
+func (p *program) host(ctx context.Context, e endpoint, to callee) []why.Cause {
+	if to.service == "" {
+		return p.outOfReach(ctx, e, to, nil)
+	}
+	s, known := why.Get[corev1.Service](ctx, p.World, to.namespace, to.service)
+	if s == nil && (!known || e.guessed) {
+		return nil
+	}
+	if to.pod != "" {
+		if cause, ok := explainPodName(ctx, p, e, to, s); ok {
+			p.down[to.id()] = true
+			return []why.Cause{cause}
+		}
+	}
+	if s == nil {
+		p.down[to.ofService()] = true
+		return []why.Cause{p.noService(ctx, e.host, to.namespace, to.service)}
 	}
 	o := why.ObjectOf("", "Service", s)
 	a, err := p.Explain(ctx, o)
 	if err != nil {
-		return why.Cause{}, false
+		return nil
+	}
+	if all(a.Causes, "NetworkPolicyDenies") { // what this one client lacks is nearer than what all do
+		if causes := p.outOfReach(ctx, e, to, s); len(causes) > 0 {
+			return causes
+		}
 	}
 	if !a.Well && len(a.Causes) > 0 {
-		p.down[namespace+"/"+name] = true
-		return why.Cause{Code: "ServiceDown", Text: fmt.Sprintf("It calls %s. %s", e.host, a.State), Because: a.Causes,
-			Evidence: []why.Evidence{p.calls(e)}}, true
+		p.down[to.ofService()] = true
+		return []why.Cause{{Code: "ServiceDown", Text: fmt.Sprintf("It calls %s. %s", to.shown, a.State),
+			Because: a.Causes, Evidence: []why.Evidence{p.calls(e)}}}
 	}
 	headless := s.Spec.ClusterIP == corev1.ClusterIPNone || s.Spec.Type == corev1.ServiceTypeExternalName
 	if e.port == 0 || headless ||
 		slices.ContainsFunc(s.Spec.Ports, func(sp corev1.ServicePort) bool { return sp.Port == e.port }) {
-		return why.Cause{}, false
+		return p.outOfReach(ctx, e, to, s)
 	}
 	var ports []string
 	for _, sp := range s.Spec.Ports {
 		ports = append(ports, fmt.Sprint(sp.Port))
 	}
-	return why.Cause{Code: "ServicePortMissing",
-		Text: fmt.Sprintf("It calls port %d of %s, and the Service has no such port. It has: %s.", e.port, e.host,
+	return []why.Cause{{Code: "ServicePortMissing",
+		Text: fmt.Sprintf("It calls port %d of %s, and the Service has no such port. It has: %s.", e.port, to.shown,
 			why.And(ports)),
-		Evidence: []why.Evidence{p.calls(e), why.See(o, ".spec.ports", why.And(ports))}}, true
+		Evidence: []why.Evidence{p.calls(e), why.See(o, ".spec.ports", why.And(ports))}}}
+}
+
+// all reports whether there are causes, and all have a code.
+func all(causes []why.Cause, code string) bool {
+	return len(causes) > 0 && !slices.ContainsFunc(causes, func(c why.Cause) bool { return c.Code != code })
 }
 
 // calls is evidence of where the program names a host.
 func (p *program) calls(e endpoint) why.Evidence {
+	switch {
+	case strings.Contains(p.probe.text, e.host):
+		return why.See(p.self, p.probe.field, safetext.URLs(p.probe.text))
+	case strings.Contains(p.probe.message, e.host):
+		return why.See(p.self, "the message of its probe", safetext.URLs(p.probe.message))
+	}
 	for _, v := range p.c.Env {
 		if strings.Contains(v.Value, e.host) {
 			return why.See(p.self, specField(p.what, p.c.Name, fmt.Sprintf(`env[?(@.name=="%s")].value`, v.Name)),

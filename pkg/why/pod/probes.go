@@ -116,9 +116,14 @@ func (q *inquiry) probeFailure(ctx context.Context, c *corev1.Container, kind st
 					strings.ToLower(kind)+"Probe.httpGet.path"), p.HTTPGet.Path)}})
 		}
 	}
-	if s := status(q.pod.Status.ContainerStatuses, c.Name); s != nil && s.State.Running != nil {
+	s := status(q.pod.Status.ContainerStatuses, c.Name)
+	running := s != nil && s.State.Running != nil
+	r := q.program(ctx, c, "container", !running, "")
+	if p.Exec != nil {
+		cause.Because = append(cause.Because, r.hosts(ctx, r.probed(kind, p.Exec.Command, e.Message))...)
+	}
+	if running {
 		// A program is often not ready for want of another: what it says and calls may tell.
-		r := q.program(ctx, c, "container", false, "")
 		cause.Evidence = append(cause.Evidence, r.evidence()...)
 		if said := r.because(ctx, nil); strings.Contains(e.Message, "statuscode: ") {
 			// The server answers, and says that it is not ready: what it lacks tells more than the answer.

@@ -24,9 +24,15 @@ type program struct {
 	message string
 	// told are its command, its arguments and the values of its variables: what it was told to do.
 	told []string
-	// called are the Services, with their ports, that were looked at, down those that have a cause already.
+	// probe is the command of a probe that fails, if one is asked about.
+	probe probeCommand
+	// called are the callees, with their ports, that were looked at, down those that have a cause already.
 	called, down map[string]bool
 }
+
+// probeCommand is a command that a kubelet runs in a container as its probe: the field that has it, its words, and what
+// the kubelet says about it.
+type probeCommand struct{ field, text, message string }
 
 // maxNamed bounds how many files, and how many hosts of a place, are looked at in one text: commands and variables can
 // have a megabyte.
