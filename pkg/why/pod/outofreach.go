@@ -197,9 +197,13 @@ func letThrough(client *corev1.Pod, traffic []*why.Traffic, d why.Denial, s *cor
 	var peers, ports []object
 	var numbers []string
 	for _, t := range traffic {
-		if text := fmt.Sprint(t.Port); t.Port != 0 && !slices.Contains(numbers, text) {
+		protocol, text := cmp.Or(t.Protocol, corev1.ProtocolTCP), fmt.Sprint(t.Port)
+		if protocol != corev1.ProtocolTCP {
+			text += " (" + string(protocol) + ")"
+		}
+		if t.Port != 0 && !slices.Contains(numbers, text) {
 			numbers = append(numbers, text)
-			ports = append(ports, object{"port": t.Port, "protocol": cmp.Or(t.Protocol, corev1.ProtocolTCP)})
+			ports = append(ports, object{"port": t.Port, "protocol": protocol})
 		}
 	}
 	egress := d.Direction == networkingv1.PolicyTypeEgress
