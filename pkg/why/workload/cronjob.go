@@ -8,6 +8,7 @@ import (
 
 	"github.com/robfig/cron/v3"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/why"
@@ -66,7 +67,7 @@ func CronJob(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error)
 		}
 	}
 	if len(a.Causes) == 0 {
-		a.Causes = replaced(cj, self, jobs, next, c.Now)
+		a.Causes = replaced(ctx, c, cj, self, jobs, next)
 	}
 	a.Well = len(a.Causes) == 0
 	if len(jobs) == 0 && cj.Status.LastScheduleTime != nil && len(cj.Status.Active) == 0 {
@@ -78,7 +79,8 @@ func CronJob(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error)
 }
 
 // replaced explains a CronJob whose Jobs never end, since each is replaced by the next before it has done its work.
-func replaced(cj *batchv1.CronJob, self why.Object, jobs []*batchv1.Job, next, now time.Time) []why.Cause {
+func replaced(ctx context.Context, c *why.Case, cj *batchv1.CronJob, self why.Object, jobs []*batchv1.Job,
+	next time.Time) []why.Cause {
 	s, err := cron.ParseStandard(cj.Spec.Schedule)
 	if cj.Spec.ConcurrencyPolicy != batchv1.ReplaceConcurrent || len(cj.Status.Active) == 0 || err != nil {
 		return nil
@@ -88,15 +90,27 @@ func replaced(cj *batchv1.CronJob, self why.Object, jobs []*batchv1.Job, next, n
 	if t := cj.Status.LastSuccessfulTime; t != nil {
 		old = t.Time
 	}
-	const runs = 3 // that would have ended by now
-	if now.Sub(old) < runs*period {
+	failed := slices.ContainsFunc(jobs, func(j *batchv1.Job) bool { return jobCondition(j, batchv1.JobFailed) != nil })
+	var deleted *corev1.Event // a run that was replaced since, and not one that had failed and was one too many
+	for _, e := range c.Events(ctx, self) {
+		if e.Reason == "SuccessfulDelete" && !failed && why.LastSeen(e).After(old) {
+			deleted = e
+			break
+		}
+	}
+	const runs = 3 // that would have ended by now; events go after an hour
+	if deleted == nil && c.Now.Sub(old) < runs*period {
 		return nil
 	}
-	return []why.Cause{{Code: "ReplacedBeforeEnd",
+	cause := why.Cause{Code: "ReplacedBeforeEnd",
 		Text: fmt.Sprintf("No Job of it has succeeded for %s. Its concurrencyPolicy is Replace: each run ends the one "+
-			"before it, and one is due every %s.", why.Span(now.Sub(old)), why.Span(period)),
+			"before it, and one is due every %s.", why.Span(c.Now.Sub(old)), why.Span(period)),
 		Evidence: []why.Evidence{why.See(self, ".spec.concurrencyPolicy", string(cj.Spec.ConcurrencyPolicy))},
-		Fixes:    []why.Fix{{Text: "Run it less often than its Jobs take, or use concurrencyPolicy Forbid."}}}}
+		Fixes:    []why.Fix{{Text: "Run it less often than its Jobs take, or use concurrencyPolicy Forbid."}}}
+	if deleted != nil {
+		cause.Evidence = append(cause.Evidence, why.SeeEvent(deleted))
+	}
+	return []why.Cause{cause}
 }
 
 // removed explains a CronJob whose Jobs are all gone: those that succeed and those that fail are kept
