@@ -30,7 +30,8 @@ type Traffic struct {
 // End is one end of traffic: a pod, or an address that is no pod's.
 type End struct {
 	Pod *corev1.Pod
-	// Namespace are the labels of the pod's namespace; nil if nobody knows them: every selector matches them then.
+	// Namespace are the labels of the pod's namespace; nil if nobody knows them: all that selectors want is there then,
+	// except the namespace's name.
 	Namespace labels.Set
 	// Address is that of an end that is no pod.
 	Address netip.Addr
@@ -296,9 +297,9 @@ func (t *Traffic) peer(namespace string, p *networkingv1.NetworkPolicyPeer, othe
 		return miss{rank: otherPeer, value: "pods",
 			text: fmt.Sprintf("%s pods alone, and %s is no pod's address", verb, other.Address)}
 	}
-	within := other.Namespace == nil || p.NamespaceSelector == nil || fits(p.NamespaceSelector, other.Namespace)
-	if p.NamespaceSelector == nil {
-		within = other.Pod.Namespace == namespace
+	within := other.Pod.Namespace == namespace
+	if p.NamespaceSelector != nil {
+		within = other.within(p.NamespaceSelector)
 	}
 	chosen := p.PodSelector == nil || fits(p.PodSelector, other.Pod.Labels)
 	if within && chosen {
@@ -324,7 +325,10 @@ func (t *Traffic) peer(namespace string, p *networkingv1.NetworkPolicyPeer, othe
 		}
 	}
 	if !within && p.NamespaceSelector != nil {
-		text, _ := differing(p.NamespaceSelector, other.Namespace)
+		text := "another name"
+		if other.Namespace != nil {
+			text, _ = differing(p.NamespaceSelector, other.Namespace)
+		}
 		differs = append(differs, fmt.Sprintf("namespace %s has %s", other.Pod.Namespace, text))
 	} else if !within {
 		differs = append(differs, fmt.Sprintf("%s is in namespace %s", other, other.Pod.Namespace))
@@ -404,6 +408,21 @@ func (e End) String() string {
 		return e.Address.String()
 	}
 	return "pod " + e.Pod.Name
+}
+
+// within reports whether a selector matches the namespace of an end. All namespaces have their name as a label.
+func (e End) within(s *metav1.LabelSelector) bool {
+	if e.Namespace != nil {
+		return fits(s, e.Namespace)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		return false
+	}
+	requirements, _ := selector.Requirements()
+	return !slices.ContainsFunc(requirements, func(r labels.Requirement) bool {
+		return r.Key() == corev1.LabelMetadataName && !r.Matches(labels.Set{r.Key(): e.Pod.Namespace})
+	})
 }
 
 // addresses are those of an end, none if it has not got one yet.

@@ -41,6 +41,9 @@ func (p *program) callee(ctx context.Context, host string) (to callee, ok bool) 
 		return calleeAt(ctx, p, a)
 	}
 	names := strings.Split(host, ".")
+	if len(names) > 2 && dashed(names[0]) { // an endpoint of a Service by its address, which DNS names so
+		names = names[1:]
+	}
 	number := strings.Trim(names[0], "0123456789") == "" // no name at all
 	if number || slices.Contains(names, "") || host == "localhost" || p.alias(host) {
 		return callee{}, false
@@ -65,6 +68,16 @@ func (p *program) callee(ctx context.Context, host string) (to callee, ok bool) 
 		return to, (ordinal.MatchString(to.pod) || to.namespace == p.pod.Namespace) && ofPod(ctx, p, to)
 	}
 	return callee{}, false
+}
+
+// dashed reports whether a name is an address with dashes in place of dots or colons.
+func dashed(name string) bool {
+	for _, mark := range []string{".", ":"} {
+		if _, err := netip.ParseAddr(strings.ReplaceAll(name, "-", mark)); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // ofPod reports whether a name can be that of a pod: its Service exists, or a StatefulSet with pods of that name does.

@@ -21,8 +21,8 @@ var unreachable = regexp.MustCompile(`(?i)refused|timed? ?out|unreachable|no rou
 	`ECONNREFUSED|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|can(no|')t connect|could not connect|failed to connect|` +
 	`waiting for`)
 
-// Where a command, a variable or a message names a host: in an URL, before a port, or after the name of a program or an
-// option that takes one.
+// Where a command, a variable or a message names a host: in an URL, before a port, after the name of a program or an
+// option that takes one, or in the words of clients (connect to db port 5432).
 var (
 	hostName = `([a-z0-9](?:[a-z0-9.-]{0,250}[a-z0-9])?)`
 	inURL    = regexp.MustCompile(`[a-z][a-z0-9+.-]*://(?:[^/@\s"']*@)?` + hostName + `(?::(\d{1,5}))?(?:[/?\s"',)]|$)`)
@@ -32,6 +32,8 @@ var (
 	asOption = regexp.MustCompile(`(?:^|\s)(?:-h|--host|--hostname|--server)[= ]` + hostName + `(?:[\s;|&]|$)()`)
 	lookedUp = regexp.MustCompile(`(?i)(?:lookup|getaddrinfo|resolve(?: host)?(?: address)?:?|bad address|host(?: name)?|` +
 		`ENOTFOUND|EAI_AGAIN|UnknownHostException:)\s+['"\x{2018}\x{201c}]?` + hostName + `()`)
+	inWords = regexp.MustCompile(`(?i)(?:connect(?:ing|ion)? to (?:server at |host )?|\(host=)["']?` + hostName +
+		`["']?(?:,? port:?[ =]|:)(\d{1,5})`)
 	// forHosts matches the names of variables whose values are hosts.
 	forHosts = regexp.MustCompile(`(?i)(host|hostname|addr|address|url|uri|endpoint|server|broker|dsn|service)s?$`)
 	onlyHost = regexp.MustCompile(`^` + hostName + `()$`)
@@ -55,7 +57,7 @@ func endpoints(text string, places ...*regexp.Regexp) (list []endpoint) {
 	for _, place := range places {
 		for _, m := range place.FindAllStringSubmatch(text, maxNamed) {
 			port, _ := strconv.ParseUint(m[2], 10, 16)
-			e := endpoint{m[1], int32(port), place == withPort}
+			e := endpoint{m[1], int32(port), place == withPort || place == inWords}
 			if !slices.Contains(list, e) && !slices.Contains(fillers, strings.ToLower(e.host)) {
 				list = append(list, e)
 			}
@@ -95,7 +97,7 @@ func unreached(lines []string) (list []endpoint) {
 			// An address is that of the DNS server, which has answered.
 			list = append(list, slices.DeleteFunc(endpoints(line, lookedUp, inURL, withPort), isAddress)...)
 		case unreachable.MatchString(line):
-			list = append(list, slices.DeleteFunc(endpoints(line, inURL, withPort, asTarget), isAddress)...)
+			list = append(list, slices.DeleteFunc(endpoints(line, inURL, withPort, asTarget, inWords), isAddress)...)
 			list = append(list, addresses(line)...)
 		}
 	}
@@ -161,6 +163,9 @@ func (p *program) host(ctx context.Context, e endpoint, to callee) []why.Cause {
 	}
 	if s == nil {
 		p.down[to.ofService()] = true
+		if cause, ok := explainBarePodName(ctx, p, e, to); ok {
+			return []why.Cause{cause}
+		}
 		return []why.Cause{p.noService(ctx, e.host, to.namespace, to.service)}
 	}
 	o := why.ObjectOf("", "Service", s)

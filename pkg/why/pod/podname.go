@@ -54,6 +54,37 @@ func explainPodName(ctx context.Context, p *program, e endpoint, to callee, s *c
 	return n.unknown()
 }
 
+// explainBarePodName explains a program that calls a pod of a StatefulSet by its name alone, which DNS does not have.
+func explainBarePodName(ctx context.Context, p *program, e endpoint, to callee) (cause why.Cause, ok bool) {
+	if to.pod != "" || !ordinal.MatchString(to.service) {
+		return why.Cause{}, false
+	}
+	sets, _ := why.List[appsv1.StatefulSet](ctx, p.World, to.namespace, nil)
+	i := slices.IndexFunc(sets, func(s *appsv1.StatefulSet) bool {
+		_, ok := ordinalOf(s, to.service)
+		return ok
+	})
+	if i < 0 || sets[i].Spec.ServiceName == "" {
+		return why.Cause{}, false
+	}
+	set := sets[i]
+	to.pod, to.service = to.service, set.Spec.ServiceName
+	s, known := why.Get[corev1.Service](ctx, p.World, to.namespace, to.service)
+	if s == nil && known {
+		return p.noService(ctx, to.pod+"."+to.service, to.namespace, to.service), true
+	}
+	if cause, ok := explainPodName(ctx, p, e, to, s); ok {
+		return cause, true
+	}
+	n := &podName{program: p, e: e, to: to, s: s}
+	cause = n.cause("PodNameIncomplete", "that is the name of a pod of StatefulSet %s: DNS has it with the Service %s, as "+
+		"%s.%s.", set.Name, to.service, to.pod, to.service)
+	cause.Evidence = append(cause.Evidence, why.See(why.ObjectOf("apps", "StatefulSet", set), ".spec.serviceName",
+		set.Spec.ServiceName))
+	cause.Fixes = []why.Fix{n.call(to.pod, to.service)}
+	return cause, true
+}
+
 // ordinalOf is the ordinal of a set's pod by the pod's name; ok is false for a name that is not of its pods.
 func ordinalOf(set *appsv1.StatefulSet, pod string) (ordinal int, ok bool) {
 	number, found := strings.CutPrefix(pod, set.Name+"-")
@@ -207,6 +238,9 @@ func (n *podName) there(ctx context.Context, pod *corev1.Pod) (why.Cause, bool) 
 	}
 	cause := n.cause("NamedPodNotReady", "pod %s is not ready: Service %s has the names of ready pods alone.", pod.Name,
 		n.s.Name)
+	if pod.Name == n.pod.Name && pod.Namespace == n.pod.Namespace {
+		cause.Text += " It waits for itself."
+	}
 	cause.Evidence = append(cause.Evidence, why.See(self, `.status.conditions[?(@.type=="Ready")].status`, "False"),
 		why.See(service, ".spec.publishNotReadyAddresses", "false"))
 	if because, err := n.Causes(ctx, self); err == nil {

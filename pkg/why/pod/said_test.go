@@ -25,14 +25,17 @@ func TestPaths(t *testing.T) {
 func TestEndpoints(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]endpoint{
-		"amqp://user:pass@queue.shop.svc:5673/":                 {{"queue.shop.svc", 5673, false}},
-		"dial tcp: lookup db on 10.96.0.10:53: no such host":    {{"db", 0, false}, {"10.96.0.10", 53, true}},
-		"until nc -z -w 1 db 5432; do sleep 1; done":            {{"db", 5432, false}},
-		"psql: could not translate host name \"db\" to address": {{"db", 0, false}},
-		"wget: bad address 'orders'":                            {{"orders", 0, false}},
-		"main.go:42: the host is not there":                     {{"main.go", 42, true}},
+		"amqp://user:pass@queue.shop.svc:5673/":                         {{"queue.shop.svc", 5673, false}},
+		"dial tcp: lookup db on 10.96.0.10:53: no such host":            {{"db", 0, false}, {"10.96.0.10", 53, true}},
+		"until nc -z -w 1 db 5432; do sleep 1; done":                    {{"db", 5432, false}},
+		"psql: could not translate host name \"db\" to address":         {{"db", 0, false}},
+		"wget: bad address 'orders'":                                    {{"orders", 0, false}},
+		"main.go:42: the host is not there":                             {{"main.go", 42, true}},
+		"curl: (7) Failed to connect to api port 80 after 3 ms":         {{"api", 80, true}},
+		"HTTPConnectionPool(host='api', port=80): Max retries exceeded": {{"api", 80, true}},
+		`connection to server at "db" (10.0.0.7), port 5432 failed`:     nil,
 	} {
-		if got := endpoints(text, lookedUp, inURL, withPort, asTarget, asOption); !slices.Equal(got, want) {
+		if got := endpoints(text, lookedUp, inURL, withPort, asTarget, asOption, inWords); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", text, got, want)
 		}
 	}
