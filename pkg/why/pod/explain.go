@@ -55,7 +55,7 @@ func (e Explainer) Explain(ctx context.Context, c *why.Case, o why.Object) (why.
 		a.State, a.Well = fmt.Sprintf("%s has finished: all its containers succeeded.", q.self), true
 	case p.Status.Phase == corev1.PodFailed:
 		a.State = fmt.Sprintf("%s has failed%s.", q.self, reasoned(p.Status.Reason))
-		a.Causes = q.failed(ctx)
+		a.Causes = tinyFirst(q, q.failed(ctx))
 	case p.Spec.NodeName == "":
 		return e.Placement.Explain(ctx, c, o)
 	default:
@@ -99,11 +99,16 @@ func lasting(c why.Cause) bool { return c.Code != restartedOnce }
 
 // notReady explains a pod on a node that is not ready: its node, its init containers in their order, its containers,
 // its volumes and network, and last its readiness gates. A later step cannot begin before an earlier one has ended, so
-// the first that is wrong is the cause.
+// the first that is wrong is the cause. Limits in which nothing can start come before the step at which they show.
 func (q *inquiry) notReady(ctx context.Context) []why.Cause {
 	if causes := q.nodeGone(ctx); len(causes) > 0 {
 		return causes
 	}
+	return tinyFirst(q, notStarted(ctx, q))
+}
+
+// notStarted explains a pod on a healthy node by the first of its steps that is wrong.
+func notStarted(ctx context.Context, q *inquiry) []why.Cause {
 	for i := range q.pod.Spec.InitContainers {
 		c := &q.pod.Spec.InitContainers[i]
 		if s := status(q.pod.Status.InitContainerStatuses, c.Name); s != nil {
