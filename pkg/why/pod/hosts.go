@@ -31,7 +31,7 @@ var (
 		`(?:\s+-\w+(?:\s+\d+)?)*\s+` + hostName + `(?:\s+(\d{1,5}))?(?:[\s;|&)]|$)`)
 	asOption = regexp.MustCompile(`(?:^|\s)(?:-h|--host|--hostname|--server)[= ]` + hostName + `(?:[\s;|&]|$)()`)
 	lookedUp = regexp.MustCompile(`(?i)(?:lookup|getaddrinfo|resolve(?: host)?(?: address)?:?|bad address|host(?: name)?|` +
-		`ENOTFOUND|EAI_AGAIN|UnknownHostException:)\s+['"\x{2018}\x{201c}]?` + hostName + `()`)
+		`server can't find|ENOTFOUND|EAI_AGAIN|UnknownHostException:)\s+['"\x{2018}\x{201c}]?` + hostName + `()`)
 	inWords = regexp.MustCompile(`(?i)(?:connect(?:ing|ion)? to (?:server at |host )?|\(host=)["']?` + hostName +
 		`["']?(?:,? port:?[ =]|:)(\d{1,5})`)
 	// forHosts matches the names of variables whose values are hosts.

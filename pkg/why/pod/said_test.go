@@ -29,6 +29,8 @@ func TestEndpoints(t *testing.T) {
 		"dial tcp: lookup db on 10.96.0.10:53: no such host":            {{"db", 0, false}, {"10.96.0.10", 53, true}},
 		"until nc -z -w 1 db 5432; do sleep 1; done":                    {{"db", 5432, false}},
 		"psql: could not translate host name \"db\" to address":         {{"db", 0, false}},
+		"** server can't find db-2.db.shop.svc.cluster.local: NXDOMAIN": {{"db-2.db.shop.svc.cluster.local", 0, false}},
+		"error: can't find module web":                                  nil,
 		"wget: bad address 'orders'":                                    {{"orders", 0, false}},
 		"main.go:42: the host is not there":                             {{"main.go", 42, true}},
 		"curl: (7) Failed to connect to api port 80 after 3 ms":         {{"api", 80, true}},
