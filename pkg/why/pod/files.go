@@ -50,7 +50,7 @@ func (p *program) files(ctx context.Context) []why.Cause {
 			case notWritten.MatchString(line):
 				add(p.readOnly(file))
 			case notAllowed.MatchString(line):
-				add(p.mode(file))
+				add(p.mode(ctx, file))
 			case notThere.MatchString(line):
 				add(p.missing(ctx, file))
 			}
@@ -255,9 +255,9 @@ func (p *program) user() (id int64, field string, known bool) {
 }
 
 // mode explains a file that the container's user may not use.
-func (p *program) mode(file string) (why.Cause, bool) {
+func (p *program) mode(ctx context.Context, file string) (why.Cause, bool) {
 	id, field, known := p.user()
-	if known && id == 0 {
+	if known && id == 0 && !overNFS(ctx, p, file) {
 		return why.Cause{}, false // root may, or something else than modes forbids it
 	}
 	who, evidence := "the user of its image", []why.Evidence(nil)
@@ -265,9 +265,6 @@ func (p *program) mode(file string) (why.Cause, bool) {
 		who, evidence = fmt.Sprintf("user %d", id), []why.Evidence{why.See(p.self, field, fmt.Sprint(id))}
 	}
 	m, v := p.mount(file)
-	grouped := p.pod.Spec.SecurityContext != nil && p.pod.Spec.SecurityContext.FSGroup != nil
-	fix := why.Fix{Text: "Set fsGroup in the pod's securityContext: the kubelet then gives the volume's files to " +
-		"that group, which the container is in."}
 	switch {
 	case m == nil && known:
 		return why.Cause{Code: "UserMayNot",
@@ -276,7 +273,7 @@ func (p *program) mode(file string) (why.Cause, bool) {
 			Evidence: evidence,
 			Fixes: []why.Fix{{Text: "Use the user that the image is made for, or mount a volume (an emptyDir, for " +
 				"example) where it writes."}}}, true
-	case m == nil || v == nil || grouped:
+	case m == nil || v == nil || given(v) && fsGroup(p.pod) != nil:
 		return why.Cause{}, false
 	case given(v):
 		mode, where := fileMode(v, strings.TrimPrefix(strings.TrimPrefix(file, path.Clean(m.MountPath)), "/"))
@@ -288,14 +285,9 @@ func (p *program) mode(file string) (why.Cause, bool) {
 				"as %s, who may not read them.", v.Name, mode, who),
 			Evidence: append([]why.Evidence{why.See(p.self, fmt.Sprintf(`.spec.volumes[?(@.name=="%s")]%s`, v.Name,
 				where), fmt.Sprintf("%d (%04o)", mode, mode))}, evidence...),
-			Fixes: []why.Fix{fix, {Text: "Or give the files a mode that others may read, such as 0444."}}}, true
-	case v.PersistentVolumeClaim != nil || v.HostPath != nil || v.NFS != nil || v.CSI != nil || v.Ephemeral != nil:
-		return why.Cause{Code: "VolumeOwner",
-			Text: fmt.Sprintf("The container runs as %s, and the files of volume %s belong to whoever made them, "+
-				"root in most cases: no fsGroup gives them to the pod.", who, v.Name),
-			Evidence: append([]why.Evidence{p.mounted(m, "name", v.Name)}, evidence...), Fixes: []why.Fix{fix}}, true
+			Fixes: []why.Fix{fixGroup, {Text: "Or give the files a mode that others may read, such as 0444."}}}, true
 	}
-	return why.Cause{}, false
+	return volumeOwner(ctx, p, file, m, v, who, evidence)
 }
 
 // fileMode is the mode of a file in a volume of the API, and the field of the volume that says it.
@@ -344,6 +336,13 @@ func (p *program) readOnly(file string) (why.Cause, bool) {
 				m.MountPath),
 			Evidence: []why.Evidence{p.mounted(m, "readOnly", "true")},
 			Fixes:    []why.Fix{{Text: "Remove readOnly from the mount, or let the program write elsewhere."}}}, true
+	case v != nil && v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly:
+		return why.Cause{Code: "ReadOnlyMount",
+			Text: fmt.Sprintf("Volume %s, mounted at %s, takes its claim %s read-only, and the program writes there.",
+				m.Name, m.MountPath, v.PersistentVolumeClaim.ClaimName),
+			Evidence: []why.Evidence{why.See(p.self, fmt.Sprintf(
+				`.spec.volumes[?(@.name=="%s")].persistentVolumeClaim.readOnly`, m.Name), "true")},
+			Fixes: []why.Fix{{Text: "Remove readOnly from the volume, or let the program write elsewhere."}}}, true
 	case v != nil && given(v):
 		return why.Cause{Code: "ReadOnlyVolume",
 			Text: fmt.Sprintf("Volume %s, mounted at %s, has files of the API, which nobody can write in a container.",
