@@ -133,6 +133,7 @@ func (q *inquiry) explain(ctx context.Context, subject why.Object, reason string
 	default:
 		cause.Text = fmt.Sprintf("%s names it, and no rule allows it to %s.", plural(held), phrase(q.access))
 	}
+	cause.Because = append(cause.Because, q.others(ctx, roles, bindings)...)
 	cause.Fixes = q.fixes(roles)
 	return cause
 }
@@ -191,12 +192,15 @@ func (q *inquiry) almost(b binding) string {
 	return ""
 }
 
+// refersTo reports whether a binding gives a role.
+func (b binding) refersTo(r role) bool {
+	return r.object.Kind == b.ref.Kind && r.object.Name == b.ref.Name && (r.object.Namespace == "" ||
+		r.object.Namespace == b.object.Namespace)
+}
+
 // gives explains what a binding of the caller gives, and why that is not enough.
 func (q *inquiry) gives(b binding, roles []role) []why.Cause {
-	i := slices.IndexFunc(roles, func(r role) bool {
-		return r.object.Kind == b.ref.Kind && r.object.Name == b.ref.Name && (r.object.Namespace == "" ||
-			r.object.Namespace == b.object.Namespace)
-	})
+	i := slices.IndexFunc(roles, func(r role) bool { return b.refersTo(r) })
 	if i < 0 {
 		return []why.Cause{{Code: "RoleMissing",
 			Text: fmt.Sprintf("%s refers to the %s %s, which does not exist: it gives nothing.", b.object,

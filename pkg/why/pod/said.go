@@ -112,10 +112,7 @@ var refusal = regexp.MustCompile(`User "(system:serviceaccount:[^"]{1,500})" can
 // count.
 func (p *program) forbidden(ctx context.Context) (causes []why.Cause) {
 	asked := map[string]bool{}
-	account := p.pod.Spec.ServiceAccountName
-	if account == "" {
-		account = "default"
-	}
+	account := accountOf(p.pod)
 	for _, line := range slices.Backward(p.said) {
 		m := refusal.FindStringSubmatch(line)
 		if m == nil || m[1] != "system:serviceaccount:"+p.pod.Namespace+":"+account {
@@ -131,7 +128,8 @@ func (p *program) forbidden(ctx context.Context) (causes []why.Cause) {
 		if err != nil || answer.Well {
 			continue
 		}
-		causes = append(causes, why.Cause{Code: "Forbidden", Text: answer.State, Because: answer.Causes,
+		causes = append(causes, why.Cause{Code: "Forbidden", Text: answer.State,
+			Because: withAccount(ctx, p.inquiry, answer.Causes),
 			Evidence: []why.Evidence{why.See(p.self, p.log(), m[0]),
 				why.See(p.self, ".spec.serviceAccountName", account)}})
 	}

@@ -36,10 +36,7 @@ func noToken(ctx context.Context, p *program) (cause why.Cause, ok bool) {
 		return why.Cause{}, false
 	}
 	const field = "automountServiceAccountToken"
-	name := p.pod.Spec.ServiceAccountName
-	if name == "" {
-		name = "default"
-	}
+	name := accountOf(p.pod)
 	cause = why.Cause{Code: "NoToken", Fixes: []why.Fix{wantToken(p.inquiry)}}
 	if own := p.pod.Spec.AutomountServiceAccountToken; own != nil && !*own {
 		cause.Text = fmt.Sprintf("The pod gets no token of its service account, which the program uses: its %s is false.",
