@@ -79,8 +79,11 @@ func NotReady(ctx context.Context, c *Case, pods []*corev1.Pod) (causes []Cause,
 		return nil, err
 	}
 	slices.SortStableFunc(groups, func(a, b *Group) int {
-		if wait := underWay(a.code()) - underWay(b.code()); wait != 0 {
-			return wait
+		if x, y := underWay(a.code()), underWay(b.code()); x != y {
+			if x {
+				return 1
+			}
+			return -1
 		}
 		return len(b.Objects) - len(a.Objects)
 	})
@@ -103,10 +106,19 @@ func NotReady(ctx context.Context, c *Case, pods []*corev1.Pod) (causes []Cause,
 	return causes, nil
 }
 
-// underWay is 1 for what goes by itself when nothing is wrong: it explains nothing while another pod has a fault.
-func underWay(code string) int {
-	if slices.Contains([]string{"NotSeenByKubelet", "PullingImage", "Starting", "ReadinessNotYet"}, code) {
-		return 1
+// underWay reports whether a code is of what goes by itself when nothing is wrong: it explains nothing while something
+// else has a fault.
+func underWay(code string) bool {
+	return slices.Contains([]string{"NotSeenByKubelet", "PullingImage", "Starting", "ReadinessNotYet"}, code)
+}
+
+// UnderWay reports whether the first causes end at something that goes by itself when nothing is wrong.
+func UnderWay(causes []Cause) bool {
+	if len(causes) == 0 {
+		return false
 	}
-	return 0
+	if b := causes[0].Because; len(b) > 0 {
+		return UnderWay(b)
+	}
+	return underWay(causes[0].Code)
 }

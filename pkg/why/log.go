@@ -2,6 +2,8 @@ package why
 
 import (
 	"context"
+	"regexp"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +24,9 @@ const (
 	maxLogWidth = 2048
 )
 
+// noLog matches what a kubelet sends in place of a log that its runtime has removed already.
+var noLog = regexp.MustCompile(`^unable to retrieve container logs for \w+://`)
+
 // LastLines returns the last lines of a container's log without control characters, the newest last, none if there are
 // none. What could not be read is in the answer's Unseen; a log that is gone is no such thing.
 func (w *World) LastLines(ctx context.Context, l Log) []string {
@@ -36,7 +41,7 @@ func (w *World) LastLines(ctx context.Context, l Log) []string {
 		w.Note("Reading the log of pod " + l.Pod + " in namespace " + l.Namespace + " failed: " +
 			safetext.Text(err.Error()) + ".")
 	}
-	lines := plainLines(text)
+	lines := slices.DeleteFunc(plainLines(text), func(line string) bool { return noLog.MatchString(line) })
 	w.logs[l] = lines
 	return lines
 }

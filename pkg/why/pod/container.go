@@ -111,11 +111,15 @@ func statusField(what, container, field string) string {
 
 // specField is the path of a field of a container.
 func specField(what, container, field string) string {
-	list := "containers"
+	return fmt.Sprintf(`.spec.%s[?(@.name=="%s")].%s`, listOf(what), container, field)
+}
+
+// listOf is the field of a pod's spec that has a container of that kind.
+func listOf(what string) string {
 	if what == "init container" {
-		list = "initContainers"
+		return "initContainers"
 	}
-	return fmt.Sprintf(`.spec.%s[?(@.name=="%s")].%s`, list, container, field)
+	return "containers"
 }
 
 func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

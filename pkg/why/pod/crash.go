@@ -206,7 +206,7 @@ func (q *inquiry) raise(c *corev1.Container, limit *resource.Quantity) why.Fix {
 	if owner := q.workload(); owner != nil {
 		target = *owner
 	}
-	if target.Kind == "Deployment" || target.Kind == "StatefulSet" || target.Kind == "DaemonSet" {
+	if slices.Contains(withTemplates, target.Kind) {
 		f.Command = why.Command("kubectl set resources %s%s -c %s --limits=memory=%s", target.Arg(), target.Flag(),
 			c.Name,
 			twice.String())
@@ -232,12 +232,11 @@ func (q *inquiry) restarted(ctx context.Context) (causes []why.Cause) {
 		}
 		cause := q.ended(ctx, c, t, "container", s)
 		cause.Text += fmt.Sprintf(" It has been restarted %s.", times(s.RestartCount))
-		// What the kubelet kills for a probe, and what the kernel kills, ends again in the same way.
-		// Others may, until the container has run longer than it did before. Times have whole seconds, so that each of
-		// the two spans may be a second off, and a kubelet may report an end a second late.
-		const unsure = 3 * time.Second
+		// What the kubelet kills for a probe, and what the kernel kills, ends again in the same way. Others may, until
+		// the container has run for much longer than before; a status may be some seconds old.
+		const least = 10 * time.Second
 		if s.RestartCount == 1 && cause.Code == "ContainerFailed" && s.State.Running != nil &&
-			q.Now.Sub(s.State.Running.StartedAt.Time) > t.FinishedAt.Sub(t.StartedAt.Time)+unsure {
+			q.Now.Sub(s.State.Running.StartedAt.Time) > t.FinishedAt.Sub(t.StartedAt.Time)+least {
 			cause = why.Cause{Code: restartedOnce, Text: cause.Text + " It has been well since.",
 				Evidence: cause.Evidence,
 				Fixes:    cause.Fixes}

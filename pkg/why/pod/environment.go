@@ -165,7 +165,8 @@ func (e *environment) unresolved(ctx context.Context) (causes []why.Cause) {
 	linked := func(name string) bool {
 		return strings.HasPrefix(name, "KUBERNETES_") || // these are always set
 			slices.ContainsFunc(all, func(l link) bool {
-				return strings.HasPrefix(name, strings.TrimSuffix(l.name, "PORT"))
+				kind, ok := strings.CutPrefix(name, strings.TrimSuffix(l.name, "PORT"))
+				return ok && ofService.MatchString(kind)
 			})
 	}
 	before := map[string]bool{}
@@ -188,6 +189,9 @@ func (e *environment) unresolved(ctx context.Context) (causes []why.Cause) {
 	}
 	return causes
 }
+
+// ofService matches what follows a Service's name in the names of its variables.
+var ofService = regexp.MustCompile(`^(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_.*)?)$`)
 
 // shells are programs that replace $NAME themselves, or start one that does.
 var shells = []string{"sh", "bash", "ash", "dash", "zsh", "ksh", "busybox", "env", "envsubst", "tini", "dumb-init"}

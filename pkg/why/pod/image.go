@@ -3,6 +3,7 @@ package pod
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -81,8 +82,33 @@ func (q *inquiry) image(ctx context.Context, c *corev1.Container, s *corev1.Cont
 		}
 		break
 	}
-	cause.Because = pullSecrets(ctx, q, c.Image, cause.Code == "ImagePullDenied")
+	cause.Because = append(onNode(ctx, q, c, what), pullSecrets(ctx, q, c.Image, cause.Code == "ImagePullDenied")...)
 	return cause
+}
+
+// onNode explains an image that the node has already: by its policy, the kubelet asks the registry at each start.
+func onNode(ctx context.Context, q *inquiry, c *corev1.Container, what string) []why.Cause {
+	n, _ := why.Get[corev1.Node](ctx, q.World, "", q.pod.Spec.NodeName)
+	if n == nil || c.ImagePullPolicy != corev1.PullAlways {
+		return nil
+	}
+	for _, image := range n.Status.Images {
+		if !slices.Contains(image.Names, c.Image) {
+			continue
+		}
+		fix := why.Fix{Text: "Set imagePullPolicy to IfNotPresent: the image of the node is taken then."}
+		if owner := q.workload(); owner != nil && slices.Contains(withTemplates, owner.Kind) {
+			fix.Command = why.Command("kubectl patch %s%s -p %s", owner.Arg(), owner.Flag(), fmt.Sprintf(
+				`{"spec":{"template":{"spec":{%q:[{"name":%q,"imagePullPolicy":"IfNotPresent"}]}}}}`, listOf(what), c.Name))
+		}
+		return []why.Cause{{Code: "ImageOnNode", Fixes: []why.Fix{fix},
+			Text: fmt.Sprintf("Node %s has the image already, but imagePullPolicy is Always: the kubelet asks the registry at "+
+				"each start of the container.", n.Name),
+			Evidence: []why.Evidence{
+				why.See(q.self, specField(what, c.Name, "imagePullPolicy"), string(c.ImagePullPolicy)),
+				why.See(why.ObjectOf("", "Node", n), ".status.images[*].names", c.Image)}}}
+	}
+	return nil
 }
 
 // pullEvent returns the newest event that says why a pull failed.

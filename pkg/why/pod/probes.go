@@ -138,7 +138,7 @@ func (q *inquiry) probeFailure(ctx context.Context, c *corev1.Container, kind st
 // movedProbe is the change by which a probe of a workload's pods asks another port. owner is nil for a pod of its own.
 func movedProbe(owner *why.Object, c *corev1.Container, kind string, p *corev1.Probe, port int32) why.Fix {
 	f := why.Fix{Text: fmt.Sprintf("Let the probe ask port %d.", port)}
-	if owner == nil || !slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet"}, owner.Kind) {
+	if owner == nil || !slices.Contains(withTemplates, owner.Kind) {
 		return f // a pod's probes cannot be changed
 	}
 	action := "tcpSocket"

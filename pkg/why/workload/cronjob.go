@@ -66,8 +66,10 @@ func CronJob(ctx context.Context, c *why.Case, o why.Object) (why.Answer, error)
 				Evidence: []why.Evidence{why.See(j, ".status.conditions", "see below")}})
 		}
 	}
-	if len(a.Causes) == 0 {
-		a.Causes = replaced(ctx, c, cj, self, jobs, next)
+	if len(a.Causes) == 0 || why.UnderWay(a.Causes) {
+		if causes := replaced(ctx, c, cj, self, jobs, next); len(causes) > 0 {
+			a.Causes = causes
+		}
 	}
 	a.Well = len(a.Causes) == 0
 	if len(jobs) == 0 && cj.Status.LastScheduleTime != nil && len(cj.Status.Active) == 0 {
