@@ -99,8 +99,9 @@ func (p *program) evidence() []why.Evidence {
 // do, files that it does not find or may not use, and hosts that do not answer. What it said comes first, since that is
 // what stopped it; environment, which is what its variables say, comes before hosts that it was only told of.
 func (p *program) because(ctx context.Context, environment []why.Cause) []why.Cause {
-	list := slices.Concat(p.forbidden(ctx), p.files(ctx), p.ports(), p.names(ctx, strings.Join(p.said, "\n")),
-		p.hosts(ctx, p.saidHosts()), environment, p.hosts(ctx, p.toldHosts()))
+	list := slices.Concat(p.forbidden(ctx), p.files(ctx), p.ports(), callsItself(ctx, p),
+		p.names(ctx, strings.Join(p.said, "\n")), p.hosts(ctx, p.saidHosts()), environment,
+		p.hosts(ctx, p.toldHosts()))
 	return list[:min(len(list), maxHints)]
 }
 
