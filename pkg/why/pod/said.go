@@ -102,6 +102,7 @@ func (p *program) because(ctx context.Context, environment []why.Cause) []why.Ca
 	list := slices.Concat(p.forbidden(ctx), p.files(ctx), p.ports(), callsItself(ctx, p),
 		p.names(ctx, strings.Join(p.said, "\n")), p.hosts(ctx, p.saidHosts()), environment,
 		p.hosts(ctx, p.toldHosts()))
+	list = withStale(ctx, p, list)
 	return list[:min(len(list), maxHints)]
 }
 

@@ -3,6 +3,7 @@ package pod
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,8 +12,8 @@ import (
 	"bonsai/pkg/why"
 )
 
-// stale explains a container that runs with what ConfigMaps and Secrets had before they were changed: variables are set
-// once, at the start, and files that are mounted by subPath do not follow either.
+// stale explains containers of a ready pod that run with what ConfigMaps and Secrets had before they were changed:
+// variables are set once, at the start, and files that are mounted by subPath do not follow either.
 func stale(ctx context.Context, q *inquiry) (causes []why.Cause) {
 	for i := range q.pod.Spec.Containers {
 		c := &q.pod.Spec.Containers[i]
@@ -20,23 +21,8 @@ func stale(ctx context.Context, q *inquiry) (causes []why.Cause) {
 		if s == nil || s.State.Running == nil {
 			continue
 		}
-		started := s.State.Running.StartedAt.Time
-		for _, f := range fixed(q.pod, c) {
-			changed, by := changedAt(ctx, q, f)
-			if !changed.After(started) {
-				continue
-			}
-			o := why.Object{Kind: f.kind, Namespace: q.pod.Namespace, Name: f.name}
-			cause := why.Cause{Code: "StaleConfiguration",
-				Text: fmt.Sprintf("The %s %s was changed %s ago (by %s), after container %s had started: %s are those of "+
-					"before.", f.kind, f.name, q.since(changed), by, c.Name, f.what),
-				Evidence: []why.Evidence{why.See(o, ".metadata.managedFields[*].time",
-					changed.UTC().Format(time.RFC3339), metav1.NewTime(changed)), why.See(q.self, f.field, f.name)},
-				Fixes: []why.Fix{{Text: "Start the pod again: its containers then get what is there now."}}}
-			if owner := q.workload(); owner != nil && owner.Group == "apps" {
-				cause.Fixes[0].Command = why.Command("kubectl rollout restart %s%s", owner.Arg(), owner.Flag())
-			}
-			causes = append(causes, cause)
+		for _, f := range outdated(ctx, q, c, "container", s.State.Running.StartedAt.Time) {
+			causes = append(causes, staleCause(q, c, f, false))
 		}
 	}
 	return causes[:min(len(causes), maxHints)]
@@ -46,25 +32,72 @@ func stale(ctx context.Context, q *inquiry) (causes []why.Cause) {
 type source struct {
 	kind, name  string
 	what, field string
+	// variables are those of single keys, prefixes those before the names of all keys, and paths those of files.
+	variables       map[string]string // the key, by variable
+	prefixes, paths []string
+	// changed is when its values were written last, and by whom.
+	changed time.Time
+	by      string
+}
+
+// outdated are the sources of a container that were changed after a time, at which it started.
+func outdated(ctx context.Context, q *inquiry, c *corev1.Container, what string, started time.Time) (list []source) {
+	for _, f := range fixed(q.pod, c, what) {
+		if f.changed, f.by = changedAt(ctx, q, f); f.changed.After(started) {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// staleCause is the cause of a container that has a source as it was before; ended says that its run is over, so that
+// the next one has what is there now.
+func staleCause(q *inquiry, c *corev1.Container, f source, ended bool) why.Cause {
+	o := why.Object{Kind: f.kind, Namespace: q.pod.Namespace, Name: f.name}
+	cause := why.Cause{Code: "StaleConfiguration",
+		Text: fmt.Sprintf("The %s %s was changed %s ago (by %s), after container %s had started: %s are those of "+
+			"before.", f.kind, f.name, q.since(f.changed), f.by, c.Name, f.what),
+		Evidence: []why.Evidence{why.See(o, ".metadata.managedFields[*].time",
+			f.changed.UTC().Format(time.RFC3339), metav1.NewTime(f.changed)), why.See(q.self, f.field, f.name)},
+		Fixes: []why.Fix{{Text: "Start the pod again: its containers then get what is there now."}}}
+	owner := q.workload()
+	switch {
+	case owner != nil && slices.Contains(withTemplates, owner.Kind):
+		cause.Fixes[0].Command = why.Command("kubectl rollout restart %s%s", owner.Arg(), owner.Flag())
+	case owner == nil:
+		cause.Fixes[0].Text = "Make the pod again: its containers then get what is there now."
+	}
+	if ended {
+		cause.Text = fmt.Sprintf("The %s %s was changed %s ago (by %s), after the last start of container %s: %s were "+
+			"those of before.", f.kind, f.name, q.since(f.changed), f.by, c.Name, f.what)
+		if q.pod.Status.Phase != corev1.PodFailed {
+			cause.Text += " The next start has what is there now."
+		}
+	}
+	return cause
 }
 
 // fixed are the sources of a container that it does not follow, each once.
-func fixed(p *corev1.Pod, c *corev1.Container) (list []source) {
-	seen := map[string]bool{}
-	add := func(kind, name, what, field string) {
-		if name != "" && !seen[kind+name] {
-			seen[kind+name] = true
-			list = append(list, source{kind, name, what, specField("container", c.Name, field)})
+func fixed(p *corev1.Pod, c *corev1.Container, what string) (list []source) {
+	add := func(kind, name, part, field string) *source {
+		i := slices.IndexFunc(list, func(s source) bool { return s.kind == kind && s.name == name })
+		if i < 0 {
+			i = len(list)
+			list = append(list, source{kind: kind, name: name, what: part, field: specField(what, c.Name, field),
+				variables: map[string]string{}})
 		}
+		return &list[i]
 	}
 	const variables = "its variables from there"
 	for i, from := range c.EnvFrom {
 		field := fmt.Sprintf("envFrom[%d]", i)
-		if from.ConfigMapRef != nil {
-			add("ConfigMap", from.ConfigMapRef.Name, variables, field)
+		if r := from.ConfigMapRef; r != nil {
+			f := add("ConfigMap", r.Name, variables, field)
+			f.prefixes = append(f.prefixes, from.Prefix)
 		}
-		if from.SecretRef != nil {
-			add("Secret", from.SecretRef.Name, variables, field)
+		if r := from.SecretRef; r != nil {
+			f := add("Secret", r.Name, variables, field)
+			f.prefixes = append(f.prefixes, from.Prefix)
 		}
 	}
 	for _, e := range c.Env {
@@ -73,10 +106,10 @@ func fixed(p *corev1.Pod, c *corev1.Container) (list []source) {
 		}
 		field := fmt.Sprintf(`env[?(@.name=="%s")]`, e.Name)
 		if r := e.ValueFrom.ConfigMapKeyRef; r != nil {
-			add("ConfigMap", r.Name, variables, field)
+			add("ConfigMap", r.Name, variables, field).variables[e.Name] = r.Key
 		}
 		if r := e.ValueFrom.SecretKeyRef; r != nil {
-			add("Secret", r.Name, variables, field)
+			add("Secret", r.Name, variables, field).variables[e.Name] = r.Key
 		}
 	}
 	for _, m := range c.VolumeMounts {
@@ -84,13 +117,18 @@ func fixed(p *corev1.Pod, c *corev1.Container) (list []source) {
 			continue
 		}
 		for _, v := range p.Spec.Volumes {
-			field := fmt.Sprintf(`volumeMounts[?(@.name=="%s")].subPath`, m.Name)
+			kind, name := "", ""
 			switch {
 			case v.Name != m.Name:
 			case v.ConfigMap != nil:
-				add("ConfigMap", v.ConfigMap.Name, "its files by subPath from there", field)
+				kind, name = "ConfigMap", v.ConfigMap.Name
 			case v.Secret != nil:
-				add("Secret", v.Secret.SecretName, "its files by subPath from there", field)
+				kind, name = "Secret", v.Secret.SecretName
+			}
+			if kind != "" {
+				f := add(kind, name, "its files by subPath from there",
+					fmt.Sprintf(`volumeMounts[?(@.name=="%s")].subPath`, m.Name))
+				f.paths = append(f.paths, m.MountPath)
 			}
 		}
 	}
