@@ -45,7 +45,13 @@ func (p *program) files(ctx context.Context) []why.Cause {
 		}
 	}
 	for _, line := range slices.Backward(p.said) {
-		for _, file := range paths(line) {
+		named := paths(line)
+		if len(named) == 0 && p.c.WorkingDir != "" && (notWritten.MatchString(line) || notAllowed.MatchString(line)) {
+			if m, _ := p.mount(p.c.WorkingDir); m != nil {
+				named = []string{p.c.WorkingDir} // a relative name
+			}
+		}
+		for _, file := range named {
 			switch {
 			case notWritten.MatchString(line):
 				add(p.readOnly(file))

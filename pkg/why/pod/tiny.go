@@ -41,7 +41,7 @@ var shownBy = map[corev1.ResourceName][]string{
 func tinyFirst(q *inquiry, causes []why.Cause) []why.Cause {
 	var first, last []why.Cause
 	for _, t := range tinies(q.pod) {
-		shows := func(c why.Cause) bool { return slices.Contains(shownBy[t.resource], c.Code) }
+		shows := func(c why.Cause) bool { return slices.Contains(shownBy[t.resource], c.Code) || t.failed(c) }
 		cause := explainTiny(q, t)
 		switch i := slices.IndexFunc(causes, shows); {
 		case i >= 0:
@@ -57,6 +57,12 @@ func tinyFirst(q *inquiry, causes []why.Cause) []why.Cause {
 		}
 	}
 	return slices.Concat(first, causes, last)
+}
+
+// failed reports whether a cause is the end of the container that has the limit.
+func (t tiny) failed(c why.Cause) bool {
+	return t.container != nil && t.resource == corev1.ResourceMemory && c.Code == "ContainerFailed" &&
+		len(c.Evidence) > 0 && strings.Contains(c.Evidence[0].Field, fmt.Sprintf(`(@.name=="%s")`, t.container.Name))
 }
 
 // tinies are the tiny limits of a pod: of the whole, and of its containers that are not well.
