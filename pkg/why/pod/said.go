@@ -111,7 +111,7 @@ var refusal = regexp.MustCompile(`User "(system:serviceaccount:[^"]{1,500})" can
 	`"([a-z0-9./-]{1,250})" in API group "([a-z0-9.-]{0,250})"(?: in the namespace "([a-z0-9-]{1,63})")?`)
 
 // forbidden explains a program whose requests to the API server were refused. Only words about the pod's own account
-// count.
+// count, and a bare 403 if it is known what was asked for.
 func (p *program) forbidden(ctx context.Context) (causes []why.Cause) {
 	asked := map[string]bool{}
 	account := accountOf(p.pod)
@@ -134,6 +134,9 @@ func (p *program) forbidden(ctx context.Context) (causes []why.Cause) {
 			Because: withAccount(ctx, p.inquiry, answer.Causes),
 			Evidence: []why.Evidence{why.See(p.self, p.log(), m[0]),
 				why.See(p.self, ".spec.serviceAccountName", account)}})
+	}
+	if len(causes) == 0 {
+		return toldRequests(ctx, p)
 	}
 	return causes
 }
