@@ -70,7 +70,8 @@ func (e Explainer) onNode(ctx context.Context, q *inquiry) (why.Answer, error) {
 	ready := condition(q.pod, corev1.PodReady)
 	if ready != nil && ready.Status == corev1.ConditionTrue {
 		a.State = fmt.Sprintf("%s is running and ready on node %s.", q.self, q.pod.Spec.NodeName)
-		a.Causes = slices.Concat(q.resizing(), leaving(ctx, q), q.restarted(ctx), stale(ctx, q))
+		a.Causes = slices.Concat(q.resizing(), leaving(ctx, q), tinyDisk(q), q.restarted(ctx),
+			stale(ctx, q))
 		a.Well = !slices.ContainsFunc(a.Causes, lasting)
 		if len(a.Causes) > 0 || q.Nested() {
 			return a, nil // whoever asks for causes needs none of a pod that is well

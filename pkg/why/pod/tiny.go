@@ -65,29 +65,40 @@ func (t tiny) failed(c why.Cause) bool {
 		len(c.Evidence) > 0 && strings.Contains(c.Evidence[0].Field, fmt.Sprintf(`(@.name=="%s")`, t.container.Name))
 }
 
-// tinies are the tiny limits of a pod: of the whole, and of its containers that are not well.
+// tinyDisk explains a ready pod that will be evicted for its tiny limit of ephemeral storage.
+func tinyDisk(q *inquiry) (causes []why.Cause) {
+	for _, t := range tinies(q.pod) {
+		if t.resource == corev1.ResourceEphemeralStorage {
+			causes = append(causes, explainTiny(q, t))
+		}
+	}
+	return causes
+}
+
+// tinies are the tiny limits of a pod: of the whole, and of its containers. Memory counts for those that are not well.
 func tinies(p *corev1.Pod) (list []tiny) {
-	add := func(c *corev1.Container, what string, limits corev1.ResourceList) {
+	add := func(c *corev1.Container, what string, limits corev1.ResourceList, well bool) {
 		for _, name := range []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+			if well && name == corev1.ResourceMemory {
+				continue // it has started
+			}
 			if q, ok := limits[name]; ok && q.Sign() > 0 && q.CmpInt64(least[name]) <= 0 && len(list) < maxHints {
 				list = append(list, tiny{c, what, name, q})
 			}
 		}
 	}
 	if r := p.Spec.Resources; r != nil {
-		add(nil, "pod", r.Limits)
+		add(nil, "pod", r.Limits, isReady(p))
 	}
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]
-		if s := status(p.Status.InitContainerStatuses, c.Name); s == nil || !s.Ready {
-			add(c, "init container", c.Resources.Limits)
-		}
+		s := status(p.Status.InitContainerStatuses, c.Name)
+		add(c, "init container", c.Resources.Limits, s != nil && s.Ready)
 	}
 	for i := range p.Spec.Containers {
 		c := &p.Spec.Containers[i]
-		if s := status(p.Status.ContainerStatuses, c.Name); s == nil || !s.Ready {
-			add(c, "container", c.Resources.Limits)
-		}
+		s := status(p.Status.ContainerStatuses, c.Name)
+		add(c, "container", c.Resources.Limits, s != nil && s.Ready)
 	}
 	return list
 }
@@ -128,13 +139,16 @@ func explainTiny(q *inquiry, t tiny) why.Cause {
 }
 
 // meantSize is what was probably meant by a size that is far too small, and the suffix that it has: 64m is 64Mi. A
-// small number without a suffix counts gibibytes in its author's mind, others mebibytes.
+// number without a suffix counts gibibytes in its author's mind if it is small, and kibibytes if it is large.
 func meantSize(q *resource.Quantity) (meant, suffix string) {
 	text := q.String()
 	number := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 	suffix = strings.TrimPrefix(text, number)
-	if suffix == "" && len(number) == 1 {
+	switch {
+	case suffix == "" && len(number) == 1:
 		return number + "Gi", suffix
+	case suffix == "" && len(number) > 4:
+		return number + "Ki", suffix
 	}
 	return number + "Mi", suffix
 }
