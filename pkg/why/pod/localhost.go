@@ -92,6 +92,12 @@ func saidCall(line string, told []ownCall) (call ownCall, ok bool) {
 			return t, true
 		}
 	}
+	for _, t := range told {
+		if t.port == 0 { // its port stands elsewhere
+			t.port = call.port
+			return t, true
+		}
+	}
 	return call, true
 }
 
