@@ -11,7 +11,7 @@ TAGS := kustomize_disable_go_plugin_support,grpcnotrace
 NODES ?= 1
 UPFLAGS ?=
 
-.PHONY: help build compose compose-test addons install up down test unit e2e e2e-long e2e-vm e2e-vm-quick soak history invariants ecosystem why console console-test console-shots bench lint lint-quick reference conformance conformance-diff stock-test release release-test
+.PHONY: help build compose compose-test addons install up down test unit e2e e2e-long e2e-vm e2e-vm-quick soak history invariants ecosystem why console console-test console-shots bench lint lint-quick reference conformance conformance-diff stock-test newversion release release-test
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -158,6 +158,9 @@ conformance-diff: ## compare two result files: OLD=file (default: the committed 
 stock-test: build ## each component beside the real ones of STOCK=dir, after `make conformance` (as root): CASES='stock-kubelet our-kubelet'
 	cd test/conformance && go build -o ../../bin/conformance .
 	CONFORMANCE_DATA='$(CONFORMANCE_DATA)' test/stock/run '$(STOCK)' $(CASES)
+
+newversion: ## what is new in a release of Kubernetes, as a list of what to do: VERSION=v1.37.2 BINARIES=dir METRICS=file
+	@go run ./test/newversion -version '$(VERSION)' $(if $(FROM),-from '$(FROM)') $(if $(BINARIES),-binaries '$(BINARIES)') $(if $(METRICS),-metrics '$(METRICS)') $(if $(METRICS_FROM),-metrics-from '$(METRICS_FROM)') $(if $(MOST),-most '$(MOST)')
 
 bin/misspell bin/staticcheck: deploy/tools/lint/go.mod
 	cd deploy/tools/lint && go build -o ../../../$@ "$$(go list tool | grep '/$(@F)$$')" && touch ../../../$@
