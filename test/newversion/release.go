@@ -56,8 +56,8 @@ func download(ctx context.Context, tag string) (release, io.Closer, error) {
 	return release{version: tag, place: cmp.Or(m.Dir, m.Zip), files: files}, archive, err
 }
 
-// missing returns those of the k8s.io modules that the proxy does not have in this version, in their order.
-func missing(ctx context.Context, modules []string, version string) ([]string, error) {
+// missing returns those of the k8s.io modules that cannot be had in this version, with the reason.
+func missing(ctx context.Context, modules []string, version string) (facts, error) {
 	if len(modules) == 0 {
 		return nil, nil // go list would list all that it knows
 	}
@@ -69,7 +69,7 @@ func missing(ctx context.Context, modules []string, version string) ([]string, e
 	if err != nil {
 		return nil, fmt.Errorf("ask for the modules of %s: %w", version, err)
 	}
-	var absent []string
+	absent := facts{}
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var m struct {
 			Path  string
@@ -81,7 +81,7 @@ func missing(ctx context.Context, modules []string, version string) ([]string, e
 			return nil, fmt.Errorf("read what go list says of the modules of %s: %w", version, err)
 		}
 		if m.Error != nil {
-			absent = append(absent, m.Path)
+			absent[m.Path] = m.Error.Err
 		}
 	}
 }

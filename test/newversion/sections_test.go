@@ -29,22 +29,22 @@ func TestSections(t *testing.T) {
 		return `{"items":[{"metadata":{"name":"g"},"versions":[{"version":"` + version +
 			`","resources":[{"resource":"as","scope":"Cluster","responseKind":{"kind":"A"},"verbs":["get"]}]}]}]}`
 	}
-	current := releaseOf("v1.36.3", both, map[string]string{
+	current := releaseOf("v1.98.3", both, map[string]string{
 		"go.mod":                                     "go 1.26.0\n",
 		"api/discovery/aggregated_v2.json":           discovery("v1beta1"),
 		"api/openapi-spec/swagger.json":              `{"definitions":{"io.k8s.api.g.v1.T":{}}}`,
-		featureLists + "versioned_feature_list.yaml": "- {name: A, versionedSpecs: [{preRelease: Alpha, version: '1.36'}]}",
+		featureLists + "versioned_feature_list.yaml": "- {name: A, versionedSpecs: [{preRelease: Alpha, version: '1.98'}]}",
 		metricLists()[1]:                             "- {name: a, type: Gauge, stabilityLevel: ALPHA}",
 		"test/conformance/testdata/conformance.yaml": "- {codename: 'Old [Serial] spec'}\n- {codename: Other}",
 	})
-	next := releaseOf("v1.37.2", both, map[string]string{
+	next := releaseOf("v1.99.2", both, map[string]string{
 		"go.mod":                           "go 1.27.0\n",
-		"CHANGELOG/CHANGELOG-1.37.md":      "# v1.37.0\n### Deprecation\n- one\n",
+		"CHANGELOG/CHANGELOG-1.99.md":      "# v1.99.0\n### Deprecation\n- one\n",
 		"api/discovery/aggregated_v2.json": discovery("v1"),
 		"api/openapi-spec/swagger.json": `{"definitions":{"io.k8s.api.g.v1.T":{"properties":
 			{"f":{"type":"string","description":"Needs the feature gate Bee."}}}}}`,
-		featureLists + "versioned_feature_list.yaml": "- {name: A, versionedSpecs: [{preRelease: Alpha, version: '1.36'}]}\n" +
-			"- {name: Bee, versionedSpecs: [{preRelease: Beta, default: true, version: '1.37'}]}",
+		featureLists + "versioned_feature_list.yaml": "- {name: A, versionedSpecs: [{preRelease: Alpha, version: '1.98'}]}\n" +
+			"- {name: Bee, versionedSpecs: [{preRelease: Beta, default: true, version: '1.99'}]}",
 		metricLists()[0]: "- {name: b, type: Gauge, stabilityLevel: ALPHA}",
 		"test/conformance/testdata/conformance.yaml": "- {codename: 'Old spec [Serial]'}\n- {codename: New}",
 		roles + "namespace-roles.yaml":               role("g"),
@@ -55,7 +55,7 @@ func TestSections(t *testing.T) {
 		ourDiscovery + "/api.json":       {Data: []byte(discovery("v2"))},
 		ourDiscovery + "/apis.json":      {Data: []byte(discovery("v3"))}}
 	binaries := t.TempDir()
-	program := "#!/bin/sh\n[ $1 = --help ] || exec echo Kubernetes v1.37.2\necho '      --a int   text'\necho '      --enable x   on (B). Comma-delimited list of admission " +
+	program := "#!/bin/sh\n[ $1 = --help ] || exec echo Kubernetes v1.99.2\necho '      --a int   text'\necho '      --enable x   on (B). Comma-delimited list of admission " +
 		"plugins: A, B. The order'\n"
 	if err := os.WriteFile(filepath.Join(binaries, "kube-apiserver"), []byte(program), 0o755); err != nil {
 		t.Fatal(err)
@@ -69,10 +69,10 @@ func TestSections(t *testing.T) {
 		got[s.title] = s.tasks
 	}
 	for title, want := range map[string][]string{
-		"Version": {`Set Minor to "37", Patch to "2" and Previous to the minor version before in api/kubeversion/kubeversion.go`,
-			`Set suiteVersion to "v1.37.2" in test/conformance/build.go`,
+		"Version": {`Set Minor to "99", Patch to "2" and Previous to the minor version before in api/kubeversion/kubeversion.go`,
+			`Set suiteVersion to "v1.99.2" in test/conformance/build.go`,
 			"Build with Go 1.27, which the release's modules need; our go.mod has 1.26"},
-		"Release notes": {`Read "Deprecation" of v1.37.0: lines 2 to 3 of CHANGELOG/CHANGELOG-1.37.md`},
+		"Release notes": {`Read "Deprecation" of v1.99.0: lines 2 to 3 of CHANGELOG/CHANGELOG-1.99.md`},
 		"Resources":     {"Serve `g/v1 as`: `Cluster A: get`"},
 		"Fields":        {"Add `g.v1.T.f`: `string` (gate Bee BETA on)"},
 		"Feature gates": {"Add the gate `Bee`: `BETA on`"},
@@ -92,14 +92,14 @@ func TestSections(t *testing.T) {
 		!slices.Contains(plugins, "Remove `LimitRanger`") {
 		t.Errorf("admission plug-ins: %q", plugins)
 	}
-	other := release{version: "v1.37.3", files: next.files}
+	other := release{version: "v1.99.3", files: next.files}
 	if _, err := (run{binaries: binaries}).sections(t.Context(), root, current, other); err == nil ||
-		!strings.Contains(err.Error(), `is "Kubernetes v1.37.2", not Kubernetes v1.37.3`) {
+		!strings.Contains(err.Error(), `is "Kubernetes v1.99.2", not Kubernetes v1.99.3`) {
 		t.Errorf("programs of another release: %v", err)
 	}
 	delete(next.files.(fstest.MapFS), "api/openapi-spec/swagger.json")
 	if _, err := (run{}).sections(t.Context(), root, current, next); err == nil ||
-		!strings.Contains(err.Error(), "Kubernetes v1.37.2: open api/openapi-spec/swagger.json") {
+		!strings.Contains(err.Error(), "Kubernetes v1.99.2: open api/openapi-spec/swagger.json") {
 		t.Errorf("a missing file: %v", err)
 	}
 }

@@ -55,8 +55,8 @@ func versionSection(ctx context.Context, root fs.FS, current, next release) (sec
 	if err != nil {
 		return s, err
 	}
-	for _, m := range absent {
-		s.tasks = append(s.tasks, fmt.Sprintf("Wait for `%s` %s: the module proxy does not have it", m, modules))
+	for _, m := range absent.names() {
+		s.tasks = append(s.tasks, fmt.Sprintf("Wait for `%s` %s: %s", m, modules, absent[m]))
 	}
 	theirs, err := next.read("go.mod")
 	if err != nil {
