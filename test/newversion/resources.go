@@ -36,9 +36,23 @@ func resourcesSection(root fs.FS, current, next release) (section, error) {
 	found, known := compare(ours, old, all)
 	s.known = known
 	s.tasks = words{"Serve", "Change", "Stop serving"}.lines(fold(found, "/"), nil)
+	for _, version := range without(old.versions(), ours.versions(), all.versions()) {
+		s.tasks = append(s.tasks, fmt.Sprintf("Remove `%s` from `notBuilt` of pkg/apiserver/runtimeconfig", version))
+	}
 	s.remarks = []string{"Kubernetes serves alpha versions, and beta versions that are new, only if --runtime-config asks " +
-		"for them: discovery of its files has all of them."}
+		"for them: discovery of its files has all of them. A version that is not built goes into `notBuilt` of " +
+		"pkg/apiserver/runtimeconfig."}
 	return s, nil
+}
+
+// versions are the groups' versions that have any of the resources.
+func (f facts) versions() facts {
+	out := facts{}
+	for name := range f {
+		version, _, _ := strings.Cut(name, " ")
+		out[version] = ""
+	}
+	return out
 }
 
 // served are the resources of a release.
