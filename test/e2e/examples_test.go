@@ -24,6 +24,9 @@ bonsai config print-default > cluster.yaml => kind: Cluster
 bonsai image build bin/images
 bonsai image build bin/images metrics-server
 bonsai list
+bonsai check => 0 missing
+bonsai check --data-dir /srv/bonsai => /srv
+bonsai check --nodes 3 --ip-family dual => 0 missing
 
 bonsai up
 bonsai status => kube-apiserver
@@ -81,6 +84,9 @@ far: bonsai join 192.0.2.1:6443 --token abcdef.0123456789abcdef --discovery-toke
 + far: bonsai down
 far: bonsai join 192.0.2.1:6443 --token abcdef.0123456789abcdef --discovery-token-unsafe-skip-ca-verification --node-name desk
 + far: bonsai down
+bonsai token create --upload-certs --print-join-command => --certificate-key
+far: bonsai join 192.0.2.1:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:7c2e69131a36ae2a042a339b33381c6d0d43887e2de83720eff5359e26aec866 --control-plane --certificate-key f8902e114ef118304e561c3ecd4d0b543adc226b7a07f675f56564185ffe0c07
++ far: bonsai down
 bonsai token delete abcdef
 
 bonsai up --name dev --nodes 3
@@ -102,8 +108,11 @@ bonsai testenv stop
 + bonsai testenv stop --name other
 `
 
-// caHash is the hash of an authority, the one part of the examples that only a cluster knows.
-var caHash = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
+// The parts of the examples that only a cluster knows: the hash of its authority, and the key of what was uploaded.
+var (
+	caHash         = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
+	certificateKey = regexp.MustCompile(`--certificate-key [0-9a-f]{64}`)
+)
 
 // TestExamples runs the examples of every command's --help as they are written, through a shell, on a machine that has
 // the files and images that they name; each must succeed, and none may be left out.
@@ -162,6 +171,10 @@ func TestExamples(t *testing.T) {
 			line = "timeout --foreground --preserve-status --signal=INT " + untilEnded.String() + " " + line
 		case terminal:
 			line = "echo exit | script --quiet --return --command '" + line + "' /dev/null"
+		case certificateKey.MatchString(line):
+			join := shell(near, "bonsai token create --upload-certs --print-join-command")
+			line = caHash.ReplaceAllString(line, caHash.FindString(join))
+			line = certificateKey.ReplaceAllString(line, certificateKey.FindString(join))
 		case caHash.MatchString(line):
 			line = caHash.ReplaceAllString(line,
 				caHash.FindString(shell(near, "bonsai token create --print-join-command")))

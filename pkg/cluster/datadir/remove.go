@@ -23,9 +23,8 @@ func IsLeftover(dir string, parts ...string) bool {
 	l := plan.Layout(dir)
 	known := slices.Clone(parts)
 	for _, path := range []string{l.Config(), l.Config() + host.NewSuffix, l.Peers(), l.CloudConfig(), l.PKI(""),
-		filepath.Dir(l.Encryption()),
-		filepath.Dir(l.Kubeconfig("")), l.At("etcd"), l.At("nodes"), filepath.Dir(l.Log("")), l.Run(),
-		l.Snapshots()} {
+		filepath.Dir(l.Encryption()), filepath.Dir(l.Kubeconfig("")), l.At("etcd"), l.At("nodes"),
+		filepath.Dir(l.Log("")), l.Run(), l.Snapshots(), l.Traces()} {
 		known = append(known, filepath.Base(path))
 	}
 	telling := false
