@@ -38,10 +38,12 @@ func Deployment(ctx context.Context, c *why.Case, o why.Object) (why.Answer, err
 	}
 	sets, newest := setsOf(ctx, c, d)
 	var restless []why.Cause
+	var err error
 	if newest != nil {
-		var err error
-		set := why.ObjectOf("apps", "ReplicaSet", newest)
-		restless, err = unstable(ctx, c, set, podsOf(ctx, c, d.Namespace, newest.UID))
+		set, pods := why.ObjectOf("apps", "ReplicaSet", newest), podsOf(ctx, c, d.Namespace, newest.UID)
+		if restless, err = unstable(ctx, c, set, pods); err == nil && done {
+			restless, err = orNotReady(ctx, c, restless, pods)
+		}
 		if err != nil {
 			return a, err
 		}

@@ -45,6 +45,9 @@ func replicas(ctx context.Context, c *why.Case, self why.Object, rs *appsv1.Repl
 	}
 	if rs.Status.ObservedGeneration >= rs.Generation && rs.Status.Replicas == want &&
 		rs.Status.AvailableReplicas == want {
+		if restless, err = orNotReady(ctx, c, restless, pods); err != nil {
+			return a, err
+		}
 		a.State = restlessly(fmt.Sprintf("%s has %s", self, all(int(want), "pod")), restless)
 		a.Causes, a.Well = restless, len(restless) == 0
 		return a, nil
@@ -89,8 +92,14 @@ func StatefulSet(ctx context.Context, c *why.Case, o why.Object) (why.Answer, er
 	if err != nil {
 		return a, err
 	}
+	done := s.ObservedGeneration >= set.Generation && s.Replicas == want && s.ReadyReplicas == want && updated
+	if done {
+		if restless, err = orNotReady(ctx, c, restless, pods); err != nil {
+			return a, err
+		}
+	}
 	nameless := append(restless, namelessPods(ctx, c, self, set)...)
-	if s.ObservedGeneration >= set.Generation && s.Replicas == want && s.ReadyReplicas == want && updated {
+	if done {
 		a.State = restlessly(fmt.Sprintf("%s has %s ready", self, all(int(want), "pod")), restless)
 		a.Well = len(nameless) == 0
 		a.Causes = nameless

@@ -63,6 +63,15 @@ func unstable(ctx context.Context, c *why.Case, owner why.Object, pods []*corev1
 	return []why.Cause{cause}, nil
 }
 
+// orNotReady returns restless, or what keeps pods from being ready: the status of a workload that looks well may be
+// older than that of its pods.
+func orNotReady(ctx context.Context, c *why.Case, restless []why.Cause, pods []*corev1.Pod) ([]why.Cause, error) {
+	if len(restless) > 0 {
+		return restless, nil
+	}
+	return notReady(ctx, c, pods)
+}
+
 // restlessly adds to what looks well that not all is, if something says that.
 func restlessly(state string, restless []why.Cause) string {
 	if len(restless) == 0 {
