@@ -115,7 +115,7 @@ func (l *Line) repeat(s *Step, critical []Segment) {
 	l.Critical = append(l.Critical, critical...)
 }
 
-// Bars are the steps of a line, each of which has a bar; none for a gap.
+// Bars are the steps of a line: each has a bar. A gap has none.
 func (l *Line) Bars() []*Step {
 	if l.Step == nil {
 		return nil

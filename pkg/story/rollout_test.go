@@ -74,7 +74,8 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// TestNoPods: a workload whose pods cannot be made has that as a step; one of which nothing is known names who does.
+// TestNoPods: a workload whose pods cannot be made has that as a step. If nothing is known of a
+// workload, its story names the command that knows more.
 func TestNoPods(t *testing.T) {
 	t.Parallel()
 	w := Workload{Object: traces.Object{Kind: "Deployment", Namespace: "store", Name: "front"},

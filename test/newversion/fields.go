@@ -44,8 +44,8 @@ func fieldsOf(r release) (types, descriptions facts, err error) {
 	})
 }
 
-// definitions adds the definitions of an OpenAPI v2 document, and what it says of fields to descriptions. Names are
-// short: core.v1.PodSpec.hostUsers. The groups' versions are facts, too, so that a new one is one line.
+// definitions adds the definitions of an OpenAPI v2 document, and puts what it says about fields into descriptions.
+// Names are short: core.v1.PodSpec.hostUsers. The groups' versions are facts, too, so that a new one is one line.
 func (f facts) definitions(data []byte, descriptions facts) error {
 	var document struct {
 		Definitions map[string]struct {

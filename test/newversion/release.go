@@ -78,7 +78,7 @@ func missing(ctx context.Context, modules []string, version string) (facts, erro
 		if err := d.Decode(&m); errors.Is(err, io.EOF) {
 			return absent, nil
 		} else if err != nil {
-			return nil, fmt.Errorf("read what go list says of the modules of %s: %w", version, err)
+			return nil, fmt.Errorf("read the output of go list about the modules of %s: %w", version, err)
 		}
 		if m.Error != nil {
 			absent[m.Path] = m.Error.Err

@@ -85,7 +85,7 @@ func TestRootTime(t *testing.T) {
 		}}
 		w.Observe(uid, o)
 		w.Set(uid, corev1.PodStatus{Phase: corev1.PodPending})
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(300 * time.Millisecond) // the bubble's clock moves; nobody waits
 		w.Set(uid, corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
 			{Type: corev1.PodReady, Status: corev1.ConditionTrue}}})
 		time.Sleep(100 * time.Millisecond)
@@ -99,7 +99,6 @@ func TestRootTime(t *testing.T) {
 		if len(roots) != 1 {
 			t.Fatalf("%q", spans.Names())
 		}
-
 		if took := roots[0].EndTime().Sub(o.CreationTimestamp.Time); took != 300*time.Millisecond {
 			t.Errorf("the root ends %s after the creation, want when the pod was Ready: 300ms", took)
 		}

@@ -294,7 +294,8 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestCompleted: the story of a pod with a trace has the messages of its failures; who may not list events is told so.
+// TestCompleted: the story of a pod with a trace has the messages of its failures. A caller who may
+// not list events is told so.
 func TestCompleted(t *testing.T) {
 	t.Parallel()
 	trace := storytest.Failing()
@@ -355,7 +356,7 @@ func TestWaited(t *testing.T) {
 			"lastTransitionTime":"` + after(60*second) + `"}]}`, nil, "{}", "failed after 1m00s; DeadlineExceeded", ""},
 		"a Job that was suspended": {"Job", `{"startTime":"` + after(30*time.Minute) + `"}`, nil, "{}",
 			"not finished after 30m00s: no pod of it is there", ""},
-		"a Job of which events are not told": {"Job", "{}", nil, forbidden,
+		"a Job whose events may not be listed": {"Job", "{}", nil, forbidden,
 			"not finished after 1h00m: no pod of it is there", ""},
 		"pods that could not be made": {"StatefulSet", "{}", []corev1.Pod{pod},
 			corev1.EventList{Items: []corev1.Event{failed}}, "not Ready for 59m55s: Running; last step after 2m16s",

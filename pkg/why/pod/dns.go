@@ -2,7 +2,6 @@ package pod
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -77,19 +76,14 @@ func (q *inquiry) egress(ctx context.Context) []why.Cause {
 
 // openDNS is the change by which a policy lets its pods ask the cluster's DNS.
 func openDNS(ctx context.Context, q *inquiry, p *networkingv1.NetworkPolicy) why.Fix {
-	to := ""
+	type object = map[string]any
+	rule := object{"ports": []object{{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}}}
 	// The name of the DNS Service in every installation, whatever server it has; its selector differs.
-	if s, _ := why.Get[corev1.Service](ctx, q.World, metav1.NamespaceSystem, "kube-dns"); s != nil {
-		if selector, err := json.Marshal(s.Spec.Selector); err == nil && len(s.Spec.Selector) > 0 {
-			to = fmt.Sprintf(`"to":[{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"kube-system"}},`+
-				`"podSelector":{"matchLabels":%s}}],`, selector)
-		}
-	}
-	rule := fmt.Sprintf(`{%s"ports":[{"port":53,"protocol":"UDP"},{"port":53,"protocol":"TCP"}]}`, to)
-	patch := fmt.Sprintf(`[{"op":"add","path":"/spec/egress/-","value":%s}]`, rule)
-	if len(p.Spec.Egress) == 0 { // perhaps there is no list to add to
-		patch = fmt.Sprintf(`[{"op":"add","path":"/spec/egress","value":[%s]}]`, rule)
+	s, _ := why.Get[corev1.Service](ctx, q.World, metav1.NamespaceSystem, "kube-dns")
+	if s != nil && len(s.Spec.Selector) > 0 {
+		rule["to"] = []object{{"podSelector": object{"matchLabels": s.Spec.Selector}, "namespaceSelector": object{
+			"matchLabels": object{corev1.LabelMetadataName: metav1.NamespaceSystem}}}}
 	}
 	return why.Fix{Text: "Allow egress to port 53 of the cluster's DNS, by UDP and TCP.",
-		Command: why.Command("kubectl patch networkpolicy %s%s --type=json -p %s", p.Name, q.self.Flag(), patch)}
+		Command: addRule(p, networkingv1.PolicyTypeEgress, rule)}
 }

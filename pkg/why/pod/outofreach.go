@@ -3,7 +3,6 @@ package pod
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -235,24 +234,14 @@ func letThrough(client *corev1.Pod, traffic []*why.Traffic, d why.Denial, s *cor
 		}
 		peers = append(peers, peer)
 	}
-	field, text, rule, rules := "ingress", "Admit "+who, object{"from": peers}, len(d.Nearest.Spec.Ingress)
+	text, rule := "Admit "+who, object{"from": peers}
 	if egress {
-		field, text, rule, rules = "egress", "Allow egress to "+who, object{"to": peers}, len(d.Nearest.Spec.Egress)
+		text, rule = "Allow egress to "+who, object{"to": peers}
 	}
 	if len(ports) > 0 {
 		rule["ports"], text = ports, text+", at port "+why.And(numbers)
 	}
-	add := object{"op": "add", "path": "/spec/" + field + "/-", "value": rule}
-	if rules == 0 { // perhaps there is no list to add to
-		add["path"], add["value"] = "/spec/"+field, []object{rule}
-	}
-	fix := why.Fix{Text: text + "."}
-	if patch, err := json.Marshal([]object{add}); err == nil {
-		self := why.ObjectOf(networkingv1.GroupName, "NetworkPolicy", d.Nearest)
-		fix.Command = why.Command("kubectl patch networkpolicy %s%s --type=json -p %s", d.Nearest.Name, self.Flag(),
-			string(patch))
-	}
-	return fix
+	return why.Fix{Text: text + ".", Command: addRule(d.Nearest, d.Direction, rule)}
 }
 
 // ownLabels are those of a pod that its author chose: without those that controllers add, which other pods of the same

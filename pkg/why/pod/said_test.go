@@ -43,7 +43,7 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// TestManyNames: a command can have a megabyte of names, of which so many are looked at.
+// TestManyNames: a command can have a megabyte of names, and only the first maxNamed are looked at.
 func TestManyNames(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder

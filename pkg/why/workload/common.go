@@ -87,6 +87,15 @@ func notReady(ctx context.Context, c *why.Case, pods []*corev1.Pod) ([]why.Cause
 	}))
 }
 
+// failedCreate explains a controller's event of something that it could not create.
+func failedCreate(ctx context.Context, c *why.Case, e *corev1.Event) why.Cause {
+	cause := why.RefusedBefore(ctx, c, e.Namespace, e.Message, why.SeeEvent(e))
+	if cause.Code == "Refused" { // not all that fails is a refusal
+		cause.Text = "The controller says: " + why.Quote(e.Message) + "."
+	}
+	return cause
+}
+
 // refusedPods explains pods that could not be created, by the newest event that says so; nil if one was created since.
 func refusedPods(ctx context.Context, c *why.Case, self why.Object) []why.Cause {
 	for _, e := range c.Events(ctx, self) {
@@ -94,10 +103,7 @@ func refusedPods(ctx context.Context, c *why.Case, self why.Object) []why.Cause 
 		case "SuccessfulCreate":
 			return nil
 		case "FailedCreate":
-			cause := why.RefusedBefore(ctx, c, self.Namespace, e.Message, why.SeeEvent(e))
-			if cause.Code == "Refused" { // not all that fails is a refusal
-				cause.Text = "The controller says: " + why.Quote(e.Message) + "."
-			}
+			cause := failedCreate(ctx, c, e)
 			text := "Its pods cannot be created."
 			if cause.Code == "RefusedBefore" {
 				text = "Its pods could not be created so far."

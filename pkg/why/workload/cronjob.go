@@ -185,11 +185,7 @@ func missed(ctx context.Context, c *why.Case, cj *batchv1.CronJob, self why.Obje
 			if why.LastSeen(e).Before(due) {
 				continue
 			}
-			cause := why.RefusedBefore(ctx, c, cj.Namespace, e.Message, why.SeeEvent(e))
-			if cause.Code == "Refused" { // not all that fails is a refusal
-				cause.Text = "The controller says: " + why.Quote(e.Message) + "."
-			}
-			return []why.Cause{{Code: "JobsNotCreated", Because: []why.Cause{cause},
+			return []why.Cause{{Code: "JobsNotCreated", Because: []why.Cause{failedCreate(ctx, c, e)},
 				Text: fmt.Sprintf("It was due %s ago, and its Job cannot be created.", ago)}}
 		case "TooManyMissedTimes", "UnknownTimeZone", "UnparseableSchedule":
 			return []why.Cause{{Code: e.Reason, Text: "The controller says: " + why.Quote(e.Message) + ".",
