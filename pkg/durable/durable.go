@@ -13,11 +13,21 @@ import (
 
 // Write writes a file that only its owner may read. It is on the disk when Write returns.
 func Write(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(path, write, mode)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
+	return fill(f, data)
+}
+
+const (
+	write = os.O_CREATE | os.O_TRUNC | os.O_WRONLY
+	mode  = 0o600
+)
+
+// fill writes a file's content to the disk, and closes it.
+func fill(f *os.File, data []byte) error {
+	_, err := f.Write(data)
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
@@ -28,6 +38,18 @@ func Replace(next, path string, data []byte) error {
 		return err
 	}
 	return os.Rename(next, path)
+}
+
+// ReplaceIn is Replace for names beneath root, which no link leads out of.
+func ReplaceIn(root *os.Root, next, name string, data []byte) error {
+	f, err := root.OpenFile(next, write, mode)
+	if err != nil {
+		return err
+	}
+	if err := fill(f, data); err != nil {
+		return err
+	}
+	return root.Rename(next, name)
 }
 
 // Flush returns when everything that was written to the file system of path is on its disk, by whomever: syncfs(2).

@@ -8,6 +8,29 @@ import (
 
 func TestReplace(t *testing.T) {
 	t.Parallel()
+	within := func(next, path string, data []byte) error {
+		root, err := os.OpenRoot(filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		defer root.Close()
+		next, err = filepath.Rel(root.Name(), next)
+		if err != nil {
+			return err
+		}
+		return ReplaceIn(root, next, filepath.Base(path), data)
+	}
+	for name, replace := range map[string]func(next, path string, data []byte) error{
+		"Replace": Replace, "ReplaceIn": within,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			replaces(t, replace)
+		})
+	}
+}
+
+func replaces(t *testing.T, replace func(next, path string, data []byte) error) {
 	dir := t.TempDir()
 	path, next := filepath.Join(dir, "f"), filepath.Join(dir, "f.new")
 	// What a crash left half written is overwritten.
@@ -15,7 +38,7 @@ func TestReplace(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, content := range []string{"first", "2"} {
-		if err := Replace(next, path, []byte(content)); err != nil {
+		if err := replace(next, path, []byte(content)); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := os.ReadFile(path); err != nil || string(got) != content {
@@ -28,7 +51,7 @@ func TestReplace(t *testing.T) {
 	if _, err := os.Stat(next); !os.IsNotExist(err) {
 		t.Errorf("%s is left: %v", next, err)
 	}
-	if err := Replace(filepath.Join(dir, "gone", "f.new"), path, nil); err == nil {
+	if err := replace(filepath.Join(dir, "gone", "f.new"), path, nil); err == nil {
 		t.Error("what could not be written was told of as written")
 	}
 }

@@ -43,17 +43,43 @@ func TestPowerCuts(t *testing.T) {
 	clients()
 }
 
-// TestFreshPowerCut: what `bonsai up` made is on the disk when it says that the cluster is ready.
+// TestFreshPowerCut: what `bonsai up` made is on the disk when it says that the cluster is ready, and so is a snapshot
+// when it has been saved, and when it has been restored.
 func TestFreshPowerCut(t *testing.T) {
 	m := newMachine(t)
-	// On a quick machine the cluster is up before the kernel writes anything back. This one is slow, so make it wait.
-	must(t, m, "sync; sysctl -qw vm.dirty_writeback_centisecs=0 vm.dirty_expire_centisecs=360000")
+	must(t, m, lazyDisk)
 	must(t, m, "bonsai up --name try --nodes 1")
-	before := must(t, m, "kubectl get namespace kube-system -o 'jsonpath={.metadata.uid}'")
+	before := must(t, m, thisCluster)
 	cutPower(t, m)
 	start(t, m)
 	must(t, m, "bonsai start --name try")
-	if after := must(t, m, "kubectl get namespace kube-system -o 'jsonpath={.metadata.uid}'"); after != before {
+	sameCluster(t, m, before)
+
+	must(t, m, "kubectl create configmap kept")
+	must(t, m, lazyDisk)
+	must(t, m, "bonsai snapshot save whole --name try")
+	cutPower(t, m)
+	start(t, m)
+	must(t, m, lazyDisk)
+	must(t, m, "bonsai snapshot restore whole --name try")
+	cutPower(t, m)
+	start(t, m)
+	must(t, m, "bonsai start --name try && kubectl get configmap kept")
+	sameCluster(t, m, before)
+}
+
+const (
+	// lazyDisk lets the kernel write nothing back by itself. On a quick machine the cluster is up before it does; an
+	// emulated one must be made so.
+	lazyDisk = "sync; sysctl -qw vm.dirty_writeback_centisecs=0 vm.dirty_expire_centisecs=360000"
+	// thisCluster prints who a cluster is.
+	thisCluster = "kubectl get namespace kube-system -o 'jsonpath={.metadata.uid}'"
+)
+
+// sameCluster fails the test unless the cluster is the one that was there before, with all its files.
+func sameCluster(t *testing.T, m *Machine, before string) {
+	t.Helper()
+	if after := must(t, m, thisCluster); after != before {
 		t.Errorf("the cluster is %s, not %s", after, before)
 	}
 	noBrokenFile(t, m)
@@ -92,6 +118,7 @@ kind: CronJob
 metadata: {name: often}
 spec:
   schedule: "* * * * *"
+  concurrencyPolicy: Forbid # an emulated machine may need more than a minute for a pod
   jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: "localhost/busybox:1.0", command: ["true"]}]}}}}
 END`)
 	must(t, m, "kubectl rollout status statefulset/data --timeout=10m")
@@ -107,6 +134,7 @@ END`)
 		starts := fmt.Sprint(i + 2)
 		eventually(t, m, "kubectl exec deployment/web -- wget -T 10 -qO- http://data/starts | wc -l", starts)
 		noPodTwice(t, m)
+		t.Logf("reboot %d", i+1)
 	}
 	eventually(t, m, `kubectl get cronjob often -o 'jsonpath={.status.lastSuccessfulTime}'`, "Z")
 	if state := must(t, m, "systemctl is-system-running --wait || systemctl --failed --plain"); state != "running" {

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"bonsai/pkg/durable"
 	"bonsai/pkg/keypair"
 )
 
@@ -41,7 +42,7 @@ func KeptSelfSigned(dir, name, host string, log *slog.Logger) (*keypair.Pair, er
 	return pair, nil
 }
 
-// save writes a certificate and its key.
+// save writes a certificate and its key, both whole or not at all: half of one would end every later start.
 func save(c tls.Certificate, certFile, keyFile string) error {
 	key, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
 	if err != nil {
@@ -49,8 +50,10 @@ func save(c tls.Certificate, certFile, keyFile string) error {
 	}
 	return errors.Join(
 		os.MkdirAll(filepath.Dir(certFile), 0o755),
-		os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600),
-		os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]}), 0o644))
+		durable.Replace(keyFile+".new", keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})),
+		durable.Replace(certFile+".new", certFile,
+			pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]})),
+		os.Chmod(certFile, 0o644))
 }
 
 // selfSigned makes a serving certificate for host (a name or an address), localhost and the loopback addresses, valid

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/durable"
 )
 
 // Parts are the parts of the data directory that a snapshot has: all but logs, what runs, snapshots, and the keys of
@@ -84,7 +85,8 @@ var linked = regexp.MustCompile(
 var opened = regexp.MustCompile(
 	`^nodes(/[^/]+(/lib(/containerd(/io\.containerd\.(content|snapshotter)\.v1\.[^/]+)?)?)?)?$`)
 
-// Copy makes the directory to with the saved parts of from: owners, modes, extended attributes, holes and all.
+// Copy makes the directory to with the saved parts of from: owners, modes, extended attributes, holes and all. The copy
+// is on the disk when Copy returns: its callers rename it, and Finish removes what was there before.
 func Copy(ctx context.Context, from, to string) error {
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return err
@@ -97,7 +99,7 @@ func Copy(ctx context.Context, from, to string) error {
 			return err
 		}
 	}
-	return nil
+	return durable.Flush(to)
 }
 
 // copyPart copies one part of the data directory, or links it if its files are never written again. It opens the

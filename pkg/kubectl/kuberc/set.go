@@ -222,10 +222,8 @@ func (p *Preference) save(path string) error {
 		return err
 	}
 	_, err = f.Write(data)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
+	// A file that is renamed before its content is on the disk may be empty after a power failure.
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/durable"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -49,16 +50,13 @@ func (c *Checkpoint) Load(uid types.UID) (runtime.Allocation, bool, error) {
 	return a, true, nil
 }
 
-// Save replaces what was saved of a pod: after a crash there is the old file or the new one.
+// Save replaces what was saved of a pod. After a crash, even of the machine, there is the old file or the new one.
 func (c *Checkpoint) Save(uid types.UID, a runtime.Allocation) error {
 	data, err := json.Marshal(a)
 	if err != nil {
 		return fmt.Errorf("encode what pod %s has: %w", uid, err)
 	}
-	if err := c.root.WriteFile(name(uid)+unfinished, data, 0o600); err != nil {
-		return fmt.Errorf("write what pod %s has: %w", uid, err)
-	}
-	if err := c.root.Rename(name(uid)+unfinished, name(uid)); err != nil {
+	if err := durable.ReplaceIn(c.root, name(uid)+unfinished, name(uid), data); err != nil {
 		return fmt.Errorf("keep what pod %s has: %w", uid, err)
 	}
 	return nil

@@ -3,6 +3,7 @@ package cgroup
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,12 +39,12 @@ type values struct {
 // Swap is the sum of what its containers may use. The node's limit of processes holds for each pod.
 func (c *Config) forPod(pod *corev1.Pod) values {
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
+	limits := resource.PodLimits(pod, resource.PodResourcesOptions{})
 	cpuLimited, memoryLimited := true, true
-	limits := resource.PodLimits(pod,
-		resource.PodResourcesOptions{ContainerFn: func(l corev1.ResourceList, _ resource.ContainerType) {
-			cpuLimited = cpuLimited && !l.Cpu().IsZero()
-			memoryLimited = memoryLimited && !l.Memory().IsZero()
-		}})
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		cpuLimited = cpuLimited && !c.Resources.Limits.Cpu().IsZero()
+		memoryLimited = memoryLimited && !c.Resources.Limits.Memory().IsZero()
+	}
 	if resource.IsPodLevelLimitsSet(pod) {
 		own := pod.Spec.Resources.Limits
 		cpuLimited = cpuLimited || !own.Cpu().IsZero()
