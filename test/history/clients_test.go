@@ -18,11 +18,15 @@ import (
 const (
 	namespace = "history"
 	names     = 10
-	// writeEvery and listEvery bound what one client asks for, requestTime how long it waits for an answer.
+	// writeEvery and listEvery bound what one client asks for, requestTime how long it waits for an answer. All three
+	// are longer with -slower.
 	writeEvery  = 20 * time.Millisecond
 	listEvery   = 150 * time.Millisecond
 	requestTime = 5 * time.Second
 )
+
+// slowed is a time that is meant for servers as quick as this machine.
+func slowed(d time.Duration) time.Duration { return d * time.Duration(*slower) }
 
 // api is the ConfigMaps of one namespace. It speaks HTTP itself: a client that asks again by itself would hide lost
 // answers.
@@ -78,7 +82,7 @@ func (b bearer) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // call sends one request and reads its answer to the end.
 func call(ctx context.Context, client *http.Client, method, url, contentType string, body any) (int, []byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, slowed(requestTime))
 	defer cancel()
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -149,7 +153,7 @@ func (a *api) do(ctx context.Context, w write, before object) (write, object) {
 func (a *api) write(ctx, working context.Context, id int) (writes []write) {
 	random := rand.New(rand.NewPCG(uint64(id), 0))
 	state := map[string]object{} // as this writer knows it; others change it meanwhile
-	tick := time.NewTicker(writeEvery)
+	tick := time.NewTicker(slowed(writeEvery))
 	defer tick.Stop()
 	for n := 0; ; n++ {
 		select {
@@ -228,7 +232,7 @@ func (a *api) list(ctx context.Context) (list, error) {
 
 // lists lists again and again until working ends.
 func (a *api) lists(ctx, working context.Context) (lists []list) {
-	tick := time.NewTicker(listEvery)
+	tick := time.NewTicker(slowed(listEvery))
 	defer tick.Stop()
 	for {
 		select {
@@ -249,7 +253,7 @@ func (a *api) follow(ctx context.Context, end *atomic.Uint64, name string, secon
 	pause func(version uint64)) watcher {
 	w := watcher{name: name}
 	anew := true
-	tick := time.NewTicker(writeEvery)
+	tick := time.NewTicker(slowed(writeEvery))
 	defer tick.Stop()
 	for {
 		select {
@@ -278,7 +282,7 @@ func (a *api) follow(ctx context.Context, end *atomic.Uint64, name string, secon
 
 // watch continues a segment until the connection ends, and reports whether its version is too old to go on.
 func (a *api) watch(ctx context.Context, s *segment, seconds int) (tooOld bool) {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+requestTime)
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+slowed(requestTime))
 	defer cancel()
 	url := fmt.Sprintf("%s?%s&watch=true&allowWatchBookmarks=true&resourceVersion=%d&timeoutSeconds=%d", a.url,
 		ours, s.last, seconds)

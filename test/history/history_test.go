@@ -19,6 +19,7 @@ var (
 	kills        = flag.Int("kills", 4, "how often etcd and kube-apiserver are killed, in turn")
 	duration     = flag.Duration("duration", 8*time.Second, "how long clients write, at least")
 	writers      = flag.Int("writers", 4, "how many clients write")
+	slower       = flag.Int("slower", 1, "how many times slower than this machine the servers are: clients ask less often and wait longer")
 	outside      = flag.String("server", "", "the URL of the cluster that TestOutside tries")
 	outsideToken = flag.String("token", "", "a bearer token of that cluster's administrator")
 )
@@ -182,7 +183,7 @@ func record(ctx context.Context, t *testing.T, a *api, late func(working context
 		err = a.finish(ctx, &h)
 	}
 	end.Store(h.end)
-	time.AfterFunc(patience, stopWatching)
+	time.AfterFunc(slowed(patience), stopWatching)
 	if err != nil {
 		stopWatching()
 	}
@@ -196,7 +197,7 @@ func record(ctx context.Context, t *testing.T, a *api, late func(working context
 // awaitForgotten returns when a watch from version on cannot be served any more: etcd has compacted it, and the API
 // server has been started more than starts times, so that it does not remember it either. Or when ctx ends.
 func awaitForgotten(ctx context.Context, etcd, apiserver *server, starts int64, version uint64) {
-	tick := time.NewTicker(writeEvery)
+	tick := time.NewTicker(slowed(writeEvery))
 	defer tick.Stop()
 	for apiserver.starts.Load() == starts || !etcd.compacted(ctx, version) {
 		select {
@@ -211,7 +212,7 @@ func awaitForgotten(ctx context.Context, etcd, apiserver *server, starts int64, 
 func (a *api) awaitTooOld(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, forgetting)
 	defer cancel()
-	tick := time.NewTicker(writeEvery)
+	tick := time.NewTicker(slowed(writeEvery))
 	defer tick.Stop()
 	for a.tooOld.Load() == 0 {
 		select {
