@@ -13,7 +13,7 @@ import (
 
 // Write writes a file that only its owner may read. It is on the disk when Write returns.
 func Write(path string, data []byte) error {
-	f, err := os.OpenFile(path, write, mode)
+	f, err := os.OpenFile(path, anew, ownerOnly)
 	if err != nil {
 		return err
 	}
@@ -21,8 +21,8 @@ func Write(path string, data []byte) error {
 }
 
 const (
-	write = os.O_CREATE | os.O_TRUNC | os.O_WRONLY
-	mode  = 0o600
+	anew      = os.O_CREATE | os.O_TRUNC | os.O_WRONLY
+	ownerOnly = 0o600
 )
 
 // fill writes a file's content to the disk, and closes it.
@@ -42,7 +42,7 @@ func Replace(next, path string, data []byte) error {
 
 // ReplaceIn is Replace for names beneath root, which no link leads out of.
 func ReplaceIn(root *os.Root, next, name string, data []byte) error {
-	f, err := root.OpenFile(next, write, mode)
+	f, err := root.OpenFile(next, anew, ownerOnly)
 	if err != nil {
 		return err
 	}

@@ -294,8 +294,8 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestCompleted: the story of a pod with a trace has the messages of its failures. A caller who may
-// not list events is told so.
+// TestCompleted: the story of a pod with a trace has the messages of its failures. It says so if the caller may not
+// list events.
 func TestCompleted(t *testing.T) {
 	t.Parallel()
 	trace := storytest.Failing()

@@ -8,7 +8,7 @@ import (
 	"bonsai/pkg/why"
 )
 
-// addRule is the command that adds a rule to a policy, which has its other rules as they are.
+// addRule returns the command that adds a rule to a policy and leaves its other rules as they are.
 func addRule(p *networkingv1.NetworkPolicy, direction networkingv1.PolicyType, rule map[string]any) why.CommandLine {
 	field, rules := "ingress", len(p.Spec.Ingress)
 	if direction == networkingv1.PolicyTypeEgress {
