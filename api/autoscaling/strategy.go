@@ -2,6 +2,7 @@ package autoscaling
 
 import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/resources"
@@ -21,6 +22,9 @@ func strategy() resources.Typed[*autoscaler] {
 		},
 		Validate:       func(a *autoscaler) field.ErrorList { return validateAutoscaler(a, nil) },
 		ValidateUpdate: validateAutoscaler,
+		SpecChanged: func(a, old *autoscaler) bool {
+			return !apiequality.Semantic.DeepEqual(a.Spec, old.Spec)
+		},
 	}
 }
 

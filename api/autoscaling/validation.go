@@ -20,11 +20,7 @@ const (
 // once does not stand in the way of other changes.
 func validateAutoscaler(a, old *autoscaler) field.ErrorList {
 	s, at := &a.Spec, field.NewPath("spec")
-	least := int32(1)
-	if old != nil && old.Spec.MinReplicas != nil && *old.Spec.MinReplicas == 0 {
-		least = 0 // it was stored while scaling to zero was on
-	}
-	errs := validateRange(s, least, at)
+	errs := validateRange(s, at)
 	errs = append(errs, validateReference(s.ScaleTargetRef, at.Child("scaleTargetRef"))...)
 	if old == nil || old.Spec.ScaleTargetRef.APIVersion != s.ScaleTargetRef.APIVersion {
 		errs = append(errs, validateTargetGroup(s.ScaleTargetRef, at.Child("scaleTargetRef", "apiVersion"))...)
@@ -43,11 +39,10 @@ func validateAutoscaler(a, old *autoscaler) field.ErrorList {
 	return errs
 }
 
-func validateRange(s *autoscalingv2.HorizontalPodAutoscalerSpec, least int32, at *field.Path) field.ErrorList {
+func validateRange(s *autoscalingv2.HorizontalPodAutoscalerSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if n := s.MinReplicas; n != nil && *n < least {
-		errs = append(errs, field.Invalid(at.Child("minReplicas"), *n,
-			fmt.Sprintf("must be greater than or equal to %d", least)))
+	if n := s.MinReplicas; n != nil && *n < 0 {
+		errs = append(errs, field.Invalid(at.Child("minReplicas"), *n, "must be greater than or equal to 0"))
 	}
 	most := at.Child("maxReplicas")
 	switch n := s.MaxReplicas; {

@@ -10,9 +10,9 @@ import "k8s.io/apimachinery/pkg/util/version"
 // The parts of the release.
 const (
 	Major = "1"
-	Minor = "36"
+	Minor = "37"
 	// Patch has nothing to do with the API: it says which fixes of the components' behaviour are followed.
-	Patch = "3"
+	Patch = "2"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 	// Git is what the binaries report as theirs: the release with our own name as build metadata.
 	Git = Release + "+bonsai"
 	// Previous is the minor version before: the oldest that other components of the cluster may be of.
-	Previous = Major + ".35"
+	Previous = Major + ".36"
 )
 
 // Parsed returns the version of the API, to compare it.

@@ -83,11 +83,11 @@ func setTaintTimes(s *resourcev1.ResourceSlice, now func() time.Time) {
 
 // mapped reports whether a device says which resources of its node it takes, a feature (DRANodeAllocatableResources)
 // that is off by default.
-func mapped(d resourcev1.Device) bool { return len(d.NodeAllocatableResourceMappings) > 0 }
+func mapped(d resourcev1.Device) bool { return len(d.NodeAllocatableResources) > 0 }
 
 func dropMappings(s *resourcev1.ResourceSlice) {
 	for i := range s.Spec.Devices {
-		s.Spec.Devices[i].NodeAllocatableResourceMappings = nil
+		s.Spec.Devices[i].NodeAllocatableResources = nil
 	}
 }
 

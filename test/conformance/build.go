@@ -18,7 +18,7 @@ import (
 const containerdVersion = "2.3.7"
 
 // suiteVersion is the version of k8s.io/kubernetes in go.mod.
-const suiteVersion = "v1.36.3"
+const suiteVersion = "v1.37.2"
 
 // goBinary is a program built from a Go package; dir "" means the module that pins the suite.
 type goBinary struct {
