@@ -43,6 +43,7 @@ func newRunners(cfg *Config, r reporting, s signals, c *containers, n *nodeParts
 	return []runner{
 		{"status writer", r.status.Run},
 		{"objects", func(ctx context.Context) error { return v.objects.Run(ctx, v.changed(s)) }},
+		{"certificates of pods", func(ctx context.Context) error { return v.certificates.Run(ctx, v.changed(s)) }},
 		{"volumes", v.manager.Run},
 		{"plug-ins", plugins.Run},
 		{"device plug-ins", n.devices.Run},

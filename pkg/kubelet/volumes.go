@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	"bonsai/pkg/kubelet/env"
 	"bonsai/pkg/kubelet/node"
 	"bonsai/pkg/kubelet/objects"
+	"bonsai/pkg/kubelet/podcertificates"
 	"bonsai/pkg/kubelet/volume"
 	"bonsai/pkg/kubelet/volume/claims"
 	"bonsai/pkg/kubelet/volume/csi"
@@ -27,9 +29,11 @@ import (
 
 // volumeParts are the pods' volumes, and the objects that fill them.
 type volumeParts struct {
-	// objects are the ConfigMaps and Secrets that pods refer to.
+	// objects are the ConfigMaps, Secrets and ClusterTrustBundles that pods refer to.
 	objects *objects.Cache
-	manager *volume.Manager
+	// certificates are what signers issued for volumes.
+	certificates *podcertificates.Manager
+	manager      *volume.Manager
 	// csi are the volumes of storage drivers, drivers the node's drivers, csiNode announces these in the CSINode.
 	csi     *csi.Source
 	drivers *csi.Drivers
@@ -46,9 +50,20 @@ func newVolumeParts(cfg *Config, r reporting, n *node.Node) (*volumeParts, error
 		ShowInUse: n.ShowInUse})
 	var err error
 	if v.objects, err = objects.New(objects.Config{Client: cfg.Client, Log: cfg.Log}); err != nil {
-		return nil, fmt.Errorf("prepare the cache of configMaps and secrets: %w", err)
+		return nil, fmt.Errorf("prepare the cache of configMaps, secrets and trust bundles: %w", err)
 	}
-	api := projected.Config{Objects: v.objects, Tokens: cfg.Client, Field: env.Field, Now: time.Now, Log: cfg.Log,
+	v.certificates, err = podcertificates.New(podcertificates.Config{Client: cfg.Client, Now: time.Now,
+		Random: rand.Float64, Log: cfg.Log, Node: func() (types.NodeName, types.UID) {
+			if o := n.Object(); o != nil {
+				return types.NodeName(cfg.NodeName), o.UID
+			}
+			return types.NodeName(cfg.NodeName), ""
+		}})
+	if err != nil {
+		return nil, fmt.Errorf("prepare the certificates of pods: %w", err)
+	}
+	api := projected.Config{Objects: v.objects, Tokens: cfg.Client, Certificates: v.certificates, Field: env.Field,
+		Now: time.Now, Log: cfg.Log,
 		// Asked at each use, because the node's capacity can change.
 		Allocatable: func() int64 {
 			all := n.Allocatable()

@@ -11,16 +11,19 @@ import (
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
 	authv1 "k8s.io/api/authentication/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/mount-utils"
 	utilexec "k8s.io/utils/exec"
 
 	"bonsai/pkg/apiclient"
+	"bonsai/pkg/kubelet/podcertificates"
 	"bonsai/pkg/kubelet/volume"
 	"bonsai/pkg/kubelet/volume/csi"
 	"bonsai/pkg/kubelet/volume/csi/csitest"
@@ -46,6 +49,18 @@ func (volumeContent) CreateToken(_ context.Context, _, _ string, req *authv1.Tok
 		ExpirationTimestamp: metav1.NewTime(time.Unix(0, 0).Add(time.Hour))}
 	return req, nil
 }
+
+func (volumeContent) TrustBundles(context.Context,
+	*corev1.ClusterTrustBundleProjection) ([]*certificatesv1.ClusterTrustBundle, error) {
+	return []*certificatesv1.ClusterTrustBundle{{}}, nil
+}
+
+func (volumeContent) Get(context.Context, *corev1.Pod, string, int, *corev1.PodCertificateProjection,
+	bool) (podcertificates.Credential, error) {
+	return podcertificates.Credential{Key: []byte("k"), Chain: []byte("c")}, nil
+}
+
+func (volumeContent) Forget(types.UID) {}
 
 func (volumeContent) CSIDriver(context.Context, string) (*storagev1.CSIDriver, error) {
 	return &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{AttachRequired: new(false),
@@ -86,7 +101,7 @@ func TestVolumeSources(t *testing.T) {
 	t.Cleanup(func() { drivers.Deregister(context.Background(), "d", driver.Endpoint) })
 	list := func() []volume.Source {
 		c := volumeContent{}
-		sources, err := volumeSources(projected.Config{Objects: c, Tokens: c, Allocatable: func() int64 {
+		sources, err := volumeSources(projected.Config{Objects: c, Tokens: c, Certificates: c, Allocatable: func() int64 {
 			return 64 << 20
 		}, Now: func() time.Time { return time.Unix(0, 0) }, Log: slog.New(slog.DiscardHandler),
 			Field: func(*corev1.Pod, string) (string, error) { return "f", nil },
@@ -118,7 +133,9 @@ func TestVolumeSources(t *testing.T) {
 		"secret":       {{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}},
 		"downward-api": {{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: field}}},
 		"projected": {{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
-			{ServiceAccountToken: token}, {DownwardAPI: &corev1.DownwardAPIProjection{Items: field}}}}}},
+			{ServiceAccountToken: token}, {DownwardAPI: &corev1.DownwardAPIProjection{Items: field}},
+			{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{Name: new("b"), Path: "ca"}},
+			{PodCertificate: &corev1.PodCertificateProjection{CredentialBundlePath: "own"}}}}}},
 		"csi": {{CSI: &corev1.CSIVolumeSource{Driver: "d"}}},
 		"nfs": {{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/x"}}},
 	}

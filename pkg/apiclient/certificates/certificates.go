@@ -12,3 +12,15 @@ func CertificateSigningRequests(c *apiclient.Client) *apiclient.Resource[*certif
 	return apiclient.NewResource(c, certificatesv1.SchemeGroupVersion, "certificatesigningrequests",
 		&certificatesv1.CertificateSigningRequest{})
 }
+
+// PodCertificateRequests gives access to podcertificaterequests.
+func PodCertificateRequests(c *apiclient.Client) *apiclient.Resource[*certificatesv1.PodCertificateRequest] {
+	return apiclient.NewResource(c, certificatesv1.SchemeGroupVersion, "podcertificaterequests",
+		&certificatesv1.PodCertificateRequest{})
+}
+
+// ClusterTrustBundles gives access to clustertrustbundles.
+func ClusterTrustBundles(c *apiclient.Client) *apiclient.Resource[*certificatesv1.ClusterTrustBundle] {
+	return apiclient.NewResource(c, certificatesv1.SchemeGroupVersion, "clustertrustbundles",
+		&certificatesv1.ClusterTrustBundle{})
+}

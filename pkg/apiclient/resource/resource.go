@@ -27,3 +27,8 @@ func ResourceSlices(c *apiclient.Client) *apiclient.Resource[*resourcev1.Resourc
 func DeviceClasses(c *apiclient.Client) *apiclient.Resource[*resourcev1.DeviceClass] {
 	return apiclient.NewResource(c, resourcev1.SchemeGroupVersion, "deviceclasses", &resourcev1.DeviceClass{})
 }
+
+// DeviceTaintRules gives access to devicetaintrules.
+func DeviceTaintRules(c *apiclient.Client) *apiclient.Resource[*resourcev1.DeviceTaintRule] {
+	return apiclient.NewResource(c, resourcev1.SchemeGroupVersion, "devicetaintrules", &resourcev1.DeviceTaintRule{})
+}

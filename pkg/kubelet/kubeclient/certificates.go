@@ -27,3 +27,20 @@ func (c *Client) CertificateRequests(name string) cache.ListerWatcher {
 	return certificates.CertificateSigningRequests(c.api).ListWatch(apiclient.Selection{Fields: "metadata.name=" + name,
 		Newest: true})
 }
+
+// CreatePodCertificateRequest makes a PodCertificateRequest and returns what was stored.
+func (c *Client) CreatePodCertificateRequest(ctx context.Context,
+	r *certificatesv1.PodCertificateRequest) (*certificatesv1.PodCertificateRequest, error) {
+	return certificates.PodCertificateRequests(c.api).Create(ctx, r)
+}
+
+// PodCertificateRequest lists and watches the PodCertificateRequest of that name, of a pod on a node.
+func (c *Client) PodCertificateRequest(namespace, name, node string) cache.ListerWatcher {
+	return certificates.PodCertificateRequests(c.api).ListWatch(apiclient.Selection{Namespace: namespace,
+		Fields: "metadata.name=" + name + ",spec.nodeName=" + node, Newest: true})
+}
+
+// TrustBundles lists and watches all ClusterTrustBundles.
+func (c *Client) TrustBundles() cache.ListerWatcher {
+	return certificates.ClusterTrustBundles(c.api).ListWatch(apiclient.Selection{Newest: true})
+}

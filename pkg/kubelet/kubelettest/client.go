@@ -50,6 +50,17 @@ func (c Client) Objects(resource, namespace, field string) cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(lw, c.Interface)
 }
 
+// TrustBundles lists and watches ClusterTrustBundles.
+func (c Client) TrustBundles() cache.ListerWatcher {
+	bundles := c.CertificatesV1().ClusterTrustBundles()
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return bundles.List(ctx, o)
+		},
+		WatchFuncWithContext: bundles.Watch,
+	}, c.Interface)
+}
+
 // CreatePod makes a pod.
 func (c Client) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	_, err := c.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})

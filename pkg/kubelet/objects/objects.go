@@ -1,6 +1,6 @@
-// Package objects gives the kubelet the ConfigMaps and Secrets its pods refer to. The Node authorizer lets a kubelet
-// read only those, and watch them only one by one, so the cache holds one watch for each object while a pod refers to
-// it and tells at once which pods a change concerns.
+// Package objects gives the kubelet the ConfigMaps, Secrets and ClusterTrustBundles its pods refer to. The Node
+// authorizer lets a kubelet read only those ConfigMaps and Secrets, and watch them only one by one, so the cache holds
+// one watch for each object while a pod refers to it. It tells at once which pods a change concerns.
 package objects
 
 import (
@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,8 @@ type Client interface {
 	ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
 	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 	Objects(resource, namespace, field string) cache.ListerWatcher
+	// TrustBundles lists and watches all ClusterTrustBundles.
+	TrustBundles() cache.ListerWatcher
 }
 
 // Config is what a Cache needs. Client and Log are required.
@@ -36,8 +39,9 @@ type Config struct {
 //
 // The number of watches is that of different objects, whatever the number of pods.
 type Cache struct {
-	cfg  Config
-	wake notify.Signal
+	cfg     Config
+	wake    notify.Signal
+	bundles *bundles
 
 	mu      sync.Mutex
 	entries map[ref]*entry
@@ -58,7 +62,8 @@ func New(cfg Config) (*Cache, error) {
 	if cfg.Client == nil || cfg.Log == nil {
 		return nil, errors.New("objects: Client and Log are required")
 	}
-	return &Cache{cfg: cfg, wake: notify.New(), entries: map[ref]*entry{}, pods: map[types.UID][]ref{}}, nil
+	return &Cache{cfg: cfg, wake: notify.New(), bundles: newBundles(cfg.Client, cfg.Log), entries: map[ref]*entry{},
+		pods: map[types.UID][]ref{}}, nil
 }
 
 // Run keeps the watches until ctx is done and returns when all have ended. Without it every read asks the API server.
@@ -69,6 +74,7 @@ func New(cfg Config) (*Cache, error) {
 func (c *Cache) Run(ctx context.Context, changed func(pods []types.UID)) error {
 	var watches sync.WaitGroup
 	defer watches.Wait()
+	watches.Go(func() { c.bundles.run(ctx, changed) })
 	for {
 		c.mu.Lock()
 		start := c.pending
@@ -89,6 +95,7 @@ func (c *Cache) Run(ctx context.Context, changed func(pods []types.UID)) error {
 //
 // The pod's new references are added before old ones are dropped, so an object that both name keeps its watch.
 func (c *Cache) Track(pod *corev1.Pod) {
+	c.bundles.track(pod)
 	refs := refsOf(pod)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,6 +128,7 @@ func (c *Cache) Track(pod *corev1.Pod) {
 
 // Untrack forgets a pod; objects no other pod refers to are watched no longer.
 func (c *Cache) Untrack(uid types.UID) {
+	c.bundles.untrack(uid)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range c.pods[uid] {
@@ -157,6 +165,14 @@ func (c *Cache) Secret(ctx context.Context, namespace, name string) (*corev1.Sec
 		return nil, err
 	}
 	return obj.(*corev1.Secret), nil
+}
+
+// TrustBundles returns the ClusterTrustBundles that a source of a tracked pod asks for, read-only and in no order. The
+// error is apierrors.IsNotFound if the source names one that is not there; a source that selects may select none. Run
+// must be running.
+func (c *Cache) TrustBundles(ctx context.Context,
+	ask *corev1.ClusterTrustBundleProjection) ([]*certificatesv1.ClusterTrustBundle, error) {
+	return c.bundles.selected(ctx, ask)
 }
 
 // get answers from the watch, or asks the API server if the watch has seen nothing yet: absence is never answered from

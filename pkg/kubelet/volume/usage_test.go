@@ -88,7 +88,7 @@ func TestStorageThatHangs(t *testing.T) {
 		b.add("c", corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/tmp"}})
 		storage := &hung{Source: hostpath.New(), answer: make(chan struct{})}
 		a := &api{objects: map[string]map[string]string{"cm/ns/cfg": {"k": "1"}}}
-		files, err := projected.New(projected.Config{Objects: a, Tokens: a, Allocatable: func() int64 {
+		files, err := projected.New(projected.Config{Objects: a, Tokens: a, Certificates: a, Allocatable: func() int64 {
 			return 64 << 20
 		}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 			Field:    func(*corev1.Pod, string) (string, error) { return "", nil },

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,14 +19,17 @@ type file struct {
 	uid  *int64
 }
 
-// projection is one source of files: exactly one of the four is set. mode is what files get that do not say; nil is
-// 0644.
+// projection is one source of files: exactly one of the six is set. mode is what files get that do not say; nil is
+// 0644. index is the source's place in its volume.
 type projection struct {
-	configMap *corev1.ConfigMapProjection
-	secret    *corev1.SecretProjection
-	fields    []corev1.DownwardAPIVolumeFile
-	token     *corev1.ServiceAccountTokenProjection
-	mode      *int32
+	configMap   *corev1.ConfigMapProjection
+	secret      *corev1.SecretProjection
+	fields      []corev1.DownwardAPIVolumeFile
+	token       *corev1.ServiceAccountTokenProjection
+	trust       *corev1.ClusterTrustBundleProjection
+	certificate *corev1.PodCertificateProjection
+	mode        *int32
+	index       int
 }
 
 func configMapParts(v *corev1.Volume) ([]projection, error) {
@@ -59,12 +63,13 @@ func projectedParts(v *corev1.Volume) ([]projection, error) {
 		return nil, nil
 	}
 	out := []projection{}
-	for _, s := range v.Projected.Sources {
+	for i, s := range v.Projected.Sources {
 		p := projection{configMap: s.ConfigMap, secret: s.Secret, token: s.ServiceAccountToken,
-			mode: v.Projected.DefaultMode}
+			trust: s.ClusterTrustBundle, certificate: s.PodCertificate, mode: v.Projected.DefaultMode, index: i}
 		if s.DownwardAPI != nil {
 			p.fields = s.DownwardAPI.Items
-		} else if s.ConfigMap == nil && s.Secret == nil && s.ServiceAccountToken == nil {
+		} else if s.ConfigMap == nil && s.Secret == nil && s.ServiceAccountToken == nil &&
+			s.ClusterTrustBundle == nil && s.PodCertificate == nil {
 			return nil, errors.New("the projected source is of no supported type")
 		}
 		out = append(out, p)
@@ -92,6 +97,10 @@ func (c *content) collect(ctx context.Context, r volume.Request, parts []project
 			err = c.secretFiles(ctx, pod.Namespace, p.secret, mode, files)
 		case p.token != nil:
 			err = c.tokenFile(ctx, r, p.token, mode, files)
+		case p.trust != nil:
+			err = c.trustFile(ctx, p.trust, mode, files)
+		case p.certificate != nil:
+			err = c.certificateFiles(ctx, r, p, mode, files)
 		default:
 			err = c.fieldFiles(pod, p.fields, mode, files)
 		}
@@ -191,19 +200,44 @@ func (c *content) fieldFiles(pod *corev1.Pod, items []corev1.DownwardAPIVolumeFi
 	return errors.Join(errs...)
 }
 
-// tokenFile adds a service-account token. Where the pod runs as a user or group of its own, only those may read it.
-//
-// Mode 0600 with a group that volume.Owner applies lets that group read it as well.
+// tokenFile adds a service-account token.
 func (c *content) tokenFile(ctx context.Context, r volume.Request, s *corev1.ServiceAccountTokenProjection, mode int32,
 	files map[string]file) error {
 	token, err := c.tokens.get(ctx, r.Pod, s, r.Renew)
 	if err != nil {
 		return err
 	}
-	uid := commonUser(r.Pod)
-	if uid != nil || volume.OwnerOf(r.Pod).Group != nil {
+	files[s.Path] = ownFile(r.Pod, []byte(token), mode)
+	return nil
+}
+
+// certificateFiles adds a key and its certificates, in one file or in two.
+func (c *content) certificateFiles(ctx context.Context, r volume.Request, p projection, mode int32,
+	files map[string]file) error {
+	got, err := c.cfg.Certificates.Get(ctx, r.Pod, r.Volume.Name, p.index, p.certificate, r.Renew)
+	if err != nil {
+		return err
+	}
+	for path, data := range map[string][]byte{
+		p.certificate.CredentialBundlePath: slices.Concat(got.Key, got.Chain),
+		p.certificate.KeyPath:              got.Key,
+		p.certificate.CertificateChainPath: got.Chain,
+	} {
+		if path != "" {
+			files[path] = ownFile(r.Pod, data, mode)
+		}
+	}
+	return nil
+}
+
+// ownFile is a file that is the pod's alone, a secret of its own. Where the pod runs as a user or group of its own, only
+// those may read it.
+//
+// Mode 0600 with a group that volume.Owner applies lets that group read it as well.
+func ownFile(pod *corev1.Pod, data []byte, mode int32) file {
+	uid := commonUser(pod)
+	if uid != nil || volume.OwnerOf(pod).Group != nil {
 		mode = 0o600
 	}
-	files[s.Path] = file{data: []byte(token), mode: mode, uid: uid}
-	return nil
+	return file{data: data, mode: mode, uid: uid}
 }

@@ -11,8 +11,11 @@ import (
 	"time"
 
 	authv1 "k8s.io/api/authentication/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/kubelet/podcertificates"
 	"bonsai/pkg/kubelet/volume"
 )
 
@@ -20,6 +23,17 @@ import (
 type Objects interface {
 	ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
 	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
+	// TrustBundles returns the bundles that a source names or selects.
+	TrustBundles(ctx context.Context,
+		s *corev1.ClusterTrustBundleProjection) ([]*certificatesv1.ClusterTrustBundle, error)
+}
+
+// Certificates gets the key and the certificates of a podCertificate source: the one at that index of a volume.
+type Certificates interface {
+	Get(ctx context.Context, pod *corev1.Pod, volume string, index int, s *corev1.PodCertificateProjection,
+		renew bool) (podcertificates.Credential, error)
+	// Forget drops those of a pod.
+	Forget(pod types.UID)
 }
 
 // Tokens asks the API server for a service-account token (serviceaccounts/token).
@@ -29,8 +43,9 @@ type Tokens interface {
 
 // Config is what the sources need. All is required.
 type Config struct {
-	Objects Objects
-	Tokens  Tokens
+	Objects      Objects
+	Tokens       Tokens
+	Certificates Certificates
 	// Field returns a downward API field of the pod; Resource a request or limit of the named container.
 	Field    func(pod *corev1.Pod, path string) (string, error)
 	Resource func(pod *corev1.Pod, container string, sel *corev1.ResourceFieldSelector) (string, error)
@@ -60,9 +75,10 @@ var _ volume.Remover = (*Source)(nil)
 
 // New returns the source of each kind. They share their tokens.
 func New(cfg Config) ([]*Source, error) {
-	if cfg.Objects == nil || cfg.Tokens == nil || cfg.Field == nil || cfg.Resource == nil || cfg.Allocatable == nil ||
-		cfg.Now == nil || cfg.Log == nil {
-		return nil, errors.New("projected volumes: Objects, Tokens, Field, Resource, Allocatable, Now and Log are required")
+	if cfg.Objects == nil || cfg.Tokens == nil || cfg.Certificates == nil || cfg.Field == nil || cfg.Resource == nil ||
+		cfg.Allocatable == nil || cfg.Now == nil || cfg.Log == nil {
+		return nil, errors.New("projected volumes: Objects, Tokens, Certificates, Field, Resource, Allocatable, Now and " +
+			"Log are required")
 	}
 	c := &content{cfg: cfg, tokens: newTokenCache(cfg.Tokens, cfg.Now, cfg.Log)}
 	return []*Source{
@@ -111,5 +127,6 @@ func (s *Source) Prepare(ctx context.Context, r volume.Request) (volume.Publish,
 // TakeDown implements volume.Remover.
 func (s *Source) TakeDown(ctx context.Context, at volume.Place) error {
 	s.tokens.forget(at.PodUID)
+	s.cfg.Certificates.Forget(at.PodUID)
 	return volume.RemoveTree(ctx, at.Dir)
 }
