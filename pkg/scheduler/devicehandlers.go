@@ -28,6 +28,12 @@ func (s *Scheduler) ResourceSliceChanged(old, now *resourcev1.ResourceSlice) {
 	s.Queue.Moved(objectEvent(clusterevent.ResourceSlice, old, now))
 }
 
+// DeviceTaintRuleChanged handles an added, changed or deleted DeviceTaintRule.
+func (s *Scheduler) DeviceTaintRuleChanged(old, now *resourcev1.DeviceTaintRule) {
+	s.touch(s.Devices.RuleChanged(old, now))
+	s.Queue.Moved(objectEvent(clusterevent.ResourceSlice, old, now))
+}
+
 func (s *Scheduler) touch(nodes []string) {
 	for _, name := range nodes {
 		s.Cache.Touch(name)

@@ -1,11 +1,12 @@
 // Package devicetainteviction deletes pods that use devices with NoExecute taints which their claims do not tolerate,
-// or no longer.
+// or no longer. Taints come from drivers, in ResourceSlices, and from administrators, in DeviceTaintRules.
 package devicetainteviction
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
+	api "bonsai/api/resource"
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/apiclient/resource"
@@ -27,6 +29,7 @@ type Controller struct {
 	pods   *controller.Informer[*corev1.Pod]
 	claims *controller.Informer[*resourcev1.ResourceClaim]
 	slices *controller.Informer[*resourcev1.ResourceSlice]
+	rules  *controller.Informer[*resourcev1.DeviceTaintRule]
 	pools  pools
 	writes *apiclient.Resource[*corev1.Pod]
 	// deleted and latency are upstream's metrics; latency runs from when a pod had to leave.
@@ -41,7 +44,8 @@ func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{
 		Deps: d, pods: controller.InformerFor(d.Informers, core.Pods),
 		claims: controller.InformerFor(d.Informers, resource.ResourceClaims),
-		slices: controller.InformerFor(d.Informers, resource.ResourceSlices), writes: core.Pods(d.Client),
+		slices: controller.InformerFor(d.Informers, resource.ResourceSlices),
+		rules:  controller.InformerFor(d.Informers, resource.DeviceTaintRules), writes: core.Pods(d.Client),
 		deleted: prometheus.NewCounter(prometheus.CounterOpts{Subsystem: subsystem, Name: "pod_deletions_total",
 			Help: "Total number of Pods deleted by DeviceTaintEvictionController since its start."}),
 		latency: prometheus.NewHistogram(
@@ -66,6 +70,9 @@ func New(d controller.Deps) (*Controller, error) {
 		controller.Watch(c.loop, c.slices, controller.Handlers[*resourcev1.ResourceSlice]{
 			Add: c.sliceChanged, Update: func(_, s *resourcev1.ResourceSlice) { c.sliceChanged(s) },
 		}),
+		controller.Watch(c.loop, c.rules, controller.Handlers[*resourcev1.DeviceTaintRule]{
+			Add: c.ruleChanged, Update: func(_, r *resourcev1.DeviceTaintRule) { c.ruleChanged(r) },
+		}),
 	)
 }
 
@@ -89,6 +96,16 @@ func (c *Controller) sliceChanged(s *resourcev1.ResourceSlice) {
 	}
 }
 
+// ruleChanged wakes the pods that use devices on which a rule puts a taint that evicts.
+func (c *Controller) ruleChanged(r *resourcev1.DeviceTaintRule) {
+	if r.Spec.Taint.Effect != resourcev1.DeviceTaintEffectNoExecute {
+		return
+	}
+	for _, claim := range c.claims.List() {
+		c.wake(claim)
+	}
+}
+
 // wake adds the pods that a claim is reserved for.
 func (c *Controller) wake(claim *resourcev1.ResourceClaim) {
 	if _, ever := c.leaves(claim); !ever {
@@ -108,11 +125,17 @@ func (c *Controller) leaves(claim *resourcev1.ResourceClaim) (first time.Time, e
 	}
 	for i := range claim.Status.Allocation.Devices.Results {
 		r := &claim.Status.Allocation.Devices.Results[i]
-		d := device(c.pools.slicesOf(pool{r.Driver, r.Pool}), r.Device)
-		if d == nil {
-			continue
+		var taints []resourcev1.DeviceTaint
+		if d := device(c.pools.slicesOf(pool{r.Driver, r.Pool}), r.Device); d != nil {
+			taints = slices.Clone(d.Taints)
 		}
-		if at, evicted := decide(d.Taints, r.Tolerations); evicted && (!ever || at.Before(first)) {
+		// A rule holds for a device that its driver does not show at the moment, too.
+		for _, rule := range c.rules.List() {
+			if api.Taints(rule, r.Driver, r.Pool, r.Device) {
+				taints = append(taints, rule.Spec.Taint)
+			}
+		}
+		if at, evicted := decide(taints, r.Tolerations); evicted && (!ever || at.Before(first)) {
 			first, ever = at, true
 		}
 	}

@@ -13,7 +13,8 @@ import (
 //
 // decide fills it without a request; observe carries it out and reports the result in the same plan.
 type plan struct {
-	// status is what becomes of the autoscaler's status, if the scaling succeeds.
+	// status is what becomes of the autoscaler's status, if the scaling succeeds. It, and each condition that is set, is
+	// about the spec of that generation.
 	status autoscalingv2.HorizontalPodAutoscalerStatus
 	says   []event
 	// replicas are what the target shall have, for a reason; they are asked for only if scale is set.
@@ -42,6 +43,13 @@ func (p *plan) warn(reason, message string) {
 	p.says = append(p.says, event{corev1.EventTypeWarning, reason, message})
 }
 
+// planFor begins with the status as it is.
+func planFor(a *autoscalingv2.HorizontalPodAutoscaler) plan {
+	p := plan{status: *a.Status.DeepCopy()}
+	p.status.ObservedGeneration = new(a.Generation)
+	return p
+}
+
 // condition sets one condition; its time moves with its status only.
 //
 // Conditions keep their place in the list: they are changed in it, and appended only the first time.
@@ -59,19 +67,20 @@ func (p *plan) condition(t autoscalingv2.HorizontalPodAutoscalerConditionType, i
 		if c.Status != status {
 			c.Status, c.LastTransitionTime = status, metav1.NewTime(now)
 		}
-		c.Reason, c.Message = reason, message
+		c.Reason, c.Message, c.ObservedGeneration = reason, message, p.status.ObservedGeneration
 		return
 	}
 	p.status.Conditions = append(p.status.Conditions, autoscalingv2.HorizontalPodAutoscalerCondition{
 		Type: t, Status: status, LastTransitionTime: metav1.NewTime(now), Reason: reason, Message: message,
+		ObservedGeneration: p.status.ObservedGeneration,
 	})
 }
 
 // unreachable is the plan for an autoscaler whose target's scale cannot be read. Nothing is scaled; the sizes in the
 // status stay as they were. spec says that the reference itself is wrong, and not the API server.
 func unreachable(a *autoscalingv2.HorizontalPodAutoscaler, err error, spec bool, now time.Time) plan {
-	p := plan{status: *a.Status.DeepCopy(), failed: fmt.Errorf("reading the scale of %s: %w", targetText(a), err),
-		spec: spec}
+	p := planFor(a)
+	p.failed, p.spec = fmt.Errorf("reading the scale of %s: %w", targetText(a), err), spec
 	p.warn("FailedGetScale", err.Error())
 	p.condition(autoscalingv2.AbleToScale, false, "FailedGetScale",
 		"the HPA controller was unable to get the target's current scale: "+err.Error(), now)
@@ -90,7 +99,7 @@ func targetText(a *autoscalingv2.HorizontalPodAutoscaler) string {
 //   - Otherwise the metrics propose a size (recommended), which stabilization windows damp (stabilized) and which rates
 //     and the range limit (limit), in this order.
 func (o *observation) decide() plan {
-	p := plan{status: *o.autoscaler.Status.DeepCopy()}
+	p := planFor(o.autoscaler)
 	p.condition(autoscalingv2.AbleToScale, true, "SucceededGetScale",
 		"the HPA controller was able to get the target's current scale", o.now)
 	o.history.begin(o.wanted, o.now)

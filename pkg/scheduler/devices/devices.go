@@ -9,6 +9,7 @@ package devices
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,9 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
+
+	"bonsai/api/resource"
 )
 
-// features are those of Kubernetes v1.36's defaults.
+// features are those of Kubernetes' defaults.
 func features() structured.Features {
 	return structured.Features{AdminAccess: true, PrioritizedList: true, PartitionableDevices: true, DeviceTaints: true,
 		DeviceBindingAndStatus: true, ConsumableCapacity: true}
@@ -40,6 +43,10 @@ type Devices struct {
 	claims  map[string]held // by namespace/name
 	classes classTable
 	pools   poolTable
+	// slices are those of the pools by name, as the API server shows them; in the pools they also have the taints that
+	// rules put on their devices. rules are sorted by name.
+	slices map[string]*resourcev1.ResourceSlice
+	rules  []*resourcev1.DeviceTaintRule
 	// taken has the claims for extended resources that are still to be created, with their devices, by the pod's UID;
 	// made has the keys of those that exist.
 	taken map[types.UID]*resourcev1.ResourceClaim
@@ -70,7 +77,7 @@ func (h held) now() *resourcev1.ResourceClaim {
 // New returns a store that knows nothing yet.
 func New(api API, now func() time.Time) *Devices {
 	return &Devices{api: api, now: now, claims: map[string]held{}, classes: newClassTable(),
-		pools: newPoolTable(),
+		pools: newPoolTable(), slices: map[string]*resourcev1.ResourceSlice{},
 		taken: map[types.UID]*resourcev1.ResourceClaim{}, made: map[types.UID]string{},
 		gated: map[string]map[types.UID]bool{}, changes: map[string]chan struct{}{},
 		// The compiler's environment is several megabytes: only clusters with devices pay for it.
@@ -86,6 +93,9 @@ func SlimClaim(c *resourcev1.ResourceClaim) { c.ManagedFields = nil }
 
 // SlimClass does the same with a class.
 func SlimClass(c *resourcev1.DeviceClass) { c.ManagedFields, c.Annotations = nil, nil }
+
+// SlimRule does the same with a rule.
+func SlimRule(r *resourcev1.DeviceTaintRule) { r.ManagedFields, r.Annotations = nil, nil }
 
 // SlimSlice does the same with a slice.
 func SlimSlice(s *resourcev1.ResourceSlice) { s.ManagedFields, s.Annotations = nil, nil }
@@ -193,11 +203,52 @@ func (d *Devices) SliceChanged(old, s *resourcev1.ResourceSlice) (nodes []string
 		if id := poolOf(old); s == nil || poolOf(s) != id {
 			nodes = append(nodes, d.pools.change(id, func(p *pool) { delete(p.slices, old.Name) })...)
 		}
+		delete(d.slices, old.Name)
 	}
 	if s != nil {
-		nodes = append(nodes, d.pools.change(poolOf(s), func(p *pool) { p.slices[s.Name] = s })...)
+		d.slices[s.Name] = s
+		nodes = append(nodes, d.fileLocked(s)...)
 	}
 	return nodes
+}
+
+// fileLocked puts a slice into its pool, with the taints that rules put on its devices. It returns the nodes whose
+// devices changed.
+func (d *Devices) fileLocked(s *resourcev1.ResourceSlice) []string {
+	tainted := resource.Tainted(s, d.rules)
+	return d.pools.change(poolOf(s), func(p *pool) { p.slices[s.Name] = tainted })
+}
+
+// RuleChanged takes in an added or changed rule, or a deleted one (r is nil). It returns the nodes whose devices
+// changed.
+func (d *Devices) RuleChanged(old, r *resourcev1.DeviceTaintRule) (nodes []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if old != nil {
+		d.rules = slices.DeleteFunc(slices.Clone(d.rules), func(r *resourcev1.DeviceTaintRule) bool {
+			return r.Name == old.Name
+		})
+	}
+	if r != nil {
+		at, _ := slices.BinarySearchFunc(d.rules, r.Name, func(r *resourcev1.DeviceTaintRule, n string) int {
+			return strings.Compare(r.Name, n)
+		})
+		d.rules = slices.Insert(slices.Clone(d.rules), at, r)
+	}
+	for _, s := range d.slices {
+		if taintsAny(old, s) || taintsAny(r, s) {
+			nodes = append(nodes, d.fileLocked(s)...)
+		}
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+// taintsAny reports whether a rule puts its taint on a device of a slice.
+func taintsAny(r *resourcev1.DeviceTaintRule, s *resourcev1.ResourceSlice) bool {
+	return r != nil && slices.ContainsFunc(s.Spec.Devices, func(d resourcev1.Device) bool {
+		return resource.Taints(r, s.Spec.Driver, s.Spec.Pool.Name, d.Name)
+	})
 }
 
 // Claim returns a claim as it is or will be, nil if there is none.
