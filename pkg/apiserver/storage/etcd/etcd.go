@@ -99,8 +99,7 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 	// Waiting for the connection instead of failing at once carries requests over a restart of etcd.
 	// etcd bounds the size of a request. An answer has up to chunk objects, far more than gRPC's default of 4 MiB.
 	s.call = []grpc.CallOption{grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(math.MaxInt32),
-		grpc.MaxCallSendMsgSize(math.MaxInt32),
-		grpc.ForceCodecV2(codec{})}
+		grpc.MaxCallSendMsgSize(math.MaxInt32)}
 	s.leases = &leases{client: pb.NewLeaseClient(conn), call: s.call, open: map[int64]*lease{}}
 	return s, nil
 }
