@@ -46,6 +46,6 @@ func builtInGroups() map[string]int32 {
 		"storage.k8s.io":            16800, "admissionregistration.k8s.io": 16700, "apiextensions.k8s.io": 16700,
 		"scheduling.k8s.io":   16600,
 		"coordination.k8s.io": 16500, "node.k8s.io": 16300, "discovery.k8s.io": 16200, "resource.k8s.io": 16200,
-		"flowcontrol.apiserver.k8s.io": 16100,
+		"flowcontrol.apiserver.k8s.io": 16100, "storagemigration.k8s.io": 15800,
 	}
 }

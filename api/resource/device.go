@@ -7,7 +7,6 @@ import (
 	"github.com/blang/semver/v4"
 	resourcev1 "k8s.io/api/resource/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -55,11 +54,8 @@ func validateDevice(d *resourcev1.Device, perDevice bool, path *field.Path) fiel
 			at.Key(string(name)).Child("requestPolicy"))...)
 	}
 	errs = append(errs, bound(path.Child("taints"), len(d.Taints), resourcev1.DeviceTaintsMaxLength)...)
-	for i, t := range d.Taints[:min(len(d.Taints), resourcev1.DeviceTaintsMaxLength)] {
-		taint := path.Child("taints").Index(i)
-		errs = append(errs, metavalidation.ValidateLabelName(t.Key, taint.Child("key"))...)
-		errs = append(errs, validate.Invalid(taint.Child("value"), t.Value, validation.IsValidLabelValue(t.Value))...)
-		errs = append(errs, validateEffect(t.Effect, taint.Child("effect"))...)
+	for i := range d.Taints[:min(len(d.Taints), resourcev1.DeviceTaintsMaxLength)] {
+		errs = append(errs, validateTaint(&d.Taints[i], path.Child("taints").Index(i))...)
 	}
 	errs = append(errs, validateConsumption(d.ConsumesCounters, path.Child("consumesCounters"))...)
 	errs = append(errs, validateDeviceNodes(d, perDevice, path)...)

@@ -132,10 +132,10 @@ func validatePoolName(name string, path *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "")}
 	}
-	if len(name) > resourcev1.PoolNameMaxLength {
-		return field.ErrorList{field.TooLong(path, "", resourcev1.PoolNameMaxLength)}
-	}
 	var errs field.ErrorList
+	if len(name) > resourcev1.PoolNameMaxLength {
+		errs = append(errs, field.TooLong(path, "", resourcev1.PoolNameMaxLength))
+	}
 	for part := range strings.SplitSeq(name, "/") {
 		errs = append(errs, validate.Invalid(path, part, validation.IsDNS1123Subdomain(part))...)
 	}

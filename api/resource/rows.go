@@ -12,5 +12,6 @@ import (
 // Rows returns the resources of the group. now is the clock for when a device was tainted; nil leaves that to who
 // taints it.
 func Rows(now func() time.Time) []resources.Row {
-	return []resources.Row{deviceClassRow(), resourceClaimRow(), resourceClaimTemplateRow(), resourceSliceRow(now)}
+	return []resources.Row{deviceClassRow(), deviceTaintRuleRow(now), resourceClaimRow(), resourceClaimTemplateRow(),
+		resourceSliceRow(now)}
 }

@@ -4,8 +4,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// Taints reports whether a rule puts its taint on a device: one without a selector is on none, and one whose selector is
-// empty is on all.
+// Taints reports whether a rule puts its taint on a device: one without a selector is on none, and one whose selector
+// is empty is on all.
 func Taints(r *resourcev1.DeviceTaintRule, driver, pool, device string) bool {
 	s := r.Spec.DeviceSelector
 	return s != nil && matches(s.Driver, driver) && matches(s.Pool, pool) && matches(s.Device, device)
@@ -13,8 +13,8 @@ func Taints(r *resourcev1.DeviceTaintRule, driver, pool, device string) bool {
 
 func matches(want *string, has string) bool { return want == nil || *want == has }
 
-// Tainted returns a slice with the taints that rules put on its devices, after the devices' own. It shares what does not
-// change with s, and is s if nothing does.
+// Tainted returns a slice with the taints that rules put on its devices, after the devices' own. It shares what does
+// not change with s, and is s if nothing does.
 func Tainted(s *resourcev1.ResourceSlice, rules []*resourcev1.DeviceTaintRule) *resourcev1.ResourceSlice {
 	out := s
 	for i := range s.Spec.Devices {

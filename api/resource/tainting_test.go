@@ -23,7 +23,8 @@ func TestTainted(t *testing.T) {
 	}{
 		"no rules":    {want: "own|"},
 		"no selector": {rules: []*resourcev1.DeviceTaintRule{rule("r", nil)}, want: "own|"},
-		"all":         {rules: []*resourcev1.DeviceTaintRule{rule("r", &resourcev1.DeviceTaintSelector{})}, want: "own r|r"},
+		"all": {rules: []*resourcev1.DeviceTaintRule{rule("r", &resourcev1.DeviceTaintSelector{})},
+			want: "own r|r"},
 		"driver": {rules: []*resourcev1.DeviceTaintRule{rule("r", &resourcev1.DeviceTaintSelector{Driver: new("d")}),
 			rule("s", &resourcev1.DeviceTaintSelector{Driver: new("e")})}, want: "own r|r"},
 		"pool": {rules: []*resourcev1.DeviceTaintRule{rule("r", &resourcev1.DeviceTaintSelector{Pool: new("q")})},

@@ -23,9 +23,12 @@ func csiNodeRow() resources.Row {
 		Strategy: resources.Typed[*storagev1.CSINode]{
 			NeedsVersion:   true,
 			ReturnDeleted:  true,
+			PrepareCreate:  func(n *storagev1.CSINode) { n.Status = storagev1.CSINodeStatus{} },
+			PrepareUpdate:  func(n, old *storagev1.CSINode) { n.Status = *old.Status.DeepCopy() },
 			Validate:       func(n *storagev1.CSINode) field.ErrorList { return validateNodeDrivers(n.Spec.Drivers) },
 			ValidateUpdate: validateCSINodeUpdate,
 		}.Strategy(),
+		Subresources: []resources.Subresource{resources.Status(csiNodeStatusStrategy().Strategy())},
 		Columns: []metav1.TableColumnDefinition{
 			resources.NameColumn(),
 			resources.IntColumn("Drivers", "Drivers indicates the number of CSI drivers registered on the node"),
@@ -34,6 +37,22 @@ func csiNodeRow() resources.Row {
 		Cells: resources.Cells(func(n *storagev1.CSINode, now time.Time) []any {
 			return []any{n.Name, int64(len(n.Spec.Drivers)), resources.Age(n.CreationTimestamp, now)}
 		}),
+	}
+}
+
+// csiNodeStatusStrategy is of a status without a field: the health of storage is a feature (CSIVolumeHealth) that is
+// off by default.
+func csiNodeStatusStrategy() resources.Typed[*storagev1.CSINode] {
+	return resources.Typed[*storagev1.CSINode]{
+		NeedsVersion: true,
+		PrepareUpdate: func(n, old *storagev1.CSINode) {
+			n.Spec = *old.Spec.DeepCopy()
+			metav1.ResetObjectMetaForStatus(&n.ObjectMeta, &old.ObjectMeta)
+			if len(old.Status.StorageHealth) == 0 {
+				n.Status.StorageHealth = nil
+			}
+		},
+		Resets: []string{"spec", "metadata"},
 	}
 }
 
@@ -88,7 +107,7 @@ func validateCSINodeUpdate(obj, old *storagev1.CSINode) field.ErrorList {
 		d.Allocatable = nil
 		was[d.Name] = d
 	}
-	var errs field.ErrorList
+	errs := validateNodeDrivers(obj.Spec.Drivers)
 	for _, now := range obj.Spec.Drivers {
 		now.Allocatable = nil
 		if had, ok := was[now.Name]; ok && !apiequality.Semantic.DeepEqual(now, had) {
@@ -96,5 +115,5 @@ func validateCSINodeUpdate(obj, old *storagev1.CSINode) field.ErrorList {
 				apivalidation.FieldImmutableErrorMsg))
 		}
 	}
-	return append(errs, validateNodeDrivers(obj.Spec.Drivers)...)
+	return errs
 }

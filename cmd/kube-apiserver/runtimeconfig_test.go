@@ -19,7 +19,7 @@ import (
 
 var record = flag.Bool("record", false, "write testdata/runtimeconfig.json from the real kube-apiserver of $REFERENCE_KUBE_APISERVER")
 
-// discoveryFile has what a real kube-apiserver v1.36.3 serves: by the value of --runtime-config, the resources of each
+// discoveryFile has what a real kube-apiserver v1.37.2 serves: by the value of --runtime-config, the resources of each
 // version.
 const discoveryFile = "testdata/runtimeconfig.json"
 
@@ -28,7 +28,7 @@ var switches = []string{"", "api/all=true", "api/beta=true", "api/alpha=true", "
 	"api/all=true,api/beta=false,apps/v1=false", "batch/v1/cronjobs=false",
 	"events.k8s.io/v1=false,autoscaling/v1=false"}
 
-// TestDiscovery: every switch adds and removes what it does on a real kube-apiserver v1.36.3, except for the versions
+// TestDiscovery: every switch adds and removes what it does on a real kube-apiserver v1.37.2, except for the versions
 // that this server says it does not have.
 func TestDiscovery(t *testing.T) {
 	t.Parallel()

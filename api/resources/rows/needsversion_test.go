@@ -17,9 +17,9 @@ func TestNeedsVersion(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{"apiservices", "csidrivers", "csinodes", "csistoragecapacities", "customresourcedefinitions",
-		"leases", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
-		"mutatingwebhookconfigurations", "poddisruptionbudgets", "runtimeclasses", "validatingadmissionpolicies",
-		"validatingadmissionpolicybindings",
+		"devicetaintrules", "leases", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
+		"mutatingwebhookconfigurations", "poddisruptionbudgets", "runtimeclasses",
+		"storageversionmigrations", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
 		"validatingwebhookconfigurations", "volumeattachments"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)

@@ -28,6 +28,7 @@ import (
 	"bonsai/api/resources"
 	"bonsai/api/scheduling"
 	"bonsai/api/storage"
+	"bonsai/api/storagemigration"
 )
 
 // Options are what a server may choose about its resources.
@@ -71,6 +72,7 @@ func With(o Options) []resources.Row {
 		resource.Rows(o.Now),
 		scheduling.Rows(),
 		storage.Rows(),
+		storagemigration.Rows(),
 	)
 	for i := range all {
 		dropDisabled(&all[i])

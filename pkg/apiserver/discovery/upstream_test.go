@@ -13,7 +13,7 @@ import (
 	"bonsai/pkg/apiserver/discovery"
 )
 
-// TestUpstream: everything that a kube-apiserver v1.36.3 serves with its default flags is served here too, with the
+// TestUpstream: everything that a kube-apiserver v1.37.2 serves with its default flags is served here too, with the
 // same verbs, short names and categories, in the same order, and nothing else. The files in testdata are its answers.
 func TestUpstream(t *testing.T) {
 	t.Parallel()

@@ -68,7 +68,7 @@ func (c *Config) FairnessOff(given map[string]string) string {
 	return ""
 }
 
-// lacking is a version that Kubernetes 1.36 has beyond those of our rows.
+// lacking is a version that Kubernetes has beyond those of our rows.
 type lacking struct {
 	schema.GroupVersion
 	// gated reports whether Kubernetes serves it with a feature gate alone, which is off by default.
@@ -85,13 +85,12 @@ func notBuilt() []lacking {
 	}
 	return []lacking{
 		version("admissionregistration.k8s.io", "v1alpha1"), version("admissionregistration.k8s.io", "v1beta1"),
-		gated("certificates.k8s.io", "v1alpha1"), gated("certificates.k8s.io", "v1beta1"),
-		version("coordination.k8s.io", "v1alpha2"), version("coordination.k8s.io", "v1beta1"),
-		version("internal.apiserver.k8s.io", "v1alpha1"), version("networking.k8s.io", "v1beta1"),
-		version("resource.k8s.io", "v1alpha3"), version("resource.k8s.io", "v1beta1"),
-		version("resource.k8s.io", "v1beta2"), gated("scheduling.k8s.io", "v1alpha1"),
-		gated("scheduling.k8s.io", "v1alpha2"), gated("storage.k8s.io", "v1alpha1"),
-		version("storage.k8s.io", "v1beta1"), gated("storagemigration.k8s.io", "v1beta1"),
+		version("certificates.k8s.io", "v1beta1"), version("coordination.k8s.io", "v1alpha2"),
+		version("coordination.k8s.io", "v1beta1"), version("internal.apiserver.k8s.io", "v1alpha1"),
+		gated("lifecycle.k8s.io", "v1alpha1"), version("resource.k8s.io", "v1alpha3"),
+		version("resource.k8s.io", "v1beta1"), version("resource.k8s.io", "v1beta2"),
+		gated("scheduling.k8s.io", "v1alpha3"), gated("scheduling.k8s.io", "v1beta1"),
+		version("storagemigration.k8s.io", "v1beta1"),
 	}
 }
 

@@ -18,7 +18,7 @@ func parsed(text string) map[string]string {
 	return out
 }
 
-// TestErrors: where the real kube-apiserver v1.36.3 ends its start, so does ours, in its words; and where something is
+// TestErrors: where the real kube-apiserver v1.37.2 ends its start, so does ours, in its words; and where something is
 // asked for that is not built.
 func TestErrors(t *testing.T) {
 	t.Parallel()
@@ -89,17 +89,17 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// TestLacking: what a real kube-apiserver v1.36.3 serves by a class and this one does not have, by name.
+// TestLacking: what a real kube-apiserver v1.37.2 serves by a class and this one does not have, by name.
 func TestLacking(t *testing.T) {
 	t.Parallel()
-	const beta = "admissionregistration.k8s.io/v1beta1 coordination.k8s.io/v1beta1 networking.k8s.io/v1beta1 " +
-		"resource.k8s.io/v1beta1 resource.k8s.io/v1beta2 storage.k8s.io/v1beta1"
+	const beta = "admissionregistration.k8s.io/v1beta1 certificates.k8s.io/v1beta1 " +
+		"coordination.k8s.io/v1beta1 resource.k8s.io/v1beta1 resource.k8s.io/v1beta2 storagemigration.k8s.io/v1beta1"
 	const alpha = "admissionregistration.k8s.io/v1alpha1 coordination.k8s.io/v1alpha2 " +
 		"internal.apiserver.k8s.io/v1alpha1 resource.k8s.io/v1alpha3"
 	for given, want := range map[string]string{
 		"": "", "api/ga=true": "", "api/beta=false": "", "api/beta=true": beta, "api/alpha": alpha,
-		"api/all=true,api/beta=false": alpha, "api/beta=true,storage.k8s.io/v1beta1=false,resource.k8s.io/v1beta1=false": "" +
-			"admissionregistration.k8s.io/v1beta1 coordination.k8s.io/v1beta1 networking.k8s.io/v1beta1 resource.k8s.io/v1beta2",
+		"api/all=true,api/beta=false": alpha, "api/beta=true,storagemigration.k8s.io/v1beta1=false,resource.k8s.io/v1beta1=false": "" +
+			"admissionregistration.k8s.io/v1beta1 certificates.k8s.io/v1beta1 coordination.k8s.io/v1beta1 resource.k8s.io/v1beta2",
 	} {
 		var switches map[string]string
 		if given != "" {
