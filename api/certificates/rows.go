@@ -8,8 +8,8 @@ import (
 	"bonsai/api/resources"
 )
 
-// Rows returns the resources of the group. now is the clock for the times of conditions; nil leaves them to who writes
-// them.
+// Rows returns the resources of the group. now is the clock for the times of conditions, and for when certificates of
+// pods begin; nil leaves them to who writes them.
 func Rows(now func() time.Time) []resources.Row {
-	return []resources.Row{signingRequestRow(now)}
+	return []resources.Row{signingRequestRow(now), trustBundleRow(), podRequestRow(now)}
 }

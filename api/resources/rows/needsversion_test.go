@@ -16,10 +16,11 @@ func TestNeedsVersion(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	want := []string{"apiservices", "csidrivers", "csinodes", "csistoragecapacities", "customresourcedefinitions",
-		"devicetaintrules", "leases", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
-		"mutatingwebhookconfigurations", "poddisruptionbudgets", "runtimeclasses",
-		"storageversionmigrations", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
+	want := []string{"apiservices", "clustertrustbundles", "csidrivers", "csinodes", "csistoragecapacities",
+		"customresourcedefinitions", "devicetaintrules", "leases", "mutatingadmissionpolicies",
+		"mutatingadmissionpolicybindings", "mutatingwebhookconfigurations", "podcertificaterequests",
+		"poddisruptionbudgets", "runtimeclasses", "storageversionmigrations", "validatingadmissionpolicies",
+		"validatingadmissionpolicybindings",
 		"validatingwebhookconfigurations", "volumeattachments"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
