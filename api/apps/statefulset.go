@@ -10,6 +10,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -18,6 +19,7 @@ import (
 	"bonsai/api/podspec"
 	"bonsai/api/podspec/volumes"
 	"bonsai/api/resources"
+	"bonsai/api/validate"
 )
 
 func statefulSetRow() resources.Row {
@@ -49,15 +51,9 @@ func statefulSetRow() resources.Row {
 
 func statefulSetStrategy() resources.Typed[*appsv1.StatefulSet] {
 	return resources.Typed[*appsv1.StatefulSet]{
-		Default: defaultStatefulSet,
-		PrepareCreate: func(s *appsv1.StatefulSet) {
-			s.Status = appsv1.StatefulSetStatus{}
-			dropMaxUnavailable(s)
-		},
-		PrepareUpdate: func(obj, old *appsv1.StatefulSet) {
-			obj.Status = *old.Status.DeepCopy()
-			dropMaxUnavailable(obj)
-		},
+		Default:        defaultStatefulSet,
+		PrepareCreate:  func(s *appsv1.StatefulSet) { s.Status = appsv1.StatefulSetStatus{} },
+		PrepareUpdate:  func(obj, old *appsv1.StatefulSet) { obj.Status = *old.Status.DeepCopy() },
 		Validate:       validateNewStatefulSet,
 		ValidateUpdate: validateStatefulSetUpdate,
 		ValidateName:   apivalidation.NameIsDNSLabel,
@@ -74,13 +70,6 @@ func statefulSetStatusStrategy() resources.Typed[*appsv1.StatefulSet] {
 	return s
 }
 
-// dropMaxUnavailable drops a field of a feature that is off by default.
-func dropMaxUnavailable(s *appsv1.StatefulSet) {
-	if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
-		r.MaxUnavailable = nil
-	}
-}
-
 func defaultStatefulSet(s *appsv1.StatefulSet) {
 	spec := &s.Spec
 	podspec.DefaultTemplate(&spec.Template)
@@ -91,6 +80,7 @@ func defaultStatefulSet(s *appsv1.StatefulSet) {
 	}
 	if u := &spec.UpdateStrategy; u.Type == appsv1.RollingUpdateStatefulSetStrategyType && u.RollingUpdate != nil {
 		defaults.SetPtr(&u.RollingUpdate.Partition, 0)
+		defaults.SetPtr(&u.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
 	}
 	defaults.SetPtr(&spec.PersistentVolumeClaimRetentionPolicy,
 		appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
@@ -222,7 +212,17 @@ func validateStatefulRolling(r *appsv1.RollingUpdateStatefulSetStrategy, path *f
 	if r == nil {
 		return nil
 	}
-	return apivalidation.ValidateNonnegativeField(int64(deref(r.Partition)), path.Child("partition"))
+	errs := apivalidation.ValidateNonnegativeField(int64(deref(r.Partition)), path.Child("partition"))
+	if r.MaxUnavailable == nil {
+		return errs
+	}
+	most, path := *r.MaxUnavailable, path.Child("maxUnavailable")
+	errs = append(errs, validate.IntOrPercent(most, path)...)
+	// Text that is no percentage counts as the number that it is, or as none.
+	if n, ok := validate.Percent(most); ok && n == 0 || !ok && most.IntValue() == 0 {
+		errs = append(errs, field.Invalid(path, most, "cannot be 0"))
+	}
+	return append(errs, validate.AtMostAll(most, path)...)
 }
 
 func validateRetention(p *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy, path *field.Path) field.ErrorList {

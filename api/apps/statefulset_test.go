@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 func TestStatefulSetRefuses(t *testing.T) {
@@ -83,14 +84,14 @@ func TestRevisionData(t *testing.T) {
 	}
 }
 
-// TestStatefulSetUpdateStrategy: what a real kube-apiserver v1.36.3 makes of what is given; a partition is only added
-// to what has none where the type is left out, or the rest is there.
+// TestStatefulSetUpdateStrategy: what a real kube-apiserver v1.37.2 makes of what is given; a partition and a number of
+// unavailable pods are only added to what has none where the type is left out, or the rest is there.
 func TestStatefulSetUpdateStrategy(t *testing.T) {
 	t.Parallel()
 	rolling := func(partition ...int32) *appsv1.RollingUpdateStatefulSetStrategy {
 		r := &appsv1.RollingUpdateStatefulSetStrategy{}
 		for _, p := range partition {
-			r.Partition = &p
+			r.Partition, r.MaxUnavailable = &p, new(intstr.FromInt32(1))
 		}
 		return r
 	}
@@ -105,7 +106,8 @@ func TestStatefulSetUpdateStrategy(t *testing.T) {
 			appsv1.StatefulSetUpdateStrategy{Type: "RollingUpdate", RollingUpdate: rolling(0)}},
 		"the rest": {appsv1.StatefulSetUpdateStrategy{RollingUpdate: rolling()},
 			appsv1.StatefulSetUpdateStrategy{Type: "RollingUpdate", RollingUpdate: rolling(0)}},
-		"a partition": {appsv1.StatefulSetUpdateStrategy{RollingUpdate: rolling(2)},
+		"a partition": {appsv1.StatefulSetUpdateStrategy{RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{
+			Partition: new(int32(2))}},
 			appsv1.StatefulSetUpdateStrategy{Type: "RollingUpdate", RollingUpdate: rolling(2)}},
 		"the other type": {appsv1.StatefulSetUpdateStrategy{Type: "OnDelete"},
 			appsv1.StatefulSetUpdateStrategy{Type: "OnDelete"}},
@@ -116,6 +118,37 @@ func TestStatefulSetUpdateStrategy(t *testing.T) {
 		defaultStatefulSet(s)
 		if diff := cmp.Diff(c.want, s.Spec.UpdateStrategy); diff != "" {
 			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// TestStatefulSetMaxUnavailable: what a real kube-apiserver v1.37.2 says of each value.
+func TestStatefulSetMaxUnavailable(t *testing.T) {
+	t.Parallel()
+	path := "spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "
+	percent := ": a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', " +
+		"regex used for validation is '[0-9]+%')"
+	for v, want := range map[string][]string{
+		"1": nil, "500": nil, "50%": nil, "100%": nil,
+		"0":    {path + "0: cannot be 0"},
+		"-1":   {path + "-1: must be greater than or equal to 0"},
+		"0%":   {path + `"0%": cannot be 0`},
+		"101%": {path + `"101%": must not be greater than 100%`},
+		"x":    {path + `"x"` + percent, path + `"x": cannot be 0`},
+		"-5%":  {path + `"-5%"` + percent, path + `"-5%": cannot be 0`},
+		`"5"`:  {path + `"5"` + percent},
+	} {
+		most := intstr.Parse(v)
+		if v == `"5"` {
+			most = intstr.FromString("5")
+		}
+		r := &appsv1.RollingUpdateStatefulSetStrategy{MaxUnavailable: &most}
+		var got []string
+		for _, err := range validateStatefulRolling(r, field.NewPath("spec", "updateStrategy", "rollingUpdate")) {
+			got = append(got, err.Error())
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", v, diff)
 		}
 	}
 }

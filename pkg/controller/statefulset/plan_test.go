@@ -108,7 +108,8 @@ func unavailable(v string) func(*appsv1.StatefulSet) {
 	}
 }
 
-// TestPlan follows https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/, section by section.
+// TestPlan follows https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/, section by section. What it
+// says of unavailable pods is what a kube-controller-manager v1.37.2 does with the same pods.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	with := func(f ...func(*appsv1.StatefulSet)) []func(*appsv1.StatefulSet) { return f }
@@ -147,8 +148,11 @@ func TestPlan(t *testing.T) {
 		{"parallel: down at once", 1, with(parallel), "0-b 1-b 2!b 3.b", "-3 -1"},
 		{"parallel: an ended pod is replaced, others are made meanwhile", 3, with(parallel), "0xb 1+b", "+2b -0"},
 		{"parallel: updates go one by one", 3, with(parallel), "0+a 1+a 2+a", "-2"},
-		{"parallel: pods further down do not stop an update", 3, with(parallel), "0-a 1+a 2+b", "-1"},
-		{"parallel: pods further up do", 3, with(parallel), "0-a 1+a 2-b", ""},
+		{"parallel: what is unavailable is replaced first", 3, with(parallel), "0-a 1+a 2+b", "-0"},
+		{"parallel: also with one unavailable that is updated", 3, with(parallel), "0-a 1+a 2-b", "-0"},
+		{"parallel: which stops what is available", 3, with(parallel), "0+a 1+a 2-b", ""},
+		{"parallel: all that are unavailable at once", 4, with(parallel), "0-a 1-a 2-a 3-a", "-3 -2 -1 -0"},
+		{"parallel: a pod that goes counts", 4, with(parallel), "0+a 1!a 2+a 3+a", ""},
 
 		{"rolling update: the highest first", 3, nil, "0+a 1+a 2+a", "-2"},
 		{"it comes back updated", 3, nil, "0+a 1+a", "+2b"},
@@ -169,7 +173,13 @@ func TestPlan(t *testing.T) {
 		{"maxUnavailable counts all", 4, with(unavailable("2"), parallel), "0-b 1+a 2+a 3+a", "-3"},
 		{"what is unavailable is replaced for nothing", 4, with(unavailable("2"), parallel), "0+a 1+a 2-a 3+a",
 			"-3 -2"},
-		{"but in its turn", 4, with(unavailable("2"), parallel), "0+a 1-a 2+a 3+a", "-3"},
+		{"wherever it is", 4, with(unavailable("2"), parallel), "0+a 1-a 2+a 3+a", "-3 -1"},
+		{"and leaves less for others", 4, with(unavailable("2"), parallel), "0-a 1+a 2+a 3-a", "-3 -0"},
+		{"below the partition it only counts", 4, with(unavailable("1"), parallel, func(s *appsv1.StatefulSet) {
+			s.Spec.UpdateStrategy.RollingUpdate.Partition = new(int32(2))
+		}), "0-a 1+a 2+a 3+a", ""},
+		{"maxUnavailable of an ordered set waits for all", 4, with(unavailable("2")), "0+a 1+a 2+a 3-a", ""},
+		{"and fills one by one", 4, with(unavailable("2")), "0+a 1+a", "+2b"},
 		{"maxUnavailable reached", 4, with(unavailable("2"), parallel), "0+a 1+a 2-b 3!b", ""},
 
 		{"on delete: nothing is deleted", 2, with(onDelete), "0+a 1+a", ""},
@@ -203,7 +213,9 @@ func TestStatus(t *testing.T) {
 		{"complete: the update becomes current", 2, nil, "0+b 1+b", counts{2, 2, 2, 2, 2}, "b", 0},
 		{"not while a pod is unready", 2, nil, "0+b 1-b", counts{2, 1, 1, 0, 2}, "a", 0},
 		{"not while there are too many", 1, nil, "0+b 1+a", counts{2, 2, 2, 1, 1}, "a", 0},
-		{"never on delete", 1, []func(*appsv1.StatefulSet){onDelete}, "0+b", counts{1, 1, 1, 0, 1}, "a", 0},
+		{"complete on delete", 1, []func(*appsv1.StatefulSet){onDelete}, "0+b", counts{1, 1, 1, 1, 1}, "b", 0},
+		{"on delete, not while a pod is unready", 2, []func(*appsv1.StatefulSet){onDelete}, "0-b 1+b",
+			counts{2, 1, 1, 0, 2}, "a", 0},
 		{"of none all are updated", 0, nil, "", counts{}, "b", 0},
 		{"available later", 2, []func(*appsv1.StatefulSet){minReady}, "0+a 1=a", counts{2, 2, 1, 2, 0}, "a",
 			5 * time.Second},

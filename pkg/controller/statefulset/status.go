@@ -50,10 +50,10 @@ func (s *state) status(acted bool) (appsv1.StatefulSetStatus, time.Duration) {
 }
 
 // complete makes the update revision the current one when every pod is at it and ready. With a partition that never
-// happens, so both revisions stay in the status until the partition is lowered. With OnDelete no update is under way.
+// happens, so both revisions stay in the status until the partition is lowered.
 func (s *state) complete(st *appsv1.StatefulSetStatus) {
 	n := count(s.set.Spec.Replicas)
-	if s.rolling() && st.UpdatedReplicas == n && st.ReadyReplicas == n && st.Replicas == n {
+	if st.UpdatedReplicas == n && st.ReadyReplicas == n && st.Replicas == n {
 		st.CurrentRevision, st.CurrentReplicas = st.UpdateRevision, st.UpdatedReplicas
 	}
 }

@@ -8,37 +8,18 @@ import (
 )
 
 // roll returns the pods to delete so that they come back at the update revision, from the highest ordinal down to the
-// partition. The plan gets here only when nothing is missing; in an ordered set, only when every pod is healthy. A pod
-// that never becomes ready therefore stops the update, and going back to the old template does not help: somebody has
-// to delete the pod. Kubernetes documents this as forced rollback.
-func (s *state) roll(replicas []*corev1.Pod) []*corev1.Pod {
+// partition, as long as no more than maxUnavailable of all replicas are unhealthy (KEP-961). Pods below the partition
+// count for that bound, too. Replacing an unhealthy pod costs nothing.
+//
+// The plan gets here only when nothing is missing; in an ordered set, only when every pod is healthy. There a pod that
+// never becomes ready stops the update, and going back to the old template does not help: somebody has to delete the
+// pod. Kubernetes documents this as forced rollback.
+func (s *state) roll(replicas []*corev1.Pod) (out []*corev1.Pod) {
 	at := s.partition()
 	if at >= len(replicas) {
 		return nil
 	}
-	if r := s.set.Spec.UpdateStrategy.RollingUpdate; r != nil && r.MaxUnavailable != nil {
-		return s.rollMany(replicas, at, s.maxUnavailable(r.MaxUnavailable, len(replicas)))
-	}
-	return s.rollOne(replicas, at)
-}
-
-// rollOne replaces one pod and waits until it is healthy before it goes on to the next lower ordinal. Pods further down
-// do not matter to it.
-func (s *state) rollOne(replicas []*corev1.Pod, at int) []*corev1.Pod {
-	for _, p := range slices.Backward(replicas[at:]) {
-		if s.outdated(p) {
-			return []*corev1.Pod{p}
-		}
-		if !s.healthy(p) {
-			return nil
-		}
-	}
-	return nil
-}
-
-// rollMany replaces pods as long as no more than most of all replicas are unhealthy (KEP-961). Pods below the partition
-// count for that bound, too. Replacing an unhealthy pod costs nothing.
-func (s *state) rollMany(replicas []*corev1.Pod, at, most int) (out []*corev1.Pod) {
+	most := s.maxUnavailable(len(replicas))
 	for _, p := range replicas {
 		if !s.healthy(p) {
 			most--
@@ -50,7 +31,7 @@ func (s *state) rollMany(replicas []*corev1.Pod, at, most int) (out []*corev1.Po
 		}
 		if s.healthy(p) {
 			if most <= 0 {
-				return out
+				continue
 			}
 			most--
 		}
@@ -64,10 +45,14 @@ func (s *state) outdated(p *corev1.Pod) bool {
 	return p != nil && p.DeletionTimestamp == nil && revisionOf(p) != s.update.name
 }
 
-// maxUnavailable is at least 1; a percentage is of n, rounded down.
-func (s *state) maxUnavailable(v *intstr.IntOrString, n int) int {
+// maxUnavailable is at least 1, and 1 if the set has none; a percentage is of n, rounded down.
+func (s *state) maxUnavailable(n int) int {
+	r := s.set.Spec.UpdateStrategy.RollingUpdate
+	if r == nil || r.MaxUnavailable == nil {
+		return 1
+	}
 	// A value that cannot be read is refused by the API server.
-	m, err := intstr.GetScaledValueFromIntOrPercent(v, n, false)
+	m, err := intstr.GetScaledValueFromIntOrPercent(r.MaxUnavailable, n, false)
 	if err != nil {
 		return 1
 	}
