@@ -1,6 +1,7 @@
 // Package storageprotection keeps storage objects from disappearing while they are used. It adds a finalizer to objects
 // that lack it, and removes it when an object is being deleted and is no longer used. There are three such controllers:
-// for claims, for persistent volumes and for volume attributes classes.
+// for claims, for persistent volumes and for volume attributes classes. The one for claims also says which of them no pod
+// uses.
 package storageprotection
 
 import (
@@ -31,6 +32,8 @@ type Controller[T apiclient.Object] struct {
 	writes    *apiclient.Resource[T]
 	// used reports whether somebody uses an object that is being deleted. What it overlooks loses its object.
 	used func(context.Context, T) (bool, error)
+	// also, if not nil, is done for an object whose finalizers are right.
+	also func(context.Context, T) error
 	loop *controller.Loop[controller.Key]
 }
 
@@ -51,33 +54,41 @@ func NewClaims(d controller.Deps) (*Controller[*corev1.PersistentVolumeClaim], e
 	users := podindex.NewByClaim(pods)
 	c.used = func(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
 		if slices.ContainsFunc(users.Using(controller.KeyOf(claim)), func(p *corev1.Pod) bool {
-			return uses(p, claim)
+			return holds(p, claim)
 		}) {
 			return true, nil
 		}
 		// The cache may be behind, and what is gone does not come back.
 		all, err := live.List(ctx, claim.Namespace, metav1.ListOptions{})
-		return slices.ContainsFunc(all, func(p *corev1.Pod) bool { return uses(p, claim) }), err
+		return slices.ContainsFunc(all, func(p *corev1.Pod) bool { return holds(p, claim) }), err
 	}
+	c.also = unused(c, users)
 	wake := func(p *corev1.Pod) {
 		for i := range p.Spec.Volumes {
 			if name := controller.ClaimOf(p, &p.Spec.Volumes[i]); name != "" {
-				key := controller.Key{Namespace: p.Namespace, Name: name}
-				if claim, ok := c.objects.Get(key); ok && claim.DeletionTimestamp != nil {
-					c.loop.Add(key)
-				}
+				c.loop.Add(controller.Key{Namespace: p.Namespace, Name: name})
 			}
 		}
 	}
-	return c, errors.Join(err, controller.Watch(c.loop, pods, controller.Handlers[*corev1.Pod]{Delete: wake}))
+	return c, errors.Join(err, controller.Watch(c.loop, pods, controller.Handlers[*corev1.Pod]{
+		Add: wake,
+		Update: func(old, p *corev1.Pod) {
+			if controller.PodActive(old) != controller.PodActive(p) {
+				wake(p)
+			}
+		},
+		Delete: wake,
+	}))
 }
 
-// uses reports whether a pod on a node has the claim among its volumes. A claim that is made for a pod is used by that
-// pod alone.
-func uses(p *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
-	if p.Spec.NodeName == "" || p.Namespace != claim.Namespace {
-		return false
-	}
+// holds reports whether a pod may have the claim's volume on a node.
+func holds(p *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
+	return p.Spec.NodeName != "" && p.Namespace == claim.Namespace && mounts(p, claim)
+}
+
+// mounts reports whether a pod of the claim's namespace has it among its volumes. A claim that is made for a pod is used
+// by that pod alone.
+func mounts(p *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
 		return controller.ClaimOf(p, &v) == claim.Name && (v.Ephemeral == nil || metav1.IsControlledBy(claim, p))
 	})
@@ -156,6 +167,9 @@ func (c *Controller[T]) Reconcile(ctx context.Context, key controller.Key) (cont
 	}
 	leaving, protected := o.GetDeletionTimestamp() != nil, slices.Contains(o.GetFinalizers(), c.finalizer)
 	if leaving != protected {
+		if c.also != nil {
+			return controller.Result{}, c.also(ctx, o)
+		}
 		return controller.Result{}, nil
 	}
 	want := append(slices.Clone(o.GetFinalizers()), c.finalizer)

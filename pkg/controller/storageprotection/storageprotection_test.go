@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -107,6 +108,83 @@ func TestClaims(t *testing.T) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestUnused: what a kube-controller-manager v1.37.2 writes into a claim's conditions, per pod with it.
+func TestUnused(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(7, 0)
+	is := func(status corev1.ConditionStatus, at int64) []corev1.PersistentVolumeClaimCondition {
+		c := corev1.PersistentVolumeClaimCondition{Type: "Unused", Status: status,
+			LastTransitionTime: metav1.Unix(at, 0), Reason: "NoPodsUsingPVC",
+			Message: "No pods are currently referencing this PVC"}
+		if status == corev1.ConditionFalse {
+			c.Reason, c.Message = "PodUsingPVC", "A pod is currently referencing this PVC"
+		}
+		return []corev1.PersistentVolumeClaimCondition{c}
+	}
+	ended, leaving, other := user("o", "n"), user("o", "n"), user("", "n")
+	ended.Status.Phase = corev1.PodFailed
+	leaving.DeletionTimestamp = ptr.To(metav1.Unix(1, 0))
+	other.Name, other.Spec.Volumes[0] = "o",
+		corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}
+	for name, c := range map[string]struct {
+		claim     string
+		phase     corev1.PersistentVolumeClaimPhase
+		leaving   bool
+		was, want []corev1.PersistentVolumeClaimCondition
+		pod       *corev1.Pod
+	}{
+		"bound":                 {phase: corev1.ClaimBound, want: is(corev1.ConditionTrue, 7)},
+		"pending":               {phase: corev1.ClaimPending},
+		"lost":                  {phase: corev1.ClaimLost, was: is(corev1.ConditionFalse, 1)},
+		"leaving":               {phase: corev1.ClaimBound, leaving: true, was: is(corev1.ConditionFalse, 1)},
+		"used without a node":   {phase: corev1.ClaimBound, pod: user("o", ""), want: is(corev1.ConditionFalse, 7)},
+		"used":                  {phase: corev1.ClaimBound, pod: user("o", "n"), want: is(corev1.ConditionFalse, 7)},
+		"another is used":       {phase: corev1.ClaimBound, pod: user("x", "n"), want: is(corev1.ConditionTrue, 7)},
+		"used by one that ends": {phase: corev1.ClaimBound, pod: leaving, want: is(corev1.ConditionTrue, 7)},
+		"used by one ended":     {phase: corev1.ClaimBound, pod: ended, want: is(corev1.ConditionTrue, 7)},
+		"made for another pod":  {phase: corev1.ClaimBound, claim: "o-v", pod: other, want: is(corev1.ConditionTrue, 7)},
+		"still unused":          {phase: corev1.ClaimBound, was: is(corev1.ConditionTrue, 1)},
+		"still used":            {phase: corev1.ClaimBound, was: is(corev1.ConditionFalse, 1), pod: user("o", "n")},
+		"no longer used": {phase: corev1.ClaimBound, was: is(corev1.ConditionFalse, 1),
+			want: is(corev1.ConditionTrue, 7)},
+		"used again": {phase: corev1.ClaimBound, was: is(corev1.ConditionTrue, 1), pod: user("o", ""),
+			want: is(corev1.ConditionFalse, 7)},
+	} {
+		fake := &controllertest.Fake{Answer: func(call controllertest.Call) (runtime.Object, error) {
+			if call.Method == "GET" {
+				return &corev1.PodList{Items: []corev1.Pod{*user("o", "n")}}, nil
+			}
+			return call.Object, nil
+		}}
+		ctl, err := NewClaims(fake.Deps(t, now))
+		if err != nil {
+			t.Fatal(err)
+		}
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta(volumebinding.ClaimProtection, c.leaving)}
+		claim.Namespace = "ns"
+		if c.claim != "" {
+			claim.Name = c.claim
+		}
+		claim.Status.Phase, claim.Status.Conditions = c.phase, c.was
+		controllertest.Put(t, ctl.objects, claim)
+		if c.pod != nil {
+			controllertest.Put(t, controller.InformerFor(ctl.Informers, core.Pods), c.pod)
+		}
+		if _, err := ctl.Reconcile(t.Context(), controller.KeyOf(claim)); err != nil {
+			t.Error(err)
+		}
+		var got []corev1.PersistentVolumeClaimCondition
+		for _, call := range fake.Calls() {
+			if call.Method == "PUT" && strings.HasSuffix(call.Path, "/status") {
+				got = call.Object.(*corev1.PersistentVolumeClaim).Status.Conditions
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
 	}
 }
 
