@@ -8,7 +8,8 @@ import (
 	"bonsai/api/resources"
 )
 
-// strategy has no generation to move: Kubernetes keeps none for this kind.
+// strategy keeps the generation of the spec (gate HPAGeneration); status.observedGeneration tells which one was looked
+// at.
 func strategy() resources.Typed[*autoscaler] {
 	return resources.Typed[*autoscaler]{
 		Default: setDefaults,

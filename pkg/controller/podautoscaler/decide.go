@@ -13,8 +13,7 @@ import (
 //
 // decide fills it without a request; observe carries it out and reports the result in the same plan.
 type plan struct {
-	// status is what becomes of the autoscaler's status, if the scaling succeeds. It, and each condition that is set, is
-	// about the spec of that generation.
+	// status is what becomes of the autoscaler's status, if the scaling succeeds.
 	status autoscalingv2.HorizontalPodAutoscalerStatus
 	says   []event
 	// replicas are what the target shall have, for a reason; they are asked for only if scale is set.
@@ -43,13 +42,6 @@ func (p *plan) warn(reason, message string) {
 	p.says = append(p.says, event{corev1.EventTypeWarning, reason, message})
 }
 
-// planFor begins with the status as it is.
-func planFor(a *autoscalingv2.HorizontalPodAutoscaler) plan {
-	p := plan{status: *a.Status.DeepCopy()}
-	p.status.ObservedGeneration = new(a.Generation)
-	return p
-}
-
 // condition sets one condition; its time moves with its status only.
 //
 // Conditions keep their place in the list: they are changed in it, and appended only the first time.
@@ -67,20 +59,19 @@ func (p *plan) condition(t autoscalingv2.HorizontalPodAutoscalerConditionType, i
 		if c.Status != status {
 			c.Status, c.LastTransitionTime = status, metav1.NewTime(now)
 		}
-		c.Reason, c.Message, c.ObservedGeneration = reason, message, p.status.ObservedGeneration
+		c.Reason, c.Message = reason, message
 		return
 	}
 	p.status.Conditions = append(p.status.Conditions, autoscalingv2.HorizontalPodAutoscalerCondition{
 		Type: t, Status: status, LastTransitionTime: metav1.NewTime(now), Reason: reason, Message: message,
-		ObservedGeneration: p.status.ObservedGeneration,
 	})
 }
 
 // unreachable is the plan for an autoscaler whose target's scale cannot be read. Nothing is scaled; the sizes in the
 // status stay as they were. spec says that the reference itself is wrong, and not the API server.
 func unreachable(a *autoscalingv2.HorizontalPodAutoscaler, err error, spec bool, now time.Time) plan {
-	p := planFor(a)
-	p.failed, p.spec = fmt.Errorf("reading the scale of %s: %w", targetText(a), err), spec
+	p := plan{status: *a.Status.DeepCopy(), failed: fmt.Errorf("reading the scale of %s: %w", targetText(a), err),
+		spec: spec}
 	p.warn("FailedGetScale", err.Error())
 	p.condition(autoscalingv2.AbleToScale, false, "FailedGetScale",
 		"the HPA controller was unable to get the target's current scale: "+err.Error(), now)
@@ -95,15 +86,21 @@ func targetText(a *autoscalingv2.HorizontalPodAutoscaler) string {
 // recommend. It has two ways:
 //
 //   - A size outside of minReplicas and maxReplicas is corrected at once, without metrics, stabilization or rates. A
-//     target that was scaled to 0 by hand is left alone: that is how users disable autoscaling.
+//     target that was scaled to 0 by hand is left alone, whatever minReplicas are: that is how users disable
+//     autoscaling.
 //   - Otherwise the metrics propose a size (recommended), which stabilization windows damp (stabilized) and which rates
 //     and the range limit (limit), in this order.
 func (o *observation) decide() plan {
-	p := planFor(o.autoscaler)
+	p := plan{status: *o.autoscaler.Status.DeepCopy()}
+	// Only who knows the target's scale has looked at the spec.
+	p.status.ObservedGeneration = new(o.autoscaler.Generation)
 	p.condition(autoscalingv2.AbleToScale, true, "SucceededGetScale",
 		"the HPA controller was able to get the target's current scale", o.now)
 	o.history.begin(o.wanted, o.now)
-	n, reason, ok := outOfRange(o.autoscaler, o.wanted)
+	if o.history.zeroed {
+		p.zeroed(true, o.now) // again, if the status could not be written then
+	}
+	n, reason, ok := o.outOfRange()
 	if !ok {
 		o.follow(&p)
 		return p
@@ -204,8 +201,19 @@ func (o *observation) recommended(p *plan) (n int32, name string, statuses []aut
 func (p *plan) rescaled(now time.Time) {
 	p.condition(autoscalingv2.AbleToScale, true, "SucceededRescale",
 		fmt.Sprintf("the HPA controller was able to update the target scale to %d", p.replicas), now)
+	p.zeroed(p.replicas == 0, now)
 	p.says = append(p.says, event{corev1.EventTypeNormal, "SuccessfulRescale",
 		fmt.Sprintf("New size: %d; reason: %s", p.replicas, p.reason)})
+}
+
+// zeroed says whether the last change was one to 0.
+func (p *plan) zeroed(is bool, now time.Time) {
+	if is {
+		p.condition(autoscalingv2.ScaledToZero, true, "ScaledToZero", "the HPA controller scaled the workload to zero", now)
+		return
+	}
+	p.condition(autoscalingv2.ScaledToZero, false, "NotScaledToZero",
+		"the HPA controller did not scale the workload to zero", now)
 }
 
 // notRescaled is the plan after the target refused its size; of the status before, the size and the time of the last

@@ -248,6 +248,95 @@ func TestSeveralMetrics(t *testing.T) {
 	}
 }
 
+// TestZero: a kube-controller-manager v1.37.2 was shown targets without replicas, and decided so. Only where its own last
+// change was one to 0 does it look at the metrics.
+func TestZero(t *testing.T) {
+	t.Parallel()
+	const active, idle = "ValidMetricFound", "ScalingDisabled"
+	for _, c := range []struct {
+		name   string
+		least  int32
+		own    corev1.ConditionStatus
+		wanted int32
+		value  int64
+		want   int32
+		active string
+		zero   string
+	}{
+		{"down to zero", 0, "", 2, 0, 0, active, "ScaledToZero"},
+		{"at zero", 0, corev1.ConditionTrue, 0, 0, 0, active, "ScaledToZero"},
+		{"up from zero", 0, corev1.ConditionTrue, 0, 3_000, 3, active, "NotScaledToZero"},
+		{"more are wanted at least", 2, corev1.ConditionTrue, 0, 3_000, 2, "", "NotScaledToZero"},
+		{"by hand", 0, "", 0, 3_000, 0, idle, ""},
+		{"by hand, after a change of its own", 0, corev1.ConditionFalse, 0, 3_000, 0, idle, "NotScaledToZero"},
+		{"by hand, more are wanted at least", 1, corev1.ConditionFalse, 0, 3_000, 0, idle, "NotScaledToZero"},
+		{"up by hand", 0, corev1.ConditionTrue, 1, 1_000, 1, active, "ScaledToZero"},
+		{"no change to or from zero", 1, "", 2, 3_000, 3, active, "NotScaledToZero"},
+	} {
+		o := watched(c.wanted, rules(atOnce), external("", "1"))
+		o.autoscaler.Generation, o.autoscaler.Spec.MinReplicas = 7, &c.least
+		if c.own != "" {
+			reason := map[corev1.ConditionStatus]string{"True": "ScaledToZero", "False": "NotScaledToZero"}[c.own]
+			o.autoscaler.Status.Conditions = []autoscalingv2.HorizontalPodAutoscalerCondition{
+				{Type: autoscalingv2.ScaledToZero, Status: c.own, Reason: reason}}
+		}
+		o.readings = []reading{{values: []int64{c.value}}}
+		p := o.decide()
+		if p.scale != (p.replicas != c.wanted) {
+			t.Errorf("%s: %d, %t", c.name, p.replicas, p.scale)
+		}
+		if p.scale {
+			p.rescaled(now)
+		}
+		got := map[autoscalingv2.HorizontalPodAutoscalerConditionType]string{}
+		for _, c := range p.status.Conditions {
+			got[c.Type] = c.Reason
+		}
+		if p.replicas != c.want || got[autoscalingv2.ScalingActive] != c.active ||
+			got[autoscalingv2.ScaledToZero] != c.zero || *p.status.ObservedGeneration != 7 {
+			t.Errorf("%s: %d of generation %d, %v", c.name, p.replicas, *p.status.ObservedGeneration, got)
+		}
+	}
+}
+
+// TestZeroUnwritten: a target whose change to 0 is not in the status, because another one wrote at the same time, is not
+// taken for one that was scaled by hand.
+func TestZeroUnwritten(t *testing.T) {
+	t.Parallel()
+	o := watched(0, rules(atOnce), external("", "1"))
+	o.autoscaler.Spec.MinReplicas, o.history.zeroed = new(int32(0)), true
+	o.readings = []reading{{values: []int64{3_000}}}
+	p := o.decide()
+	if got, want := p.text(), "3 true AbleToScale=ReadyForNewScale ScaledToZero=ScaledToZero Active=ValidMetricFound "+
+		"Limited=DesiredWithinRange"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestUnreachable: who does not know the target's scale has not looked at the spec.
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	o := watched(1, nil)
+	o.autoscaler.Generation, o.autoscaler.Status.ObservedGeneration = 3, new(int64(2))
+	p := unreachable(o.autoscaler, errors.New("gone"), false, now)
+	if c := p.status.Conditions[0]; *p.status.ObservedGeneration != 2 || c.Reason != "FailedGetScale" {
+		t.Errorf("of generation %d: %+v", *p.status.ObservedGeneration, c)
+	}
+}
+
+// TestLostObject: the words of an object's metric that cannot be read.
+func TestLostObject(t *testing.T) {
+	t.Parallel()
+	o := watched(1, nil)
+	target := autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: new(resource.MustParse("5"))}
+	_, f := o.proposeObject(&autoscalingv2.ObjectMetricSource{Target: target,
+		DescribedObject: autoscalingv2.CrossVersionObjectReference{Kind: "Service", Name: "shop"},
+		Metric:          autoscalingv2.MetricIdentifier{Name: "hits"}}, reading{err: errors.New("gone")})
+	if f == nil || f.said != "unable to get metric hits on Service ns/shop: gone" {
+		t.Errorf("%+v", f)
+	}
+}
+
 // TestConditionTimes: a condition's time is that of its last change of status, not of its words.
 func TestConditionTimes(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,8 @@ import (
 type history struct {
 	recommendations []recommendation
 	changes         []change
+	// zeroed says that the last change was one to 0. The status says so, too, unless it could not be written.
+	zeroed bool
 }
 
 // recommendation is what the metrics asked for at a time.

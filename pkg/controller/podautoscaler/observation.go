@@ -2,6 +2,7 @@ package podautoscaler
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -93,11 +94,12 @@ func least(a *autoscalingv2.HorizontalPodAutoscaler) int32 {
 
 // outOfRange is what an autoscaler does without looking at metrics; ok is false if it does look.
 //
-// The first case is a target that was scaled to 0 by hand. With minReplicas 0 a size of 0 is within the range, and
-// metrics decide.
-func outOfRange(a *autoscalingv2.HorizontalPodAutoscaler, wanted int32) (replicas int32, reason string, ok bool) {
+// The first case is a target that was scaled to 0 by hand. Where the last change by this controller was to 0, its
+// condition says so, and 0 is a size as any other (KEP-2021).
+func (o *observation) outOfRange() (replicas int32, reason string, ok bool) {
+	a, wanted := o.autoscaler, o.wanted
 	switch {
-	case wanted == 0 && least(a) != 0:
+	case wanted == 0 && !o.history.zeroed && !scaledToZero(a):
 		return 0, "", true
 	case wanted > a.Spec.MaxReplicas:
 		return a.Spec.MaxReplicas, "Current number of replicas above Spec.MaxReplicas", true
@@ -105,6 +107,13 @@ func outOfRange(a *autoscalingv2.HorizontalPodAutoscaler, wanted int32) (replica
 		return least(a), "Current number of replicas below Spec.MinReplicas", true
 	}
 	return 0, "", false
+}
+
+// scaledToZero reports whether the status says that the last change of the size was one to 0.
+func scaledToZero(a *autoscalingv2.HorizontalPodAutoscaler) bool {
+	return slices.ContainsFunc(a.Status.Conditions, func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool {
+		return c.Type == autoscalingv2.ScaledToZero && c.Status == corev1.ConditionTrue
+	})
 }
 
 // quantity is a value as a status has it.

@@ -125,7 +125,7 @@ func (c *Controller) observe(ctx context.Context, a *autoscalingv2.HorizontalPod
 	}
 	o := &observation{autoscaler: a, wanted: t.scale.Spec.Replicas, present: t.scale.Status.Replicas,
 		history: &m.history, now: now, config: c.config}
-	if _, _, done := outOfRange(a, o.wanted); !done {
+	if _, _, done := o.outOfRange(); !done {
 		var selector labels.Selector
 		if selector, o.selection = c.selected(m, t.scale.Status.Selector); o.selection == nil {
 			o.pods = c.matching(a.Namespace, selector)
@@ -150,6 +150,7 @@ func (c *Controller) observe(ctx context.Context, a *autoscalingv2.HorizontalPod
 	}
 	// Only a change that was carried out counts against the rates.
 	m.history.changed(p.replicas-o.wanted, now, a.Spec.Behavior)
+	m.history.zeroed = p.replicas == 0
 	p.rescaled(now)
 	c.Log.Info("rescaled", "key", key, "from", o.wanted, "to", p.replicas, "reason", p.reason)
 	return p
@@ -187,20 +188,19 @@ func (c *Controller) matching(namespace string, s labels.Selector) []*corev1.Pod
 func (c *Controller) alone(key controller.Key, pods []*corev1.Pod, selector string) *failure {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var all []string
+	var others []string
 	for k, m := range c.known {
-		if k.Namespace == key.Namespace && m.selector != nil &&
-			(k == key || slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
-				return m.selector.Matches(labels.Set(p.Labels))
-			})) {
-			all = append(all, k.String())
+		if k != key && k.Namespace == key.Namespace && m.selector != nil &&
+			slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return m.selector.Matches(labels.Set(p.Labels)) }) {
+			others = append(others, k.String())
 		}
 	}
-	if len(all) < 2 {
+	if len(others) == 0 {
 		return nil
 	}
-	slices.Sort(all)
-	err := fmt.Errorf("pods by selector %s are controlled by multiple HPAs: %v", selector, all)
+	two := []string{key.String(), slices.Min(others)}
+	slices.Sort(two)
+	err := fmt.Errorf("pods by selector %s are controlled by more than one HPA (e.g. %v)", selector, two)
 	return &failure{reason: "AmbiguousSelector", said: err.Error(), condition: err.Error(), err: err}
 }
 

@@ -58,7 +58,7 @@ func (o *observation) proposeObject(m *autoscalingv2.ObjectMetricSource, r readi
 	p := proposal{name: fmt.Sprintf("%s metric %s", m.DescribedObject.Kind, m.Metric.Name)}
 	p.status = autoscalingv2.MetricStatus{Type: autoscalingv2.ObjectMetricSourceType, Object: status}
 	cause := func(err error) error {
-		return fmt.Errorf("unable to get metric %s: %s on %s %s/%w", m.Metric.Name, m.DescribedObject.Kind,
+		return fmt.Errorf("unable to get metric %s on %s %s/%s: %w", m.Metric.Name, m.DescribedObject.Kind,
 			o.autoscaler.Namespace, m.DescribedObject.Name, err)
 	}
 	target, perPod := average(&m.Target)

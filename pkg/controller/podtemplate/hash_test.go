@@ -24,7 +24,7 @@ func TestHash(t *testing.T) {
 		},
 	}
 	plain := Hash(tpl, nil)
-	if plain != "7dfb9965f8" {
+	if plain != "5b8cc8fdbb" {
 		t.Errorf("hash = %s", plain)
 	}
 	if Hash(tpl, new(int32(1))) == plain {
