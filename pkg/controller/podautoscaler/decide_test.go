@@ -248,8 +248,8 @@ func TestSeveralMetrics(t *testing.T) {
 	}
 }
 
-// TestZero: a kube-controller-manager v1.37.2 was shown targets without replicas, and decided so. Only where its own last
-// change was one to 0 does it look at the metrics.
+// TestZero: a kube-controller-manager v1.37.2 was shown targets without replicas, and decided so. Only where its own
+// last change was one to 0 does it look at the metrics.
 func TestZero(t *testing.T) {
 	t.Parallel()
 	const active, idle = "ValidMetricFound", "ScalingDisabled"
@@ -299,8 +299,8 @@ func TestZero(t *testing.T) {
 	}
 }
 
-// TestZeroUnwritten: a target whose change to 0 is not in the status, because another one wrote at the same time, is not
-// taken for one that was scaled by hand.
+// TestZeroUnwritten: a target whose change to 0 is not in the status, because another one wrote at the same time, is
+// not taken for one that was scaled by hand.
 func TestZeroUnwritten(t *testing.T) {
 	t.Parallel()
 	o := watched(0, rules(atOnce), external("", "1"))

@@ -1,7 +1,7 @@
 // Package storageprotection keeps storage objects from disappearing while they are used. It adds a finalizer to objects
 // that lack it, and removes it when an object is being deleted and is no longer used. There are three such controllers:
-// for claims, for persistent volumes and for volume attributes classes. The one for claims also says which of them no pod
-// uses.
+// for claims, for persistent volumes and for volume attributes classes. The one for claims also says which of them no
+// pod uses.
 package storageprotection
 
 import (
@@ -86,8 +86,8 @@ func holds(p *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 	return p.Spec.NodeName != "" && p.Namespace == claim.Namespace && mounts(p, claim)
 }
 
-// mounts reports whether a pod of the claim's namespace has it among its volumes. A claim that is made for a pod is used
-// by that pod alone.
+// mounts reports whether a pod of the claim's namespace has it among its volumes. A claim that is made for a pod is
+// used by that pod alone.
 func mounts(p *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
 		return controller.ClaimOf(p, &v) == claim.Name && (v.Ephemeral == nil || metav1.IsControlledBy(claim, p))

@@ -13,10 +13,11 @@ import (
 	"bonsai/pkg/controller/podindex"
 )
 
-// unused tells in a claim's condition Unused whether no pod uses it, and since when: what has been unused for long may
-// be deleted. Pods count before they have a node, and no longer once they have ended or are being deleted.
+// unused returns what writes into a claim's condition Unused whether no pod uses it, and since when: what has been
+// unused for long may be deleted. Pods count before they have a node, and no longer once they have ended or are being
+// deleted.
 //
-// Only bound claims that are to stay are told of. A claim that is not bound yet belongs to the binder, which writes its
+// Only bound claims that are to stay have the condition kept. A claim that is not bound yet belongs to the binder, which writes its
 // status too.
 func unused(c *Controller[*corev1.PersistentVolumeClaim], users podindex.ByClaim) func(context.Context,
 	*corev1.PersistentVolumeClaim) error {
