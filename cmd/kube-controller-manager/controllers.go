@@ -48,6 +48,7 @@ import (
 	"bonsai/pkg/controller/servicecidr"
 	"bonsai/pkg/controller/statefulset"
 	"bonsai/pkg/controller/storageprotection"
+	"bonsai/pkg/controller/storageversionmigrator"
 	"bonsai/pkg/controller/tainteviction"
 	"bonsai/pkg/controller/tokencleaner"
 	"bonsai/pkg/controller/tokens"
@@ -192,6 +193,8 @@ func entries() []entry {
 			}},
 		{name: "validatingadmissionpolicy-status-controller", account: "validatingadmissionpolicy-status-controller",
 			workers: 5, build: plain(validatingadmissionpolicystatus.New)},
+		{name: "storage-version-migrator-controller", account: "storage-version-migrator-controller", workers: 5,
+			build: plain(storageversionmigrator.New)},
 		{name: "garbage-collector-controller", alias: "garbagecollector", account: "generic-garbage-collector",
 			build: buildCollector},
 	}
@@ -200,7 +203,7 @@ func entries() []entry {
 // elsewhere names upstream's controllers that this manager does not have, so that --controllers may name them.
 func elsewhere() []string {
 	return []string{
-		"storage-version-migrator-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
+		"kube-apiserver-serving-clustertrustbundle-publisher-controller",
 		"node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller",
 		"podcertificaterequest-cleaner-controller", "podgroup-protection-controller",
 		"resourcepoolstatusrequest-controller", "storageversion-garbage-collector-controller",

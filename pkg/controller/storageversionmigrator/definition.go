@@ -1,0 +1,86 @@
+package storageversionmigrator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	migrationv1 "k8s.io/api/storagemigration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// marker is the field manager of what is said in definitions, as upstream.
+	marker = "migration-runner-controller"
+	// migrating is the condition of a definition whose objects are being migrated.
+	migrating = "StorageMigrating"
+)
+
+// markDefinition says in the definition of a custom resource that its objects are being migrated, or that this is over.
+// After a success storage has its objects in one version only, if that has been the version to store since the start.
+func (c *Controller) markDefinition(ctx context.Context, m *migration, succeeded bool) error {
+	name := m.Spec.Resource.Resource + "." + m.Spec.Resource.Group
+	d, err := c.definitions.Get(ctx, "", name)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the definition %s: %w", name, err)
+	}
+	is := apiextensionsv1.CustomResourceDefinitionCondition{Type: migrating, ObservedGeneration: d.Generation,
+		LastTransitionTime: metav1.NewTime(c.Now())}
+	status := map[string]any{}
+	switch {
+	case !ended(m):
+		is.Status, is.Reason = apiextensionsv1.ConditionTrue, "MigrationRunning"
+		is.Message = fmt.Sprintf("Migration %s is running", m.Name)
+	case succeeded:
+		is.Status, is.Reason = apiextensionsv1.ConditionFalse, "MigrationSucceeded"
+		is.Message = "The migration has succeeded but the stored versions have not been updated due to a generation " +
+			"mismatch"
+		if began(d) == d.Generation {
+			is.Message = "The migration has succeeded and the stored versions have been updated"
+			status["storedVersions"] = stored(d)
+		}
+	default:
+		is.Status, is.Reason, is.Message = apiextensionsv1.ConditionFalse, "MigrationFailed", "The migration has failed"
+	}
+	status["conditions"] = []any{is}
+	config, err := json.Marshal(map[string]any{"apiVersion": apiextensionsv1.SchemeGroupVersion.String(),
+		"kind": "CustomResourceDefinition", "metadata": map[string]any{"name": name, "uid": d.UID}, "status": status})
+	if err != nil {
+		return fmt.Errorf("encoding the status of the definition %s: %w", name, err)
+	}
+	if _, err := c.definitions.Apply(ctx, "", name, marker, config, "status"); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("writing the status of the definition %s: %w", name, err)
+	}
+	return nil
+}
+
+func ended(m *migration) bool {
+	return is(m, migrationv1.MigrationSucceeded) || is(m, migrationv1.MigrationFailed)
+}
+
+// began is the generation that a definition had when its migration began; 0 if it is not said.
+func began(d *apiextensionsv1.CustomResourceDefinition) int64 {
+	i := slices.IndexFunc(d.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == migrating && c.Status == apiextensionsv1.ConditionTrue
+	})
+	if i < 0 {
+		return 0
+	}
+	return d.Status.Conditions[i].ObservedGeneration
+}
+
+// stored is the version that objects are stored in.
+func stored(d *apiextensionsv1.CustomResourceDefinition) []string {
+	for _, v := range d.Spec.Versions {
+		if v.Storage {
+			return []string{v.Name}
+		}
+	}
+	return nil
+}
