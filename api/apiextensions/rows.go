@@ -2,6 +2,7 @@ package apiextensions
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -36,12 +37,34 @@ func definitionRow() resources.Row {
 		}.Strategy())},
 		Columns: []metav1.TableColumnDefinition{
 			resources.NameColumn(),
+			{Name: "Scope", Type: "string", Description: "Cluster/Namespaced"},
+			{Name: "Versions", Type: "string", Description: "Served versions"},
 			{Name: "Created At", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},
+			{Name: "Group", Type: "string", Description: "API group", Priority: 1},
+			{Name: "Kind", Type: "string", Description: "CustomResource kind", Priority: 1},
+			{Name: "ShortNames", Type: "string", Description: "Short names", Priority: 1},
+			{Name: "Established", Type: "boolean", Description: "Established status", Priority: 1},
 		},
 		Cells: resources.Cells(func(crd *v1.CustomResourceDefinition, _ time.Time) []any {
-			return []any{crd.Name, crd.CreationTimestamp.UTC().Format(time.RFC3339)}
+			return []any{crd.Name, string(crd.Spec.Scope), servedVersions(crd),
+				crd.CreationTimestamp.UTC().Format(time.RFC3339), crd.Spec.Group, crd.Spec.Names.Kind,
+				strings.Join(crd.Spec.Names.ShortNames, ","), IsTrue(crd, v1.Established)}
 		}),
 	}
+}
+
+// servedVersions lists the versions that are served, and says which of them is stored: "v1(storage),v1beta1".
+func servedVersions(crd *v1.CustomResourceDefinition) string {
+	var out []string
+	for _, v := range crd.Spec.Versions {
+		switch {
+		case v.Served && v.Storage:
+			out = append(out, v.Name+"(storage)")
+		case v.Served:
+			out = append(out, v.Name)
+		}
+	}
+	return strings.Join(out, ",")
 }
 
 // prepareDelete adds the cleanup finalizer, which keeps a deleted definition until its objects are gone. The server

@@ -77,6 +77,8 @@ type Row struct {
 	// Columns and Cells make `kubectl get`'s table: one cell per column. now is for ages.
 	Columns []metav1.TableColumnDefinition
 	Cells   func(obj runtime.Object, now time.Time) []any
+	// CellsAmong returns the Cells of a list's rows, if they depend on the other objects of the list; nil: they do not.
+	CellsAmong func(all []runtime.Object) func(obj runtime.Object, now time.Time) []any
 	// Conditions, if not nil, returns what a table marks an object's row with, such as the end of a pod.
 	Conditions func(obj runtime.Object) []metav1.TableRowCondition
 }

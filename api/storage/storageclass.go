@@ -13,6 +13,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -70,16 +71,29 @@ func storageClassRow() resources.Row {
 			resources.Column("AllowVolumeExpansion", doc["allowVolumeExpansion"]),
 			resources.AgeColumn(),
 		},
-		Cells: resources.Cells(func(c *storagev1.StorageClass, now time.Time) []any {
-			name := c.Name
-			if IsDefault(c) {
-				name += " (default)"
+		Cells: resources.Cells(storageClassCells),
+		// Only a list shows which class is the default one: of several marked classes, it is one.
+		CellsAmong: func(all []runtime.Object) func(runtime.Object, time.Time) []any {
+			classes := make([]*storagev1.StorageClass, len(all))
+			for i, obj := range all {
+				classes[i] = obj.(*storagev1.StorageClass)
 			}
-			return []any{name, c.Provisioner, string(ptr.Deref(c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)),
-				string(ptr.Deref(c.VolumeBindingMode, storagev1.VolumeBindingImmediate)),
-				ptr.Deref(c.AllowVolumeExpansion, false), resources.Age(c.CreationTimestamp, now)}
-		}),
+			preferred := DefaultClass(classes)
+			return resources.Cells(func(c *storagev1.StorageClass, now time.Time) []any {
+				cells := storageClassCells(c, now)
+				if c.Name == preferred {
+					cells[0] = c.Name + " (default)"
+				}
+				return cells
+			})
+		},
 	}
+}
+
+func storageClassCells(c *storagev1.StorageClass, now time.Time) []any {
+	return []any{c.Name, c.Provisioner, string(ptr.Deref(c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)),
+		string(ptr.Deref(c.VolumeBindingMode, storagev1.VolumeBindingImmediate)),
+		ptr.Deref(c.AllowVolumeExpansion, false), resources.Age(c.CreationTimestamp, now)}
 }
 
 // IsDefault reports whether a class is marked as the default one.

@@ -186,7 +186,7 @@ func answers() map[string]string {
 		"/whoami": "ok\n", "/api": `{"kind":"APIVersions","versions":["v1"]}`,
 		"/apis": `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`, "/api/v1": resources,
 		"/api/v1/namespaces/default/pods/p": pod,
-		"/version":                          `{"major":"1","minor":"36","gitVersion":"v1.36.3"}`,
+		"/version":                          `{"major":"1","minor":"37","gitVersion":"v1.37.2"}`,
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package kubectl compares our kubectl with Kubernetes' own.
 //
-// testdata/tables holds invocations, good and bad; testdata/reference what kubectl v1.36.3 answered to them in front of
-// a kube-apiserver v1.36.3, testdata/ours what we answer instead, and under which heading of docs/kubectl.md it is
+// testdata/tables holds invocations, good and bad; testdata/reference what kubectl v1.37.2 answered to them in front of
+// a kube-apiserver v1.37.2, testdata/ours what we answer instead, and under which heading of docs/kubectl.md it is
 // explained. A new command changes the lists of commands in several tables: accept the differences of all.
 package kubectl
 
@@ -250,5 +250,5 @@ func ours(ctx context.Context, v invocation, in []byte, out io.Writer, errOut *o
 			}
 		}()
 	}
-	return kubectl.Main(ctx, "v1.36.3+bonsai", v.args, cli.IOStreams{In: bytes.NewReader(in), Out: out, ErrOut: errOut})
+	return kubectl.Main(ctx, "v1.37.2+bonsai", v.args, cli.IOStreams{In: bytes.NewReader(in), Out: out, ErrOut: errOut})
 }

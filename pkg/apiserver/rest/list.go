@@ -77,7 +77,7 @@ func writeItems(x *exchange, a accepted, items []*storage.Item, meta metav1.List
 	}
 	defer release()
 	if a.as == "Table" {
-		return writeTable(x, a, http.StatusOK, items, meta)
+		return writeTable(x, a, http.StatusOK, items, true, meta)
 	}
 	return writeList(x, a, x.representation(a), items, meta)
 }

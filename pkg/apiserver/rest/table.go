@@ -84,11 +84,18 @@ func newTable(x *exchange, a accepted) (*table, error) {
 
 // writeTable answers with a table of items. The table is made as a whole: its error must still be able to become an
 // answer, and the client wants compact JSON, YAML or indented JSON of it. For lists, writeItems has taken memory for
-// that (costOf).
-func writeTable(x *exchange, a accepted, code int, items []*storage.Item, list metav1.ListMeta) error {
+// that (costOf). Several tells that the items are those of a list, even if it has one.
+func writeTable(x *exchange, a accepted, code int, items []*storage.Item, several bool, list metav1.ListMeta) error {
 	t, err := newTable(x, a)
 	if err != nil {
 		return err
+	}
+	if among := x.res.Row.CellsAmong; among != nil && several && !t.inVersion {
+		all, err := t.objects(items)
+		if err != nil {
+			return internal(err)
+		}
+		t.cells = among(all)
 	}
 	b, err := t.begin(nil, list)
 	if full := x.res.full; err == nil && t.inVersion && full.kept != nil {
@@ -110,6 +117,18 @@ func writeTable(x *exchange, a accepted, code int, items []*storage.Item, list m
 		return internal(err)
 	}
 	return x.writeJSON(a, code, append(b, tableEnd...))
+}
+
+// objects decodes items.
+func (t *table) objects(items []*storage.Item) ([]runtime.Object, error) {
+	out := make([]runtime.Object, len(items))
+	for i, item := range items {
+		var err error
+		if out[i], err = registry.Object(t.codec(), item); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // tableEnd closes what begin has opened.

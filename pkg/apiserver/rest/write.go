@@ -40,7 +40,7 @@ func (x *exchange) writeStored(a accepted, code int, item *storage.Item) error {
 		if item.Revision != 0 { // not that of a dry run
 			list.ResourceVersion = strconv.FormatInt(item.Revision, 10)
 		}
-		return writeTable(x, a, code, []*storage.Item{item}, list)
+		return writeTable(x, a, code, []*storage.Item{item}, false, list)
 	}
 	lent := chunks.Get().(*[]byte)
 	defer giveBack(lent)

@@ -14,7 +14,7 @@ type globals struct {
 	kubeconfig, kuberc                    string
 	cacheDir, namespace                   string
 	context, cluster, user                string
-	server, tlsServerName, ca             string
+	server, tlsServerName, proxyURL, ca   string
 	clientCert, clientKey, token          string
 	username, password                    string
 	as, asUID                             string
@@ -41,6 +41,7 @@ func (f *Factory) AddClientFlags(set *pflag.FlagSet) {
 	set.StringVar(&g.cluster, "cluster", "", "The name of the kubeconfig cluster to use")
 	set.StringVar(&g.user, "user", "", "The name of the kubeconfig user to use")
 	set.StringVarP(&g.server, "server", "s", "", "The address and port of the Kubernetes API server")
+	set.StringVar(&g.proxyURL, "proxy-url", "", "Proxy URL to use for requests to the API server")
 	set.StringVar(&g.tlsServerName, "tls-server-name", "",
 		"Server name to use for server certificate validation. If it is not provided, the hostname used to contact the server is used")
 	set.StringVar(&g.ca, "certificate-authority", "", "Path to a cert file for the certificate authority")
@@ -95,7 +96,7 @@ func (f *Factory) overrides() (*clientcmd.ConfigOverrides, error) {
 		Context:         clientcmdapi.Context{Cluster: g.cluster, AuthInfo: g.user, Namespace: g.namespace},
 		ClusterInfo: clientcmdapi.Cluster{
 			Server: g.server, TLSServerName: g.tlsServerName, CertificateAuthority: g.ca,
-			InsecureSkipTLSVerify: g.insecure, DisableCompression: g.noCompression,
+			InsecureSkipTLSVerify: g.insecure, ProxyURL: g.proxyURL, DisableCompression: g.noCompression,
 		},
 		AuthInfo: clientcmdapi.AuthInfo{
 			ClientCertificate: g.clientCert, ClientKey: g.clientKey, Token: g.token, Username: g.username,

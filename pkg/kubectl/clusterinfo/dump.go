@@ -205,7 +205,7 @@ func (o *dump) logs(ctx context.Context, pod *corev1.Pod) error {
 func (o *dump) inFiles() bool { return o.directory != "" && o.directory != "-" }
 
 // write gives the writer of file to fill. A name that leads out of the directory, which only a hostile server gives, is
-// refused.
+// refused. Files and directories are for the user alone: logs may have secrets.
 func (o *dump) write(file string, fill func(io.Writer) error) (err error) {
 	if !o.inFiles() {
 		return fill(o.streams.Out)
@@ -214,10 +214,10 @@ func (o *dump) write(file string, fill func(io.Writer) error) (err error) {
 		return fmt.Errorf("the server's name %q is no name of a file", file)
 	}
 	path := filepath.Join(o.directory, file)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	f, err := os.Create(path)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package clusterinfo
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,5 +36,19 @@ func TestDumpStopsAtARefusal(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "nodes.json")); err != nil {
 		t.Errorf("what was listed before is not there: %v", err)
+	}
+}
+
+// TestDumpIsTheUsersAlone: nobody else reads files or directories of a dump, whose logs may have secrets.
+func TestDumpIsTheUsersAlone(t *testing.T) {
+	t.Parallel()
+	o := &dump{directory: filepath.Join(t.TempDir(), "out")}
+	if err := o.write("default/pods.json", func(io.Writer) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]os.FileMode{"default": 0o700, "default/pods.json": 0o600} {
+		if at, err := os.Stat(filepath.Join(o.directory, path)); err != nil || at.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v, want %v", path, at.Mode(), err, want)
+		}
 	}
 }

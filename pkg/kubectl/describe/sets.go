@@ -14,6 +14,10 @@ func statefulSet(d *describer, o *appsv1.StatefulSet) error {
 	d.line(0, "Selector:\t%s\n", selector)
 	d.labels(0, "Labels", o.Labels)
 	d.annotations(0, o.Annotations)
+	if o.Spec.ServiceName != "" {
+		d.line(0, "Service Name:\t%s\n", o.Spec.ServiceName)
+	}
+	d.line(0, "Pod Management Policy:\t%s\n", o.Spec.PodManagementPolicy)
 	d.line(0, "Replicas:\t%d desired | %d total\n", count(o.Spec.Replicas), o.Status.Replicas)
 	d.line(0, "Update Strategy:\t%s\n", o.Spec.UpdateStrategy.Type)
 	if r := o.Spec.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil {
@@ -21,6 +25,11 @@ func statefulSet(d *describer, o *appsv1.StatefulSet) error {
 		if r.MaxUnavailable != nil {
 			d.line(1, "MaxUnavailable:\t%s\n", r.MaxUnavailable.String())
 		}
+	}
+	if r := o.Spec.PersistentVolumeClaimRetentionPolicy; r != nil {
+		d.line(0, "Persistent Volume Claim Retention Policy:\n")
+		d.line(1, "WhenDeleted:\t%s\n", r.WhenDeleted)
+		d.line(1, "WhenScaled:\t%s\n", r.WhenScaled)
 	}
 	if err := writePhases(d, o, selector); err != nil {
 		return err

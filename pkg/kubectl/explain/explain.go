@@ -24,8 +24,17 @@ type Options struct {
 	client *resource.Client
 
 	arg, apiVersion, output string
-	recursive               bool
+	depth                   depth
 }
+
+// depth says which fields of fields a page lists.
+type depth struct {
+	recursive bool
+	most      int // levels of fields, if recursive; 0: all
+}
+
+// below reports whether the fields of fields of a level are listed. The first level is 1.
+func (d depth) below(level int) bool { return d.recursive && (d.most == 0 || level < d.most) }
 
 // NewCommand returns "kubectl explain".
 func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
@@ -38,7 +47,10 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		RunE:    cli.RunE(f, o),
 	}
 	set := cmd.Flags()
-	set.BoolVarP(&o.recursive, "recursive", "R", false, "Print the fields of fields, at every depth")
+	set.BoolVarP(&o.depth.recursive, "recursive", "R", false,
+		"Print the fields of fields. Use --max-depth to cap the recursion depth.")
+	set.IntVar(&o.depth.most, "max-depth", 0,
+		"Maximum recursion depth when printing nested fields with --recursive. 0 means no limit. Requires --recursive when greater than 0.")
 	set.StringVar(&o.apiVersion, "api-version", "",
 		"Get different explanations for particular API version (API group/version)")
 	set.StringVarP(&o.output, "output", "o", "plaintext",
@@ -67,6 +79,12 @@ func (o *Options) Validate() error {
 	if o.output != "plaintext" && o.output != plaintextV2 {
 		return fmt.Errorf("unrecognized format: %s", o.output)
 	}
+	switch {
+	case o.depth.most < 0:
+		return errors.New("--max-depth must be non-negative")
+	case o.depth.most > 0 && !o.depth.recursive:
+		return errors.New("--max-depth requires --recursive")
+	}
 	return nil
 }
 
@@ -91,7 +109,7 @@ func (o *Options) Run(ctx context.Context) error {
 	if root == nil {
 		return fmt.Errorf("GVK (%s) not found in OpenAPI schema", gvk)
 	}
-	p := &page{doc: doc, out: o.Out, recursive: o.recursive}
+	p := &page{doc: doc, out: o.Out, depth: o.depth}
 	return p.print(gvk, root, path)
 }
 

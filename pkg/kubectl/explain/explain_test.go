@@ -23,7 +23,7 @@ const openapi = `{
    "free": {"type": "object", "additionalProperties": true},
    "children": {"type": "array", "items": {"$ref": "#/components/schemas/io.x.v1.Spec"}}}}}}}`
 
-func explained(t *testing.T, recursive bool, path ...string) (string, error) {
+func explained(t *testing.T, d depth, path ...string) (string, error) {
 	t.Helper()
 	doc, err := parse([]byte(openapi))
 	if err != nil {
@@ -34,29 +34,30 @@ func explained(t *testing.T, recursive bool, path ...string) (string, error) {
 		t.Fatal("the kind was not found")
 	}
 	out := &bytes.Buffer{}
-	err = (&page{doc: doc, out: out, recursive: recursive}).print(gvk, doc.schemaOf(gvk), path)
+	err = (&page{doc: doc, out: out, depth: d}).print(gvk, doc.schemaOf(gvk), path)
 	return strings.TrimPrefix(out.String(), "GROUP:      x.io\nKIND:       Thing\nVERSION:    v1\n\n"), err
 }
 
 func TestPage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		path      []string
-		recursive bool
-		want      string
+		path  []string
+		depth depth
+		want  string
 	}{
-		{nil, false, "DESCRIPTION:\n    A Thing.\n    \nFIELDS:\n  labels\t<map[string]string>\n    <no description>\n\n  spec\t<Spec> -required-\n    What is wanted.\n\n  when\t<string>\n    <no description>\n\n\n"},
-		{nil, true, "DESCRIPTION:\n    A Thing.\n    \nFIELDS:\n  labels\t<map[string]string>\n  spec\t<Spec> -required-\n    children\t<[]Spec>\n    free\t<Object>\n    mode\t<string>\n    enum: \"\", A, B, C, ....\n  when\t<string>\n\n"},
-		{[]string{"spec"}, true,
+		{nil, depth{}, "DESCRIPTION:\n    A Thing.\n    \nFIELDS:\n  labels\t<map[string]string>\n    <no description>\n\n  spec\t<Spec> -required-\n    What is wanted.\n\n  when\t<string>\n    <no description>\n\n\n"},
+		{nil, depth{recursive: true, most: 1}, "DESCRIPTION:\n    A Thing.\n    \nFIELDS:\n  labels\t<map[string]string>\n  spec\t<Spec> -required-\n  when\t<string>\n\n"},
+		{nil, depth{recursive: true, most: 2}, "DESCRIPTION:\n    A Thing.\n    \nFIELDS:\n  labels\t<map[string]string>\n  spec\t<Spec> -required-\n    children\t<[]Spec>\n    free\t<Object>\n    mode\t<string>\n    enum: \"\", A, B, C, ....\n  when\t<string>\n\n"},
+		{[]string{"spec"}, depth{recursive: true},
 			"FIELD: spec <Spec>\n\n\nDESCRIPTION:\n    What is wanted.\n    Spec is a spec.\n    \nFIELDS:\n  children\t<[]Spec>\n  free\t<Object>\n  mode\t<string>\n  enum: \"\", A, B, C, ....\n\n"},
-		{[]string{"spec", "children", "mode"}, false,
+		{[]string{"spec", "children", "mode"}, depth{},
 			"FIELD: mode <string>\nENUM:\n    \"\"\n    A\n    B\n    C\n    D\n\nDESCRIPTION:\n    <empty>\n\n"},
 	} {
-		if got, err := explained(t, c.recursive, c.path...); err != nil || got != c.want {
+		if got, err := explained(t, c.depth, c.path...); err != nil || got != c.want {
 			t.Errorf("%v: %v\n%s\nwant\n%s", c.path, err, got, c.want)
 		}
 	}
-	if _, err := explained(t, false, "labels", "x"); err == nil || err.Error() != `field "x" does not exist` {
+	if _, err := explained(t, depth{}, "labels", "x"); err == nil || err.Error() != `field "x" does not exist` {
 		t.Errorf("a key of a map: %v", err)
 	}
 }

@@ -54,14 +54,14 @@ func (o *Options) explainV2(ctx context.Context, gvr schema.GroupVersionResource
 	if root == nil {
 		return fmt.Errorf("couldn't find resource for %q", gvk)
 	}
-	return (&pageV2{doc: doc, out: o.Out, recursive: o.recursive}).print(gvk, root, path)
+	return (&pageV2{doc: doc, out: o.Out, depth: o.depth}).print(gvk, root, path)
 }
 
 // pageV2 writes the older form of the explanation of one kind or field.
 type pageV2 struct {
-	doc       *document
-	out       io.Writer
-	recursive bool
+	doc *document
+	out io.Writer
+	depth
 }
 
 func (p *pageV2) printf(format string, args ...any) { fmt.Fprintf(p.out, format, args...) }
@@ -86,7 +86,7 @@ func (p *pageV2) print(gvk schema.GroupVersionKind, root *node, path []string) e
 	p.descriptions(n)
 	if len(inner.Properties) > 0 {
 		p.printf("\nFIELDS:\n")
-		p.fields(inner, "   ", []string{ref})
+		p.fields(inner, 1, []string{ref})
 	}
 	return nil
 }
@@ -164,14 +164,15 @@ func (p *pageV2) texts(n *node) []string {
 
 // fields lists owner's fields by name, with their descriptions or, if recursive, only their own fields. above are the
 // schemas that the list is within: one of them is not listed again.
-func (p *pageV2) fields(owner *node, indent string, above []string) {
+func (p *pageV2) fields(owner *node, level int, above []string) {
+	indent := strings.Repeat("   ", level)
 	for _, name := range slices.Sorted(maps.Keys(owner.Properties)) {
 		n := owner.Properties[name]
 		p.printf("%s%s\t<%s>", indent, name, p.typeOf(n))
 		if p.recursive {
 			p.printf("\n")
-			if e, ref := p.doc.element(n); ref == "" || !slices.Contains(above, ref) {
-				p.fields(e, indent+"   ", append(slices.Clip(above), ref))
+			if e, ref := p.doc.element(n); p.below(level) && (ref == "" || !slices.Contains(above, ref)) {
+				p.fields(e, level+1, append(slices.Clip(above), ref))
 			}
 			continue
 		}

@@ -18,9 +18,9 @@ const fewEnums = 4
 
 // page writes the explanation of one kind or field.
 type page struct {
-	doc       *document
-	out       io.Writer
-	recursive bool
+	doc *document
+	out io.Writer
+	depth
 }
 
 func (p *page) printf(format string, args ...any) { fmt.Fprintf(p.out, format, args...) }
@@ -83,7 +83,7 @@ func (p *page) fields(owner *node, level int, above []string) {
 			p.summary(n, indent+"  ")
 			continue
 		}
-		if e, ref := p.doc.element(n); ref == "" || !slices.Contains(above, ref) {
+		if e, ref := p.doc.element(n); p.below(level) && (ref == "" || !slices.Contains(above, ref)) {
 			p.fields(e, level+1, append(slices.Clip(above), ref))
 		}
 	}

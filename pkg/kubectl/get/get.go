@@ -182,8 +182,9 @@ func (o *Options) Validate() error {
 			return fmt.Errorf("--raw must be a valid URL path: %w", err)
 		}
 	case o.table.ShowLabels && o.printer != nil:
-		return errors.New("--show-labels option cannot be used with " + strings.SplitN(o.print.Output, "=", 2)[0] +
-			" printer")
+		return fmt.Errorf("--show-labels option cannot be used with %s printer", o.print.Output)
+	case len(o.table.LabelColumns) > 0 && strings.HasPrefix(o.print.Output, "custom-columns"):
+		return fmt.Errorf("--label-columns option cannot be used with %s printer", o.print.Output)
 	case o.request.Subresource != "" && !o.named() && o.request.Files.Empty():
 		return errors.New("subresource cannot be used when bulk resources are specified")
 	case o.watchEvents && !o.watch && !o.watchOnly:

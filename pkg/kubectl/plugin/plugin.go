@@ -40,6 +40,7 @@ func Find(args []string, least int) (path string, rest []string) {
 func Run(ctx context.Context, streams cli.IOStreams, path string, args []string) error {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.Env = environment()
 	raw := streams.Raw() // what a program writes is its own
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = raw.In, raw.Out, raw.ErrOut
 	err := cmd.Run()
@@ -50,6 +51,15 @@ func Run(ctx context.Context, streams cli.IOStreams, path string, args []string)
 		return fmt.Errorf("run the plug-in %s: %w", path, err)
 	}
 	return nil
+}
+
+// environment is kubectl's own, with the path of the kubectl that runs: a program may run it again.
+func environment() []string {
+	env := os.Environ()
+	if self, err := os.Executable(); err == nil {
+		env = append(env, "KUBECTL_PATH="+self)
+	}
+	return env
 }
 
 // NewCommand makes "kubectl plugin".

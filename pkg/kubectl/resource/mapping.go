@@ -44,8 +44,13 @@ func (c *Client) kind(arg string) (*meta.RESTMapping, error) {
 	return c.Mapper.RESTMapping(gk)
 }
 
+// noType says that the server has no resource of a TYPE argument, in the group that it names.
 func noType(arg string) error {
-	return fmt.Errorf("the server doesn't have a resource type %q", schema.ParseGroupResource(arg).Resource)
+	gr := schema.ParseGroupResource(arg)
+	if gr.Group == "" {
+		return fmt.Errorf("the server doesn't have a resource type %q", gr.Resource)
+	}
+	return fmt.Errorf("the server doesn't have a resource type %q in group %q", gr.Resource, gr.Group)
 }
 
 // MappingFor finds the resource of an object's kind.

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -66,7 +67,7 @@ func (s *spec) container() (*corev1.Container, error) {
 		c.Args = s.args
 	}
 	if s.port != "" {
-		n, err := strconv.Atoi(s.port)
+		n, err := s.portNumber()
 		if err != nil {
 			return nil, err
 		}
@@ -76,6 +77,15 @@ func (s *spec) container() (*corev1.Container, error) {
 		c.SecurityContext = &corev1.SecurityContext{Privileged: &s.privileged}
 	}
 	return c, nil
+}
+
+// portNumber is the number of --port.
+func (s *spec) portNumber() (int, error) {
+	n, err := strconv.Atoi(s.port)
+	if err != nil {
+		return 0, errors.New("--port must be a number")
+	}
+	return n, nil
 }
 
 // podLabels are those of --labels, or run=NAME.
@@ -99,7 +109,7 @@ func (s *spec) podLabels() (map[string]string, error) {
 
 // service builds the service of --expose: it selects the pod by its labels.
 func (s *spec) service(pod *corev1.Pod) (*corev1.Service, error) {
-	n, err := strconv.Atoi(s.port)
+	n, err := s.portNumber()
 	if err != nil {
 		return nil, err
 	}

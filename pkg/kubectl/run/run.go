@@ -34,7 +34,6 @@ type Options struct {
 	spec      spec
 	overrides write.Overrides
 	factory   *cli.Factory
-	cmd       *cobra.Command
 
 	image, pull    string
 	attach, rm     bool
@@ -98,13 +97,18 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	o.deletion.AddFlags(set, false)
 	// Kubernetes' kubectl has these, and does nothing with them.
 	new(resource.Files).AddFlags(set, "to use to replace the resource.")
+	_ = set.MarkDeprecated("filename", ignored) // the flags were added above
+	_ = set.MarkShorthandDeprecated("filename", ignored)
 }
+
+// ignored is what is said of a flag that does nothing.
+const ignored = "it is ignored by kubectl run and will be removed in a future release"
 
 // Complete reads the arguments.
 func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) error {
-	o.factory, o.cmd = f, cmd
+	o.factory = f
 	if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
-		return cli.UsageErrorf(cmd, "NAME is required for run")
+		return errors.New("NAME is required for run")
 	}
 	if !cmd.Flags().Changed("attach") && (o.spec.stdin || o.spec.tty) {
 		o.attach = true
@@ -119,45 +123,47 @@ func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) er
 // Validate checks everything that needs no server, the image's name first of all.
 func (o *Options) Validate() error {
 	if o.runningTimeout <= 0 {
-		return cli.UsageErrorf(o.cmd, "--pod-running-timeout must be higher than zero")
+		return errors.New("--pod-running-timeout must be higher than zero")
 	}
 	if o.image == "" {
 		return errors.New("--image is required")
 	}
 	if err := write.CheckImage(o.image); err != nil {
-		return fmt.Errorf("Invalid image name %q: %w", o.image, err)
+		return fmt.Errorf("invalid image name %q: %w", o.image, err)
 	}
 	if o.spec.tty && !o.spec.stdin {
-		return cli.UsageErrorf(o.cmd, "-i/--stdin is required for containers with -t/--tty=true")
+		return errors.New("-i/--stdin is required for containers with -t/--tty=true")
 	}
 	if o.expose && o.spec.port == "" {
-		return cli.UsageErrorf(o.cmd, "--port must be set when exposing a service")
+		return errors.New("--port must be set when exposing a service")
 	}
 	if err := o.Flags.Complete(o.ErrOut); err != nil {
 		return err
 	}
 	if o.rm && !o.attach {
-		return cli.UsageErrorf(o.cmd, "--rm should only be used for attached containers")
+		return errors.New("--rm should only be used for attached containers")
 	}
 	if o.attach && o.DryRun != write.DryRunNone {
-		return cli.UsageErrorf(o.cmd,
+		return errors.New(
 			"--dry-run=[server|client] can't be used with attached containers options (--attach, --stdin, or --tty)")
 	}
 	switch corev1.RestartPolicy(o.spec.restart) {
 	case corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever:
 	default:
-		return cli.UsageErrorf(o.cmd, "invalid restart policy: %s", o.spec.restart)
+		return fmt.Errorf("invalid restart policy: %s, valid values are: %s, %s, %s", o.spec.restart,
+			corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)
 	}
 	switch corev1.PullPolicy(o.pull) {
 	case "", corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever:
 	default:
-		return cli.UsageErrorf(o.cmd, "invalid image pull policy: %s", o.pull)
+		return fmt.Errorf("invalid image pull policy: %s, valid values are: %s, %s, %s", o.pull, corev1.PullAlways,
+			corev1.PullIfNotPresent, corev1.PullNever)
 	}
 	_, err := o.Printer("created")
 	return err
 }
 
-// Run makes the pod, with --expose its service first, and attaches if asked.
+// Run makes the pod, with --expose its service after it, and attaches if asked.
 func (o *Options) Run(ctx context.Context) error {
 	ns, explicit, err := o.factory.Namespace()
 	if err != nil {
@@ -208,6 +214,11 @@ func (o *Options) make(ctx context.Context, service *corev1.Service, pod *corev1
 	if err != nil {
 		return err
 	}
+	if silent := o.attach || o.quiet && o.Print.Output == ""; !silent {
+		if err := p.Print(made, o.Out); err != nil {
+			return err
+		}
+	}
 	if service != nil {
 		s, err := o.Post(ctx, service)
 		if err != nil {
@@ -216,15 +227,9 @@ func (o *Options) make(ctx context.Context, service *corev1.Service, pod *corev1
 		if err := p.Print(s, o.Out); err != nil {
 			return err
 		}
-		if o.Print.Output == "yaml" {
-			fmt.Fprintln(o.Out, "---")
-		}
 	}
 	if o.attach {
 		return o.attachTo(ctx, made.(*corev1.Pod))
 	}
-	if o.quiet && o.Print.Output == "" {
-		return nil
-	}
-	return p.Print(made, o.Out)
+	return nil
 }

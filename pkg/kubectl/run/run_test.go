@@ -10,22 +10,21 @@ import (
 // TestChecks: what is wrong with the flags is said before any request is made (there is no server).
 func TestChecks(t *testing.T) {
 	t.Parallel()
-	const help = "See 'kubectl run -h' for help and examples\n"
 	for _, c := range []struct{ args, want string }{
-		{"run --image=a", "error: NAME is required for run\n" + help},
+		{"run --image=a", "error: NAME is required for run\n"},
 		{"run x", "error: required flag(s) \"image\" not set\n"},
-		{"run x --image=:::", "error: Invalid image name \":::\": invalid reference format\n"},
+		{"run x --image=:::", "error: invalid image name \":::\": invalid reference format\n"},
 		{"run x --image=", "error: --image is required\n"},
-		{"run x --image=UPPER", "error: Invalid image name \"UPPER\": invalid reference format\n"},
-		{"run x --image=a@sha256:12", "error: Invalid image name \"a@sha256:12\": invalid reference format\n"},
-		{"run x --image=a --restart=Foo", "error: invalid restart policy: Foo\n" + help},
-		{"run x --image=a --image-pull-policy=never", "error: invalid image pull policy: never\n" + help},
-		{"run x --image=a --rm", "error: --rm should only be used for attached containers\n" + help},
-		{"run x --image=a -t", "error: -i/--stdin is required for containers with -t/--tty=true\n" + help},
-		{"run x --image=a --expose", "error: --port must be set when exposing a service\n" + help},
+		{"run x --image=UPPER", "error: invalid image name \"UPPER\": invalid reference format\n"},
+		{"run x --image=a@sha256:12", "error: invalid image name \"a@sha256:12\": invalid reference format\n"},
+		{"run x --image=a --restart=Foo", "error: invalid restart policy: Foo, valid values are: Always, OnFailure, Never\n"},
+		{"run x --image=a --image-pull-policy=never", "error: invalid image pull policy: never, valid values are: Always, IfNotPresent, Never\n"},
+		{"run x --image=a --rm", "error: --rm should only be used for attached containers\n"},
+		{"run x --image=a -t", "error: -i/--stdin is required for containers with -t/--tty=true\n"},
+		{"run x --image=a --expose", "error: --port must be set when exposing a service\n"},
 		{"run x --image=a -it --dry-run=client",
-			"error: --dry-run=[server|client] can't be used with attached containers options (--attach, --stdin, or --tty)\n" + help},
-		{"run x --image=a --pod-running-timeout=0s", "error: --pod-running-timeout must be higher than zero\n" + help},
+			"error: --dry-run=[server|client] can't be used with attached containers options (--attach, --stdin, or --tty)\n"},
+		{"run x --image=a --pod-running-timeout=0s", "error: --pod-running-timeout must be higher than zero\n"},
 		{"run x --image=a --env=1A=b", "error: invalid env: 1A=b\n"},
 		{"run x --image=a --labels=foo", "error: unexpected label spec: foo\n"},
 		{"run x --image=a --overrides={", "error: Invalid JSON Patch\n"},
@@ -49,22 +48,6 @@ func TestDryRun(t *testing.T) {
 		"--expose", "--privileged", `--overrides={"spec":{"nodeName":"n"}}`, "--dry-run=client", "-o", "yaml", "--",
 		"c", "d")
 	const want = `apiVersion: v1
-kind: Service
-metadata:
-  name: x
-  namespace: foo
-spec:
-  ports:
-  - port: 80
-    protocol: TCP
-    targetPort: 80
-  selector:
-    a: b
-status:
-  loadBalancer: {}
----
----
-apiVersion: v1
 kind: Pod
 metadata:
   labels:
@@ -90,6 +73,21 @@ spec:
   nodeName: "n"
   restartPolicy: Always
 status: {}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: x
+  namespace: foo
+spec:
+  ports:
+  - port: 80
+    protocol: TCP
+    targetPort: 80
+  selector:
+    a: b
+status:
+  loadBalancer: {}
 `
 	if got != want || code != 0 {
 		t.Errorf("code %d, got:\n%s", code, got)

@@ -76,7 +76,7 @@ func quantities(text string) (map[string]any, error) {
 	for _, pair := range strings.Split(text, ",") {
 		k, v, ok := strings.Cut(pair, "=")
 		if !ok || strings.Contains(v, "=") {
-			return nil, fmt.Errorf("Invalid argument syntax %v, expected <resource>=<value>", pair)
+			return nil, fmt.Errorf("invalid argument syntax %v, expected <resource>=<value>", pair)
 		}
 		q, err := kresource.ParseQuantity(v)
 		if err != nil {

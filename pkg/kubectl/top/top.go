@@ -32,7 +32,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	return cmd
 }
 
-// metrics is one NodeMetrics or PodMetrics of metrics.k8s.io/v1beta1.
+// metrics is one NodeMetrics or PodMetrics of metrics.k8s.io, whose versions have the same fields.
 type metrics struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Usage             corev1.ResourceList `json:"usage"`
@@ -45,10 +45,12 @@ type container struct {
 }
 
 const (
-	group   = "metrics.k8s.io"
-	version = "v1beta1"
-	swap    = corev1.ResourceName("swap")
+	group = "metrics.k8s.io"
+	swap  = corev1.ResourceName("swap")
 )
+
+// versions are those of group that the commands know, the better ones first.
+var versions = []string{"v1", "v1beta1"}
 
 // common are the flags of both commands.
 type common struct {
@@ -57,6 +59,8 @@ type common struct {
 	noHeaders, swap        bool
 
 	client *kubectl.Client
+	// version is the one of versions that the server has.
+	version string
 }
 
 func (c *common) addFlags(cmd *cobra.Command, what string) {
@@ -84,37 +88,41 @@ func (c *common) complete(f *cli.Factory, cmd *cobra.Command, args []string) (er
 	if err != nil {
 		return err
 	}
-	there, err := served(known)
-	if err == nil && !there { // what is kept of the server's groups may be older than its metrics
+	c.version, err = served(known)
+	if err == nil && c.version == "" { // what is kept of the server's groups may be older than its metrics
 		known.Invalidate()
-		there, err = served(known)
+		c.version, err = served(known)
 	}
 	switch {
 	case err != nil:
 		return err
-	case !there:
+	case c.version == "":
 		return errors.New("Metrics API not available") //nolint:staticcheck // upstream's words
 	}
 	c.client, err = f.Resources()
 	return err
 }
 
-// served reports whether there is a metrics API.
-func served(by discovery.ServerGroupsInterface) (bool, error) {
+// served returns the version of the metrics API to ask, "" if the server has none that we know.
+func served(by discovery.ServerGroupsInterface) (string, error) {
 	all, err := by.ServerGroups()
 	if err != nil {
-		return false, err
+		return "", err
 	}
-	return slices.ContainsFunc(all.Groups, func(g metav1.APIGroup) bool {
-		return g.Name == group && slices.ContainsFunc(g.Versions, func(v metav1.GroupVersionForDiscovery) bool {
-			return v.Version == version
-		})
-	}), nil
+	for _, version := range versions {
+		has := metav1.GroupVersionForDiscovery{GroupVersion: group + "/" + version, Version: version}
+		if slices.ContainsFunc(all.Groups, func(g metav1.APIGroup) bool {
+			return g.Name == group && slices.Contains(g.Versions, has)
+		}) {
+			return version, nil
+		}
+	}
+	return "", nil
 }
 
 // read asks for the metrics of one object, or of all.
 func (c *common) read(ctx context.Context, path []string, fieldSelector string) ([]metrics, error) {
-	path = append([]string{"apis", group, version}, path...)
+	path = append([]string{"apis", group, c.version}, path...)
 	query := url.Values{}
 	for name, value := range map[string]string{"labelSelector": c.selector, "fieldSelector": fieldSelector} {
 		if value != "" {

@@ -40,9 +40,9 @@ func used() (nodes, pods []map[string]any) {
 	return nodes, pods
 }
 
-// server has the metrics API if metrics is true, nodes n1, n2, n3, and a pod in the namespace of that name: young or
-// old.
-func server(t *testing.T, metrics bool) string {
+// server has the metrics API in a version, "" for none, nodes n1, n2, n3, and a pod in the namespace of that name: young
+// or old.
+func server(t *testing.T, version string) string {
 	t.Helper()
 	nodes, pods := used()
 	say := func(w http.ResponseWriter, code int, v any) {
@@ -74,15 +74,15 @@ func server(t *testing.T, metrics bool) string {
 	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		selector, path := r.URL.Query().Get("labelSelector"), r.URL.Path
-		rest, isMetrics := strings.CutPrefix(path, "/apis/metrics.k8s.io/v1beta1/")
+		rest, isMetrics := strings.CutPrefix(path, "/apis/metrics.k8s.io/"+version+"/")
 		parts := strings.Split(rest, "/")
 		switch {
 		case path == "/api":
 			say(w, 200, map[string]any{"kind": "APIVersions", "versions": []string{"v1"}})
 		case path == "/apis":
 			groups := []any{}
-			if metrics {
-				v := map[string]any{"groupVersion": "metrics.k8s.io/v1beta1", "version": "v1beta1"}
+			if version != "" {
+				v := map[string]any{"groupVersion": "metrics.k8s.io/" + version, "version": version}
 				groups = append(groups, map[string]any{"name": "metrics.k8s.io", "versions": []any{v},
 					"preferredVersion": v})
 			}
@@ -141,7 +141,7 @@ func TestRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := server(t, true)
+	at := server(t, "v1beta1")
 	for block := range strings.SplitSeq(string(raw), "$ ") {
 		command, want, ok := strings.Cut(block, "\n")
 		if !ok {
@@ -156,7 +156,7 @@ func TestRecorded(t *testing.T) {
 
 func TestWithoutMetrics(t *testing.T) {
 	t.Parallel()
-	with, without := server(t, true), server(t, false)
+	with, without := server(t, "v1beta1"), server(t, "")
 	for _, x := range []struct {
 		at, args, want string
 	}{
@@ -173,11 +173,22 @@ func TestWithoutMetrics(t *testing.T) {
 	}
 }
 
+// TestVersions: a server's metrics are read in either version.
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	for _, version := range versions {
+		got, code := writetest.Run(t, NewCommand, server(t, version), "", "top", "node", "n2", "--no-headers")
+		if !strings.HasPrefix(got, "n2 ") || code != 0 {
+			t.Errorf("%s: %q, code %d", version, got, code)
+		}
+	}
+}
+
 // What kubectl keeps of the server's groups may be older than its metrics: they are asked for again before top gives
 // up.
 func TestNewMetrics(t *testing.T) {
 	t.Parallel()
-	to, err := url.Parse(server(t, true))
+	to, err := url.Parse(server(t, "v1beta1"))
 	if err != nil {
 		t.Fatal(err)
 	}
