@@ -44,8 +44,16 @@ var imageBinaries = []goBinary{
 	{"sample-apiserver", []string{"build", "-ldflags=-s -w", "k8s.io/sample-apiserver"}},
 }
 
-// buildMissing builds every binary and image that the data directory does not hold yet.
+// buildMissing builds every binary and image that the data directory does not hold yet. Another release's suite must
+// have been built, by a checkout that pins it.
 func (s settings) buildMissing(ctx context.Context) error {
+	if s.suite != suiteVersion {
+		if done, err := images.Finished(s.imageTree()); !done || err != nil {
+			return errors.Join(err, fmt.Errorf("-suite: %s has no suite of %s; run make conformance once in a checkout "+
+				"whose test/conformance pins that release", s.data, s.suite))
+		}
+		return nil
+	}
 	for _, b := range suiteBinaries {
 		if err := s.buildGo(ctx, s.bin(b.name), b); err != nil {
 			return err

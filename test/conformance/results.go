@@ -17,11 +17,12 @@ import (
 
 // result is one run of the suite.
 type result struct {
-	Date                   time.Time
-	Commit                 string
-	Focus, Labels, Kubectl string
-	Wall                   time.Duration
-	Specs                  []spec
+	Date   time.Time
+	Commit string
+	// Suite is the release of Kubernetes whose suite ran.
+	Suite, Focus, Labels, Kubectl string
+	Wall                          time.Duration
+	Specs                         []spec
 }
 
 func (r *result) failed() int {
@@ -135,9 +136,9 @@ func (r *result) scope() string {
 		specs = "with `" + r.Labels + "`"
 	}
 	if r.Focus != "" {
-		return "the specs of Kubernetes " + suiteVersion + " " + specs + " that match `" + r.Focus + "`"
+		return "the specs of Kubernetes " + r.Suite + " " + specs + " that match `" + r.Focus + "`"
 	}
-	return "all specs of Kubernetes " + suiteVersion + " " + specs
+	return "all specs of Kubernetes " + r.Suite + " " + specs
 }
 
 // write writes the result file.

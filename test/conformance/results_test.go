@@ -11,8 +11,8 @@ import (
 )
 
 func exampleResult(failing ...string) *result {
-	r := &result{Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Commit: "abc", Labels: conformanceSpecs,
-		Kubectl: "ours", Wall: 90 * time.Second}
+	r := &result{Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Commit: "abc", Suite: suiteVersion,
+		Labels: conformanceSpecs, Kubectl: "ours", Wall: 90 * time.Second}
 	for _, name := range []string{"[sig-node] Pods a", "[sig-node] Pods b", "[sig-apps] Jobs c", "odd name"} {
 		s := spec{Name: name, Passed: !slices.Contains(failing, name)}
 		if !s.Passed {

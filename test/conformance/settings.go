@@ -13,8 +13,10 @@ import (
 type settings struct {
 	// module is this directory: the module that pins the suite. product holds the binaries under test.
 	module, product string
-	// data holds what is built once (bin, images), the cluster's data and the runs' logs.
+	// data holds what is built once for each suite (bin, images), the cluster's data and the runs' logs.
 	data string
+	// suite is the release of Kubernetes whose suite runs. Only that of suiteVersion can be built here.
+	suite string
 	// focus is a regular expression on spec names; "" runs all, and only such a run is recorded in results.
 	focus string
 	// labels is ginkgo's label filter for what runs; only a run of conformanceSpecs is recorded in results.
@@ -42,8 +44,10 @@ func parseSettings(args []string) (settings, error) {
 	f.StringVar(&s.product, "product", "bin", "directory of the binaries under test")
 	f.StringVar(&s.data, "data", "/var/lib/bonsai-conformance",
 		"directory for what is built once, the cluster and the logs")
-	f.StringVar(&s.results, "results", "",
-		"result file (default: RESULTS.md of the module for a full run, of the data directory for a focused one)")
+	f.StringVar(&s.suite, "suite", suiteVersion,
+		"release of Kubernetes whose suite runs; the data directory must have one that is not that of the module")
+	f.StringVar(&s.results, "results", "", "result file (default: RESULTS.md of the module for a full run of its suite, "+
+		"of the data directory for others)")
 	f.StringVar(&s.focus, "focus", "", "regular expression: run only specs whose name matches")
 	f.StringVar(&s.labels, "labels", conformanceSpecs,
 		"ginkgo's label filter: run the specs that it selects, for example 'Feature: containsAny NetworkPolicy'")
@@ -69,12 +73,15 @@ func (s settings) complete(kubectl string) (settings, error) {
 	if _, err := regexp.Compile(s.focus); err != nil {
 		errs = append(errs, fmt.Errorf("-focus: %w", err))
 	}
+	if !regexp.MustCompile(`^v[0-9]+(\.[0-9]+){2}$`).MatchString(s.suite) {
+		errs = append(errs, fmt.Errorf("-suite: must be a release such as %s, not %q", suiteVersion, s.suite))
+	}
 	if s.procs < 1 {
 		errs = append(errs, fmt.Errorf("-procs: must be at least 1, not %d", s.procs))
 	}
 	if s.results == "" {
 		s.results = filepath.Join(s.module, "RESULTS.md")
-		if s.focus != "" || s.labels != conformanceSpecs {
+		if s.focus != "" || s.labels != conformanceSpecs || s.suite != suiteVersion {
 			s.results = filepath.Join(s.data, "RESULTS.md")
 		}
 	}
@@ -93,8 +100,8 @@ func (s settings) complete(kubectl string) (settings, error) {
 }
 
 // The parts of the data directory.
-func (s settings) bin(name string) string    { return filepath.Join(s.data, "bin", name) }
-func (s settings) work(name string) string   { return filepath.Join(s.data, "work", name) }
-func (s settings) imageTree() string         { return filepath.Join(s.data, "images") }
+func (s settings) bin(name string) string    { return filepath.Join(s.data, s.suite, "bin", name) }
+func (s settings) work(name string) string   { return filepath.Join(s.data, s.suite, "work", name) }
+func (s settings) imageTree() string         { return filepath.Join(s.data, s.suite, "images") }
 func (s settings) clusterDir() string        { return filepath.Join(s.data, "cluster") }
 func (s settings) output(part string) string { return filepath.Join(s.data, "run", part) }

@@ -30,7 +30,8 @@ func (s settings) parts() []part {
 
 // runSuite runs both parts and returns what became of every spec. Failing specs are no error here.
 func (s settings) runSuite(ctx context.Context, c *clusterUnderTest) (*result, error) {
-	r := &result{Date: time.Now().UTC(), Focus: s.focus, Labels: s.labels, Kubectl: "ours", Commit: s.commit(ctx)}
+	r := &result{Date: time.Now().UTC(), Commit: s.commit(ctx), Suite: s.suite, Focus: s.focus, Labels: s.labels,
+		Kubectl: "ours"}
 	if s.upstream {
 		r.Kubectl = "upstream"
 	}

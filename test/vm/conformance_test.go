@@ -8,11 +8,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"bonsai/api/kubeversion"
 )
 
 var (
 	suite = flag.String("suite", "/var/lib/bonsai-conformance",
-		"where `make conformance` keeps the suite and its images, which TestConformance takes")
+		"where `make conformance` keeps the suites and their images; TestConformance takes that of our release")
 	focus = flag.String("focus", "",
 		"which specs TestConformance runs, as a regular expression; without one, those of test/stock/specs and testdata/specs")
 )
@@ -20,7 +22,7 @@ var (
 // TestConformance runs a part of Kubernetes' conformance suite in a machine: more than fifty specs over all SIGs, of
 // what a kernel, a cgroup version and an init can break.
 func TestConformance(t *testing.T) {
-	if _, err := os.Stat(filepath.Join(*suite, "bin", "e2e.test")); *machines && err != nil {
+	if _, err := os.Stat(filepath.Join(*suite, kubeversion.Release, "bin", "e2e.test")); *machines && err != nil {
 		t.Fatalf("%v: run make conformance first, which builds the suite", err)
 	}
 	m := newMachine(t, func(c *Config) { c.Memory = 6144 })
@@ -31,7 +33,8 @@ func TestConformance(t *testing.T) {
 	within(t, func(ctx context.Context) error { return m.Copy(ctx, program, "/root") })
 	for _, part := range []string{"bin", "images"} {
 		within(t, func(ctx context.Context) error {
-			return m.Copy(ctx, filepath.Join(*suite, part), "/root/suite/"+part)
+			return m.Copy(ctx, filepath.Join(*suite, kubeversion.Release, part),
+				"/root/suite/"+kubeversion.Release+"/"+part)
 		})
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Hour)

@@ -40,8 +40,8 @@ func used() (nodes, pods []map[string]any) {
 	return nodes, pods
 }
 
-// server has the metrics API in a version, "" for none, nodes n1, n2, n3, and a pod in the namespace of that name: young
-// or old.
+// server has the metrics API in a version, "" for none, nodes n1, n2, n3, and a pod in the namespace of that name:
+// young or old.
 func server(t *testing.T, version string) string {
 	t.Helper()
 	nodes, pods := used()
