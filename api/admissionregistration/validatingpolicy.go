@@ -229,7 +229,7 @@ func validateValidatingBinding(b *validatingBinding) field.ErrorList {
 
 func validateActions(actions []admissionregistrationv1.ValidationAction, at *field.Path) field.ErrorList {
 	if len(actions) == 0 {
-		return field.ErrorList{field.Required(at, "at least one validation action is required")}
+		return field.ErrorList{field.Required(at, "")}
 	}
 	var errs field.ErrorList
 	have := map[admissionregistrationv1.ValidationAction]bool{}

@@ -6,7 +6,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -276,17 +275,17 @@ func statefulSetWarnings(obj, old *appsv1.StatefulSet) []string {
 // validateStatefulSetUpdate: only what can be carried out on running pods may change.
 func validateStatefulSetUpdate(obj, old *appsv1.StatefulSet) field.ErrorList {
 	errs := validateStatefulSet(obj, old)
-	rest := obj.DeepCopy()
-	rest.Spec.Replicas = old.Spec.Replicas
-	rest.Spec.Template = old.Spec.Template
-	rest.Spec.UpdateStrategy = old.Spec.UpdateStrategy
-	rest.Spec.MinReadySeconds = old.Spec.MinReadySeconds
-	rest.Spec.Ordinals = old.Spec.Ordinals
-	rest.Spec.RevisionHistoryLimit = old.Spec.RevisionHistoryLimit
-	rest.Spec.PersistentVolumeClaimRetentionPolicy = old.Spec.PersistentVolumeClaimRetentionPolicy
-	if !apiequality.Semantic.DeepEqual(rest.Spec, old.Spec) {
-		errs = append(errs, field.Forbidden(field.NewPath("spec"),
-			"updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"))
+	now, was := &obj.Spec, &old.Spec
+	for _, same := range []struct {
+		name     string
+		now, was any
+	}{
+		{"selector", now.Selector, was.Selector},
+		{"serviceName", now.ServiceName, was.ServiceName},
+		{"podManagementPolicy", now.PodManagementPolicy, was.PodManagementPolicy},
+		{"volumeClaimTemplates", now.VolumeClaimTemplates, was.VolumeClaimTemplates},
+	} {
+		errs = append(errs, apivalidation.ValidateImmutableField(same.now, same.was, specPath(same.name))...)
 	}
 	return errs
 }

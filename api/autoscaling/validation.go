@@ -47,7 +47,7 @@ func validateRange(s *autoscalingv2.HorizontalPodAutoscalerSpec, at *field.Path)
 	most := at.Child("maxReplicas")
 	switch n := s.MaxReplicas; {
 	case n == 0:
-		errs = append(errs, field.Required(most, "must be set and greater than 0"))
+		errs = append(errs, field.Required(most, ""))
 	case n < 0:
 		errs = append(errs, field.Invalid(most, n, "must be greater than or equal to 1"))
 	}

@@ -215,7 +215,8 @@ func validateConditions(all []certificatesv1.CertificateSigningRequestCondition,
 			certificatesv1.CertificateApproved: certificatesv1.CertificateDenied,
 			certificatesv1.CertificateDenied:   certificatesv1.CertificateApproved,
 		}[c.Type]; other != "" && seen[other] && !allow.contradiction {
-			errs = append(errs, field.Invalid(path, c.Type, "Approved and Denied conditions are mutually exclusive"))
+			errs = append(errs, field.Invalid(path, `{conditions[{"type": "Approved"}], conditions[{"type": "Denied"}]}`,
+				"must specify at most one of: `conditions[{\"type\": \"Approved\"}]`, `conditions[{\"type\": \"Denied\"}]`"))
 		}
 	}
 	return errs

@@ -41,7 +41,7 @@ func validateEndpointSliceUpdate(obj, old *discoveryv1.EndpointSlice) field.Erro
 		errs = append(errs, validateEndpoints(obj.Endpoints, obj.AddressType, field.NewPath("endpoints"))...)
 	}
 	errs = append(errs, validatePorts(obj.Ports, field.NewPath("ports"))...)
-	return append(errs, apivalidation.ValidateImmutableField(obj.AddressType, old.AddressType, path)...)
+	return append(errs, validate.Immutable(obj.AddressType, old.AddressType, path)...)
 }
 
 func validateAddressType(t discoveryv1.AddressType, path *field.Path) field.ErrorList {
@@ -66,7 +66,7 @@ func validateEndpoints(endpoints []discoveryv1.Endpoint, t discoveryv1.AddressTy
 		addresses := at.Child("addresses")
 		switch {
 		case len(e.Addresses) == 0:
-			errs = append(errs, field.Required(addresses, "must contain at least 1 address"))
+			errs = append(errs, field.Required(addresses, ""))
 		case len(e.Addresses) > maxAddresses:
 			errs = append(errs, field.TooMany(addresses, len(e.Addresses), maxAddresses))
 		}

@@ -37,33 +37,39 @@ func validatePriorityLevel(l *priorityLevel) field.ErrorList {
 				fmt.Sprintf("spec of '%s'%s must equal the fixed value", l.Name, but)))
 		}
 	}
-	switch spec.Type {
-	case flowcontrolv1.PriorityLevelEnablementExempt, flowcontrolv1.PriorityLevelEnablementLimited:
-	default:
-		return append(errs, validate.OneOf(path.Child("type"), spec.Type, flowcontrolv1.PriorityLevelEnablementExempt,
-			flowcontrolv1.PriorityLevelEnablementLimited)...)
-	}
 	isExempt := spec.Type == flowcontrolv1.PriorityLevelEnablementExempt
-	if exempt != isExempt {
+	isLimited := spec.Type == flowcontrolv1.PriorityLevelEnablementLimited
+	switch {
+	case !isExempt && !isLimited:
+		errs = append(errs, validate.OneOf(path.Child("type"), spec.Type, flowcontrolv1.PriorityLevelEnablementExempt,
+			flowcontrolv1.PriorityLevelEnablementLimited)...)
+	case exempt != isExempt:
 		errs = append(errs, field.Invalid(path.Child("type"), spec.Type,
 			"must be 'Exempt' if and only if `name` is 'exempt'"))
 	}
-	switch {
-	case isExempt && spec.Limited != nil:
-		errs = append(errs, field.Forbidden(path.Child("limited"), "must be nil if the type is not Limited"))
-	case !isExempt && spec.Limited == nil:
-		errs = append(errs, field.Required(path.Child("limited"), "must not be empty when type is Limited"))
-	case !isExempt:
-		errs = append(errs, validateLimited(spec.Limited, path.Child("limited"))...)
+	errs = append(errs, member(spec.Limited != nil, isLimited, path.Child("limited"))...)
+	if spec.Limited != nil {
+		errs = append(errs, validateLimited(spec.Limited, isLimited, path.Child("limited"))...)
 	}
-	switch {
-	case !isExempt && spec.Exempt != nil:
-		errs = append(errs, field.Forbidden(path.Child("exempt"), "must be nil if the type is Limited"))
-	case spec.Exempt != nil:
+	if spec.Exempt != nil && !isExempt {
+		return append(errs, field.Forbidden(path.Child("exempt"), ""))
+	}
+	if spec.Exempt != nil {
 		errs = append(errs, validateShares(spec.Exempt.NominalConcurrencyShares, spec.Exempt.LendablePercent,
 			path.Child("exempt"))...)
 	}
 	return errs
+}
+
+// member checks that a field is there if, and only if, the type names it.
+func member(has, named bool, path *field.Path) field.ErrorList {
+	switch {
+	case has && !named:
+		return field.ErrorList{field.Forbidden(path, "")}
+	case !has && named:
+		return field.ErrorList{field.Required(path, "")}
+	}
+	return nil
 }
 
 func validateShares(shares, lendable *int32, path *field.Path) field.ErrorList {
@@ -79,33 +85,29 @@ func validateShares(shares, lendable *int32, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateLimited(l *flowcontrolv1.LimitedPriorityLevelConfiguration, path *field.Path) field.ErrorList {
+// validateLimited checks the form of how a level is limited, and the numbers if it is one that is (named).
+func validateLimited(l *flowcontrolv1.LimitedPriorityLevelConfiguration, named bool, path *field.Path) field.ErrorList {
+	response := validateResponse(&l.LimitResponse, named, path.Child("limitResponse"))
+	if !named {
+		return response
+	}
 	errs := validateShares(l.NominalConcurrencyShares, l.LendablePercent, path)
 	if b := l.BorrowingLimitPercent; b != nil && *b < 0 {
 		errs = append(errs, field.Invalid(path.Child("borrowingLimitPercent"), *b,
 			"if specified, must be a non-negative integer"))
 	}
-	return append(errs, validateResponse(&l.LimitResponse, path.Child("limitResponse"))...)
+	return append(errs, response...)
 }
 
-func validateResponse(r *flowcontrolv1.LimitResponse, path *field.Path) field.ErrorList {
-	queuing := path.Child("queuing")
-	switch r.Type {
-	case flowcontrolv1.LimitResponseTypeReject:
-		if r.Queuing != nil {
-			return field.ErrorList{field.Forbidden(queuing, "must be nil if limited.limitResponse.type is not Limited")}
-		}
-	case flowcontrolv1.LimitResponseTypeQueue:
-		if r.Queuing == nil {
-			return field.ErrorList{field.Required(queuing,
-				"must not be empty if limited.limitResponse.type is Limited")}
-		}
-		return validateQueuing(r.Queuing, queuing)
-	default:
-		return validate.OneOf(path.Child("type"), r.Type, flowcontrolv1.LimitResponseTypeQueue,
-			flowcontrolv1.LimitResponseTypeReject)
+func validateResponse(r *flowcontrolv1.LimitResponse, named bool, path *field.Path) field.ErrorList {
+	queuing, queues := path.Child("queuing"), r.Type == flowcontrolv1.LimitResponseTypeQueue
+	errs := validate.OneOf(path.Child("type"), r.Type, flowcontrolv1.LimitResponseTypeQueue,
+		flowcontrolv1.LimitResponseTypeReject)
+	errs = append(errs, member(r.Queuing != nil, queues, queuing)...)
+	if named && queues && r.Queuing != nil {
+		errs = append(errs, validateQueuing(r.Queuing, queuing)...)
 	}
-	return nil
+	return errs
 }
 
 func validateQueuing(q *flowcontrolv1.QueuingConfiguration, path *field.Path) field.ErrorList {

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	networkingv1 "k8s.io/api/networking/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -86,9 +84,6 @@ func validateParent(p *networkingv1.ParentReference) field.ErrorList {
 
 func validateIPAddressUpdate(obj, old *networkingv1.IPAddress) field.ErrorList {
 	errs := validateParent(obj.Spec.ParentRef)
-	if !apiequality.Semantic.DeepEqual(obj.Spec.ParentRef, old.Spec.ParentRef) {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "parentRef"), obj.Spec.ParentRef,
-			apivalidation.FieldImmutableErrorMsg))
-	}
-	return errs
+	return append(errs, validate.Immutable(obj.Spec.ParentRef, old.Spec.ParentRef,
+		field.NewPath("spec", "parentRef"))...)
 }

@@ -7,10 +7,9 @@ import (
 	"time"
 
 	nodev1 "k8s.io/api/node/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -73,7 +72,7 @@ func validateHandler(handler string) field.ErrorList {
 	if handler == "" {
 		return field.ErrorList{field.Required(path, "")}
 	}
-	return validate.Invalid(path, handler, validation.IsDNS1123Label(handler))
+	return validate.Invalid(path, handler, content.IsDNS1123Label(handler))
 }
 
 func validateScheduling(s *nodev1.Scheduling, path *field.Path) field.ErrorList {
@@ -94,5 +93,5 @@ func validateScheduling(s *nodev1.Scheduling, path *field.Path) field.ErrorList 
 
 func validateRuntimeClassUpdate(obj, old *nodev1.RuntimeClass) field.ErrorList {
 	errs := validateRuntimeClass(obj)
-	return append(errs, apivalidation.ValidateImmutableField(obj.Handler, old.Handler, field.NewPath("handler"))...)
+	return append(errs, validate.Immutable(obj.Handler, old.Handler, field.NewPath("handler"))...)
 }

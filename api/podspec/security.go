@@ -38,7 +38,7 @@ func validatePodSecurity(s *corev1.PodSpec, specPath *field.Path) field.ErrorLis
 		}
 	}
 	if s.HostPID && s.ShareProcessNamespace != nil && *s.ShareProcessNamespace {
-		errs = append(errs, field.Invalid(specPath.Child("securityContext", "shareProcessNamespace"),
+		errs = append(errs, field.Invalid(specPath.Child("shareProcessNamespace"),
 			*s.ShareProcessNamespace, "ShareProcessNamespace and HostPID cannot both be enabled"))
 	}
 	c := s.SecurityContext

@@ -21,7 +21,7 @@ func validateRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
 func validateRule(r *rbacv1.PolicyRule, namespaced bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(r.Verbs) == 0 {
-		errs = append(errs, field.Required(path.Child("verbs"), "verbs must contain at least one value"))
+		errs = append(errs, field.Required(path.Child("verbs"), ""))
 	}
 	if len(r.NonResourceURLs) > 0 {
 		if namespaced {
@@ -128,5 +128,5 @@ func sameRole(now, was rbacv1.RoleRef) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("roleRef"),
-		struct{ APIGroup, Kind, Name string }{now.APIGroup, now.Kind, now.Name}, "cannot change roleRef")}
+		struct{ APIGroup, Kind, Name string }{now.APIGroup, now.Kind, now.Name}, apivalidation.FieldImmutableErrorMsg)}
 }

@@ -3,6 +3,7 @@ package resource
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/blang/semver/v4"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -106,10 +107,14 @@ func validateDeviceNodes(d *resourcev1.Device, perDevice bool, path *field.Path)
 
 func validateAttribute(a *resourcev1.DeviceAttribute, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	n := 0
-	for _, set := range []bool{a.IntValue != nil, a.BoolValue != nil, a.StringValue != nil, a.VersionValue != nil} {
-		if set {
-			n++
+	var set []string
+	for _, v := range []struct { // lists are a feature (DRAListTypeAttributes) that is off by default
+		name string
+		is   bool
+	}{{"int", a.IntValue != nil}, {"bool", a.BoolValue != nil}, {"string", a.StringValue != nil},
+		{"version", a.VersionValue != nil}} {
+		if v.is {
+			set = append(set, v.name)
 		}
 	}
 	if s := a.StringValue; s != nil && len(*s) > resourcev1.DeviceAttributeMaxValueLength {
@@ -124,11 +129,12 @@ func validateAttribute(a *resourcev1.DeviceAttribute, path *field.Path) field.Er
 			errs = append(errs, field.TooLong(path.Child("version"), "", resourcev1.DeviceAttributeMaxValueLength))
 		}
 	}
-	switch n {
+	const all = "of: `int`, `bool`, `string`, `version`, `ints`, `bools`, `strings`, `versions`"
+	switch len(set) {
 	case 0:
-		return append(errs, field.Invalid(path, "", "exactly one value must be specified"))
+		return append(errs, field.Invalid(path, "", "must specify one "+all))
 	case 1:
 		return errs
 	}
-	return append(errs, field.Invalid(path, a, "exactly one value must be specified"))
+	return append(errs, field.Invalid(path, "{"+strings.Join(set, ", ")+"}", "must specify exactly one "+all))
 }

@@ -1,14 +1,16 @@
 package resource
 
 import (
+	"fmt"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/resources"
+	"bonsai/api/validate"
 )
 
 func deviceClassRow() resources.Row {
@@ -39,18 +41,25 @@ func validateDeviceClass(c *resourcev1.DeviceClass, stored map[string]bool) fiel
 		errs = append(errs, validateConfiguration(&c.Spec.Config[i].DeviceConfiguration,
 			path.Child("config").Index(i))...)
 	}
-	if name := c.Spec.ExtendedResourceName; name != nil && !isExtended(*name) {
-		errs = append(errs, field.Invalid(path.Child("extendedResourceName"), *name,
-			"must be a valid extended resource name"))
+	if name := c.Spec.ExtendedResourceName; name != nil {
+		errs = append(errs, validateExtended(*name, path.Child("extendedResourceName"))...)
 	}
 	return errs
 }
 
-// isExtended reports whether a name is that of a resource which Kubernetes does not know itself.
-func isExtended(name string) bool {
-	domain, _, has := strings.Cut(name, "/")
-	if !has || strings.HasSuffix(domain, "kubernetes.io") || strings.HasPrefix(name, "requests.") {
-		return false
+// validateExtended checks the name of a resource that Kubernetes does not know itself.
+func validateExtended(name string, path *field.Path) field.ErrorList {
+	const own, quota = "kubernetes.io/", "requests."
+	var errs field.ErrorList
+	switch {
+	case !strings.Contains(name, "/"):
+		errs = append(errs, field.Invalid(path, name,
+			"a name must be a domain-prefixed path, such as 'example.com/my-prop'"))
+	case strings.Contains(name, own):
+		errs = append(errs, field.Invalid(path, name, fmt.Sprintf("must not have %q domain", own)))
 	}
-	return len(validation.IsQualifiedName("requests."+name)) == 0
+	if strings.HasPrefix(name, quota) {
+		errs = append(errs, field.Invalid(path, name, fmt.Sprintf("must not have %q prefix", quota)))
+	}
+	return append(errs, validate.Invalid(path, name, content.IsLabelKey(quota+name))...)
 }

@@ -54,7 +54,7 @@ func validateClaimSpec(s *resourcev1.ResourceClaimSpec, stored map[string]bool, 
 		r, request := &d.Requests[i], at.Child("requests").Index(i)
 		errs = append(errs, validateRequest(r, stored, request)...)
 		if seen.Has(r.Name) {
-			errs = append(errs, field.Duplicate(request, r.Name))
+			errs = append(errs, field.Duplicate(request, r))
 		}
 		seen.Insert(r.Name)
 	}
@@ -121,7 +121,7 @@ func validateRequest(r *resourcev1.DeviceRequest, stored map[string]bool, path *
 			devices{sub.DeviceClassName, sub.Selectors, sub.AllocationMode, sub.Count, sub.Tolerations}, stored,
 			at.Index(i))...)
 		if seen.Has(sub.Name) {
-			errs = append(errs, field.Duplicate(at.Index(i), sub.Name))
+			errs = append(errs, field.Duplicate(at.Index(i), sub))
 		}
 		seen.Insert(sub.Name)
 	}

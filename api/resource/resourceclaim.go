@@ -154,7 +154,7 @@ func validateReserved(s *resourcev1.ResourceClaimStatus, path *field.Path) field
 		errs = append(errs, validate.Required(at.Child("name"), r.Name)...)
 		errs = append(errs, validate.Required(at.Child("uid"), string(r.UID))...)
 		if seen.Has(r.UID) {
-			errs = append(errs, field.Duplicate(at, r.UID))
+			errs = append(errs, field.Duplicate(at, r))
 		}
 		seen.Insert(r.UID)
 	}
@@ -170,7 +170,7 @@ func validateAllocation(a *resourcev1.AllocationResult, names sets.Set[string], 
 			errs = append(errs, field.Invalid(at.Child("request"), r.Request,
 				"must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"))
 		}
-		errs = append(errs, validateDriver(r.Driver, at.Child("driver"))...)
+		errs = append(errs, validateDriverOf(r.Driver, at.Child("driver"))...)
 		errs = append(errs, validatePoolName(r.Pool, at.Child("pool"))...)
 		errs = append(errs, validate.Invalid(at.Child("device"), r.Device, validation.IsDNS1123Label(r.Device))...)
 	}
@@ -189,7 +189,7 @@ func validateDeviceStatus(s *resourcev1.ResourceClaimStatus, path *field.Path) f
 		id := device{d.Driver, d.Pool, d.Device, deref(d.ShareID)}
 		switch {
 		case seen[id]:
-			errs = append(errs, field.Duplicate(at, id))
+			errs = append(errs, field.Duplicate(at, d))
 		case !has[id]:
 			errs = append(errs, field.Invalid(at, id, "must be an allocated device in the claim"))
 		}

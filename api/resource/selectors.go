@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -90,13 +91,25 @@ func validateDriver(name string, path *field.Path) field.ErrorList {
 	return append(errs, validate.Invalid(path, name, validation.IsDNS1123Subdomain(strings.ToLower(name)))...)
 }
 
+// validateDriverOf checks the name of a driver in an object that is not its own.
+func validateDriverOf(name string, path *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	errs := validate.Invalid(path, name, content.IsDNS1123SubdomainCaseless(name))
+	if len(name) > resourcev1.DriverNameMaxLength {
+		errs = append(errs, field.TooLongCharacters(path, "", resourcev1.DriverNameMaxLength))
+	}
+	return errs
+}
+
 // validateConfiguration checks what is handed to a driver.
 func validateConfiguration(c *resourcev1.DeviceConfiguration, path *field.Path) field.ErrorList {
 	at := path.Child("opaque")
 	if c.Opaque == nil {
 		return field.ErrorList{field.Required(at, "")}
 	}
-	errs := validateDriver(c.Opaque.Driver, at.Child("driver"))
+	errs := validateDriverOf(c.Opaque.Driver, at.Child("driver"))
 	return append(errs, validateJSON(&c.Opaque.Parameters, resourcev1.OpaqueParametersMaxLength,
 		at.Child("parameters"))...)
 }

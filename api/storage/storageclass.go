@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -183,12 +182,12 @@ func topologyKey(term map[string]sets.Set[string]) string {
 // validateStorageClassUpdate: volumes were made by what a class says, so it stays.
 func validateStorageClassUpdate(obj, old *storagev1.StorageClass) field.ErrorList {
 	errs := validateStorageClass(obj)
-	errs = append(errs, apivalidation.ValidateImmutableField(obj.Parameters, old.Parameters,
+	errs = append(errs, validate.Immutable(obj.Parameters, old.Parameters,
 		field.NewPath("parameters"))...)
-	errs = append(errs, apivalidation.ValidateImmutableField(obj.Provisioner, old.Provisioner,
+	errs = append(errs, validate.Immutable(obj.Provisioner, old.Provisioner,
 		field.NewPath("provisioner"))...)
-	errs = append(errs, apivalidation.ValidateImmutableField(obj.ReclaimPolicy, old.ReclaimPolicy,
+	errs = append(errs, validate.Immutable(obj.ReclaimPolicy, old.ReclaimPolicy,
 		field.NewPath("reclaimPolicy"))...)
-	return append(errs, apivalidation.ValidateImmutableField(obj.VolumeBindingMode, old.VolumeBindingMode,
+	return append(errs, validate.Immutable(obj.VolumeBindingMode, old.VolumeBindingMode,
 		field.NewPath("volumeBindingMode"))...)
 }

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -75,7 +75,7 @@ const (
 
 func validateVolumeAttachment(a *storagev1.VolumeAttachment) field.ErrorList {
 	spec, status := field.NewPath("spec"), field.NewPath("status")
-	errs := validateDriverName(a.Spec.Attacher, spec.Child("attacher"))
+	errs := validateAttacher(a.Spec.Attacher, spec.Child("attacher"))
 	errs = append(errs, validateSource(&a.Spec.Source, spec.Child("source"))...)
 	errs = append(errs, validate.Invalid(spec.Child("nodeName"), a.Spec.NodeName,
 		apivalidation.NameIsDNSSubdomain(a.Spec.NodeName, false))...)
@@ -89,10 +89,21 @@ func validateVolumeAttachment(a *storagev1.VolumeAttachment) field.ErrorList {
 	for name, e := range map[string]*storagev1.VolumeError{"attachError": a.Status.AttachError,
 		"detachError": a.Status.DetachError} {
 		if e != nil && len(e.Message) > maxErrorMessage {
-			errs = append(errs, field.TooLong(status.Child(name, "message"), "", maxMetadata))
+			errs = append(errs, field.TooLong(status.Child(name, "message"), "", maxErrorMessage))
 		}
 	}
 	return errs
+}
+
+// validateAttacher checks the name of a driver, whose letters may be capital.
+func validateAttacher(name string, path *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	if len(name) > maxDriverName {
+		return field.ErrorList{field.TooLongCharacters(path, "", maxDriverName)}
+	}
+	return validate.Invalid(path, name, content.IsDNS1123SubdomainCaseless(name))
 }
 
 func validateSource(s *storagev1.VolumeAttachmentSource, path *field.Path) field.ErrorList {
@@ -139,9 +150,5 @@ func validateInline(s *corev1.PersistentVolumeSpec, path *field.Path) field.Erro
 }
 
 func validateVolumeAttachmentUpdate(obj, old *storagev1.VolumeAttachment) field.ErrorList {
-	errs := validateVolumeAttachment(obj)
-	if !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) {
-		errs = append(errs, field.Invalid(field.NewPath("spec"), obj.Spec, apivalidation.FieldImmutableErrorMsg))
-	}
-	return errs
+	return append(validateVolumeAttachment(obj), validate.Immutable(obj.Spec, old.Spec, field.NewPath("spec"))...)
 }

@@ -5,6 +5,8 @@ package validate
 import (
 	"slices"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -61,6 +63,15 @@ func Required(path *field.Path, value string) field.ErrorList {
 		return field.ErrorList{field.Required(path, "")}
 	}
 	return nil
+}
+
+// Immutable checks that a field stays. The error does not repeat the value, as upstream's does not for fields that it
+// checks by their declaration.
+func Immutable(now, was any, path *field.Path) field.ErrorList {
+	if apiequality.Semantic.DeepEqual(now, was) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, nil, apivalidation.FieldImmutableErrorMsg)}
 }
 
 // Port checks a port given by number or by a container port's name.

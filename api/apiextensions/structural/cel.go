@@ -2,6 +2,7 @@ package structural
 
 import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
@@ -108,7 +109,8 @@ func (s *celSchema) WithTypeAndObjectMeta() common.Schema {
 		out.properties[k] = v
 	}
 	out.properties["kind"], out.properties["apiVersion"] = text, text
-	names := map[string]common.Schema{"name": text, "generateName": text}
+	name := &celSchema{kind: "string", limits: &limits{maxLength: new(int64(validation.DNS1123SubdomainMaxLength))}}
+	names := map[string]common.Schema{"name": name, "generateName": name}
 	out.properties["metadata"] = &celSchema{kind: "object", properties: names}
 	return &out
 }

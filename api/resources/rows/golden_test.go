@@ -23,7 +23,7 @@ import (
 	"bonsai/api/resources/rows"
 )
 
-// The golden files were compared with the answers of a real kube-apiserver v1.36.3 when they were written: rewrite
+// The golden files were compared with the answers of a real kube-apiserver v1.37.2 when they were written: rewrite
 // them with -update only for a change that Kubernetes makes, too.
 var update = flag.Bool("update", false, "rewrite the golden files")
 

@@ -378,7 +378,8 @@ func TestRatcheting(t *testing.T) {
 			old: decided(approved, denied), obj: decided(approved, denied, "Y")},
 		"a request that becomes approved and denied": {resource: "certificatesigningrequests",
 			subresource: "approval", old: decided(approved), obj: decided(approved, denied),
-			errors: []string{`status.conditions: Invalid value: "Denied": Approved and Denied conditions are mutually exclusive`}},
+			errors: []string{`status.conditions: Invalid value: "{conditions[{\"type\": \"Approved\"}], conditions[{\"type\": \"Denied\"}]}": ` +
+				"must specify at most one of: `conditions[{\"type\": \"Approved\"}]`, `conditions[{\"type\": \"Denied\"}]`"}},
 		"a request's certificate that is none": {resource: "certificatesigningrequests", subresource: "status",
 			old: issued, obj: issued},
 		"a request's new certificate that is none": {resource: "certificatesigningrequests", subresource: "status",
