@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,6 +15,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	api "bonsai/api/resource"
@@ -32,10 +34,14 @@ type Controller struct {
 	rules  *controller.Informer[*resourcev1.DeviceTaintRule]
 	pools  pools
 	writes *apiclient.Resource[*corev1.Pod]
+	// ruleWrites writes the status of rules; tally has what it says.
+	ruleWrites *apiclient.Resource[*resourcev1.DeviceTaintRule]
+	tally      *tally
 	// deleted and latency are upstream's metrics; latency runs from when a pod had to leave.
 	deleted prometheus.Counter
 	latency prometheus.Histogram
 	loop    *controller.Loop[controller.Key]
+	status  *controller.Loop[controller.Key]
 }
 
 // New returns the controller; its caches fill when d.Informers run.
@@ -46,6 +52,7 @@ func New(d controller.Deps) (*Controller, error) {
 		claims: controller.InformerFor(d.Informers, resource.ResourceClaims),
 		slices: controller.InformerFor(d.Informers, resource.ResourceSlices),
 		rules:  controller.InformerFor(d.Informers, resource.DeviceTaintRules), writes: core.Pods(d.Client),
+		ruleWrites: resource.DeviceTaintRules(d.Client), tally: newTally(),
 		deleted: prometheus.NewCounter(prometheus.CounterOpts{Subsystem: subsystem, Name: "pod_deletions_total",
 			Help: "Total number of Pods deleted by DeviceTaintEvictionController since its start."}),
 		latency: prometheus.NewHistogram(
@@ -59,7 +66,13 @@ func New(d controller.Deps) (*Controller, error) {
 	c.loop = controller.NewLoop(
 		controller.LoopConfig{Name: "device-taint-eviction-controller", Workers: d.Workers, Log: d.Log,
 			Metrics: d.Metrics}, c.Reconcile)
-	c.loop.WaitFor(c.pods.Raw().HasSynced)
+	c.status = controller.NewLoop(controller.LoopConfig{Name: "device-taint-eviction-status", Workers: 1, Log: d.Log,
+		Metrics: d.Metrics}, c.reconcileRule)
+	for _, synced := range []cache.InformerSynced{c.pods.Raw().HasSynced, c.claims.Raw().HasSynced,
+		c.slices.Raw().HasSynced} {
+		c.loop.WaitFor(synced)
+		c.status.WaitFor(synced)
+	}
 	return c, errors.Join(
 		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{
 			Add: func(p *corev1.Pod) { c.podChanged(nil, p) }, Update: c.podChanged,
@@ -73,11 +86,17 @@ func New(d controller.Deps) (*Controller, error) {
 		controller.Watch(c.loop, c.rules, controller.Handlers[*resourcev1.DeviceTaintRule]{
 			Add: c.ruleChanged, Update: func(_, r *resourcev1.DeviceTaintRule) { c.ruleChanged(r) },
 		}),
+		controller.WatchKeys(c.status, c.rules),
 	)
 }
 
 // Run reconciles until ctx ends.
-func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
+func (c *Controller) Run(ctx context.Context) error {
+	var all sync.WaitGroup
+	all.Go(func() { _ = c.status.Run(ctx) })
+	defer all.Wait()
+	return c.loop.Run(ctx)
+}
 
 func (c *Controller) podChanged(old, p *corev1.Pod) {
 	if concerns(old, p) {
@@ -145,7 +164,7 @@ func (c *Controller) leaves(claim *resourcev1.ResourceClaim) (first time.Time, e
 // Reconcile evicts the pod, or comes back when a toleration runs out.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	p, ok := c.pods.Get(key)
-	if !ok || p.DeletionTimestamp != nil || p.Spec.NodeName == "" || controller.PodTerminal(p) {
+	if !ok || !evictable(p) {
 		return controller.Result{}, nil
 	}
 	var first time.Time
@@ -163,15 +182,51 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		return controller.Result{}, nil
 	}
 	now := c.Now()
+	reasons := c.reasons(p)
+	for _, r := range reasons {
+		c.status.Add(controller.KeyOf(r))
+	}
 	if wait := first.Sub(now); wait > 0 {
 		return controller.Result{RequeueAfter: wait}, nil
 	}
 	if err := c.evict(ctx, p, now); err != nil {
 		return controller.Result{}, err
 	}
+	for _, r := range reasons {
+		c.tally.count(r.UID)
+		c.status.Add(controller.KeyOf(r))
+	}
 	c.deleted.Inc()
 	c.latency.Observe(c.Now().Sub(first).Seconds())
 	return controller.Result{}, nil
+}
+
+// reasons are the rules because of which a pod has to leave, now or later.
+func (c *Controller) reasons(p *corev1.Pod) []*resourcev1.DeviceTaintRule {
+	var out []*resourcev1.DeviceTaintRule
+	for _, r := range c.rules.List() {
+		if r.Spec.Taint.Effect == resourcev1.DeviceTaintEffectNoExecute && c.concerned(p, r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// concerned reports whether a pod has a device that it may not keep for ever because of a rule.
+func (c *Controller) concerned(p *corev1.Pod, r *resourcev1.DeviceTaintRule) bool {
+	for _, name := range controller.ResourceClaimsOf(p) {
+		claim, ok := c.claims.Get(controller.Key{Namespace: p.Namespace, Name: name})
+		if !ok || claim.Status.Allocation == nil || !resourceclaim.IsReservedForPod(p, claim, false) {
+			continue
+		}
+		for i := range claim.Status.Allocation.Devices.Results {
+			d := &claim.Status.Allocation.Devices.Results[i]
+			if _, ever := due(&r.Spec.Taint, d.Tolerations); ever && api.Taints(r, d.Driver, d.Pool, d.Device) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (c *Controller) evict(ctx context.Context, p *corev1.Pod, now time.Time) error {
