@@ -14,7 +14,7 @@ import (
 	"bonsai/pkg/network/cni"
 )
 
-// TestStockFlags: every component is started with flags that the real one of Kubernetes v1.36.3 has, so that its binary
+// TestStockFlags: every component is started with flags that the real one of Kubernetes v1.37.2 has, so that its binary
 // runs in place of ours. testdata/flags has their names and types, one per line, in the order of the names, as `--help`
 // tells them.
 func TestStockFlags(t *testing.T) {

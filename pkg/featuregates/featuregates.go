@@ -1,4 +1,4 @@
-// Package featuregates knows the feature gates of Kubernetes 1.36: which there are, whether each is on by default,
+// Package featuregates knows the feature gates of Kubernetes 1.37: which there are, whether each is on by default,
 // which cannot be switched, and which need others. Names, values and errors of --feature-gates and of a configuration
 // file's featureGates are Kubernetes'.
 //
@@ -21,7 +21,7 @@ import (
 
 // table has a line for each gate, in order: its name, stage (ALPHA, BETA, GA or DEPRECATED) and default; "locked" if
 // nobody may set it to anything else; "needs:A,B" if it may be on only while these are. Recorded from Kubernetes
-// 1.36.3: kubernetes_feature_enabled of its kube-apiserver, and what kube-scheduler said to each gate turned round.
+// 1.37.2: kubernetes_feature_enabled of its kube-apiserver, and what kube-scheduler said to each gate turned round.
 //
 //go:embed table.txt
 var table string

@@ -36,24 +36,24 @@ func TestTable(t *testing.T) {
 	fresh() // component-base has more rules, and panics
 }
 
-// TestFlag: what Kubernetes 1.36.3's kube-scheduler says to the same flags.
+// TestFlag: what Kubernetes 1.37.2's kube-scheduler says to the same flags.
 func TestFlag(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		"": "",
-		"--feature-gates=NodeSwap=true,AllAlpha=true,AllBeta=false":                "",
-		"--feature-gates=AllAlpha=TRUE":                                            "",
-		"--feature-gates=kube:APIServerTracing=true":                               "",
-		"--feature-gates=Nope=true":                                                "unrecognized feature gate: Nope",
-		"--feature-gates=kube:Nope=true":                                           "unrecognized feature gate: Nope",
-		"--feature-gates==true":                                                    "unrecognized feature gate: ",
-		"--feature-gates=AllAlpha=maybe":                                           `invalid value of AllAlpha=maybe, err: strconv.ParseBool: parsing "maybe": invalid syntax`,
-		"--feature-gates=Nope":                                                     "missing bool value for Nope",
-		"--feature-gates=NodeSwap=false":                                           "cannot set feature gate NodeSwap to false, feature is locked to true",
-		"--feature-gates=wardle:A=true":                                            "component not registered: wardle",
-		"--feature-gates=AllAlpha=true,kube:AllBeta=true":                          "set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use",
-		"--feature-gates=GangScheduling=true":                                      "GangScheduling is enabled, but depends on features that are disabled: [GenericWorkload]",
-		"--feature-gates=GangScheduling=true --feature-gates=GenericWorkload=true": "",
+		"--feature-gates=NodeSwap=true,AllAlpha=true,AllBeta=false":                          "",
+		"--feature-gates=AllAlpha=TRUE":                                                      "",
+		"--feature-gates=kube:WatchListCompression=true":                                     "",
+		"--feature-gates=Nope=true":                                                          "unrecognized feature gate: Nope",
+		"--feature-gates=kube:Nope=true":                                                     "unrecognized feature gate: Nope",
+		"--feature-gates==true":                                                              "unrecognized feature gate: ",
+		"--feature-gates=AllAlpha=maybe":                                                     `invalid value of AllAlpha=maybe, err: strconv.ParseBool: parsing "maybe": invalid syntax`,
+		"--feature-gates=Nope":                                                               "missing bool value for Nope",
+		"--feature-gates=NodeSwap=false":                                                     "cannot set feature gate NodeSwap to false, feature is locked to true",
+		"--feature-gates=wardle:A=true":                                                      "component not registered: wardle",
+		"--feature-gates=AllAlpha=true,kube:AllBeta=true":                                    "set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use",
+		"--feature-gates=PodGroupPreemptionPolicy=true":                                      "PodGroupPreemptionPolicy is enabled, but depends on features that are disabled: [GenericWorkload]",
+		"--feature-gates=PodGroupPreemptionPolicy=true --feature-gates=GenericWorkload=true": "",
 	} {
 		var f Flag
 		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -98,8 +98,8 @@ func TestWarn(t *testing.T) {
 		"AllAlpha=true,PodDeletionCost=false": {"no effect",
 			"[AllAlpha=true PodDeletionCost=false]"},
 		"LoggingAlphaOptions=true,LoggingBetaOptions=false": nil, // they have an effect
-		"APIServerTracing=true": {"setting GA feature gate",
-			"featureGate=APIServerTracing"},
+		"DRADeviceTaints=true": {"setting GA feature gate",
+			"featureGate=DRADeviceTaints"},
 	} {
 		settings, _, err := parse(value)
 		if err != nil {

@@ -9,8 +9,6 @@ import "bonsai/pkg/apiserver/admission"
 func Plugins() []admission.Plugin {
 	return []admission.Plugin{
 		{Name: "PodGroupProtection", Idle: "PodGroups (scheduling.k8s.io, alpha) are not served"},
-		{Name: "PodGroupWorkloadExists", Idle: "PodGroups and Workloads (scheduling.k8s.io, alpha) are not served"},
 		{Name: "ClusterTrustBundleAttest", Idle: "ClusterTrustBundles (certificates.k8s.io, beta) are not served"},
-		{Name: "JobValidation", Idle: "the feature WorkloadWithJob (alpha) is off, and no Job belongs to a Workload"},
 	}
 }

@@ -116,8 +116,8 @@ func TestFileProblems(t *testing.T) {
 		head + "featureGates:\n  NodeSwap: false\n  Nope: true\n  PodDeletionCost: false\n": {
 			"line 4: featureGates.NodeSwap: cannot set feature gate NodeSwap to false, feature is locked to true",
 			"line 5: featureGates.Nope: unrecognized feature gate: Nope"},
-		head + "featureGates:\n  GangScheduling: true\n": {
-			"line 4: featureGates: GangScheduling is enabled, but depends on features that are disabled: [GenericWorkload]"},
+		head + "featureGates:\n  PodGroupPreemptionPolicy: true\n": {
+			"line 4: featureGates: PodGroupPreemptionPolicy is enabled, but depends on features that are disabled: [GenericWorkload]"},
 		head + "componentFlags:\n  apiserver: {v: '4'}\n  etcd: {--x: '1'}\n": {
 			"line 4: componentFlags.apiserver: there is no such component",
 			"line 5: componentFlags.etcd.--x: must be a flag without its dashes"},
