@@ -41,8 +41,8 @@ func TestFlag(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		"": "",
-		"--feature-gates=NodeSwap=true,AllAlpha=true,AllBeta=false":                          "",
-		"--feature-gates=AllAlpha=TRUE":                                                      "",
+		"--feature-gates=NodeSwap=true,AllAlpha=false,AllBeta=false":                         "",
+		"--feature-gates=AllAlpha=TRUE,AllBeta=TRUE":                                         "",
 		"--feature-gates=kube:WatchListCompression=true":                                     "",
 		"--feature-gates=Nope=true":                                                          "unrecognized feature gate: Nope",
 		"--feature-gates=kube:Nope=true":                                                     "unrecognized feature gate: Nope",
@@ -94,9 +94,9 @@ func TestMapFlag(t *testing.T) {
 func TestWarn(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string][]string{
-		"AllAlpha=false,NodeDeclaredFeatures=true,AllBeta=false": nil,
-		"AllAlpha=true,PodDeletionCost=false": {"no effect",
-			"[AllAlpha=true PodDeletionCost=false]"},
+		"AllAlpha=false,WatchList=true,AllBeta=false": nil,
+		"AllAlpha=true,GenericWorkload=true,PodDeletionCost=false": {"no effect",
+			"[AllAlpha=true GenericWorkload=true PodDeletionCost=false]"},
 		"LoggingAlphaOptions=true,LoggingBetaOptions=false": nil, // they have an effect
 		"DRADeviceTaints=true": {"setting GA feature gate",
 			"featureGate=DRADeviceTaints"},

@@ -32,9 +32,7 @@ func (e *OtherUID) Error() string {
 
 // Conflict is the 409 for it, in the words of Kubernetes' storage.
 func (g *Generic) Conflict(ns, name string, e *OtherUID) error {
-	return apierrors.NewConflict(g.gr, name,
-		fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: %w",
-			g.key(ns, name), e))
+	return g.invalidObject(ns, name, e)
 }
 
 // NoReplicasError tells that an object lacks the field with its wanted replicas.
@@ -78,9 +76,15 @@ func distinct(errs field.ErrorList) field.ErrorList {
 // apiError turns a storage error into the Status error of the API; Status errors pass as they are.
 func (g *Generic) apiError(name string, err error) error {
 	var status apierrors.APIStatus
+	var values *storage.CorruptListError
+	var value *storage.CorruptError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &values):
+		return g.corruptList(values)
+	case errors.As(err, &value):
+		return g.corruptObject(value, err)
 	case errors.As(err, &status):
 		return err
 	case errors.Is(err, storage.ErrNotFound):

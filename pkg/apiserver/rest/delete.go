@@ -1,7 +1,9 @@
 package rest
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,6 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/pkg/apiserver/authz"
+	"bonsai/pkg/apiserver/request"
 )
 
 // serveDelete removes an object, or marks it for removal while it has finalizers or time to end gracefully. The
@@ -24,6 +30,9 @@ func serveDelete(x *exchange) error {
 		return err
 	}
 	ctx := x.context()
+	if ignore := opts.IgnoreStoreReadErrorWithClusterBreakingPotential; ignore != nil && *ignore {
+		return discard(ctx, x, a, opts)
+	}
 	item, obj, gone, err := x.res.Store.DeleteItem(ctx, x.info.Namespace, x.info.Name, opts)
 	if err != nil {
 		return err
@@ -41,6 +50,41 @@ func serveDelete(x *exchange) error {
 		code = http.StatusAccepted
 	}
 	return x.writeStored(a, code, item)
+}
+
+// ignoreReadError is the option of a deletion that removes an object that nobody can read.
+const ignoreReadError = "ignoreStoreReadErrorWithClusterBreakingPotential"
+
+// discard removes an object that nobody can read. That needs a right of its own, and is noted in the audit.
+func discard(ctx context.Context, x *exchange, a accepted, opts *metav1.DeleteOptions) error {
+	if err := mayDiscard(x); err != nil {
+		return err
+	}
+	request.Annotate(x.r.Context(), "apiserver.k8s.io/unsafe-delete-ignore-read-error", "")
+	if err := x.res.Store.Discard(ctx, x.info.Namespace, x.info.Name, opts); err != nil {
+		return err
+	}
+	return x.writeSuccess(a, http.StatusOK, &metav1.StatusDetails{Name: x.info.Name, Kind: x.res.Row.GVK.Kind})
+}
+
+// mayDiscard refuses a client that may delete the object, but not without its being read.
+func mayDiscard(x *exchange) error {
+	const verb = "unsafe-delete-ignore-read-errors"
+	if x.Authorizer == nil {
+		return nil
+	}
+	ctx := x.r.Context()
+	a := authz.Attributes{User: request.UserFrom(ctx), Info: *x.info}
+	a.Verb = verb
+	decision, reason, err := x.Authorizer.Authorize(ctx, a)
+	if decision == authz.Allow {
+		return nil
+	}
+	if err != nil {
+		x.Log.Warn("authorization failed", "path", a.Path, "err", err)
+	}
+	return apierrors.NewForbidden(x.res.Row.GroupResource(), x.info.Name,
+		fmt.Errorf("not permitted to do %q, reason: %s", verb, reason))
 }
 
 // readDeleteOptions reads the options from the body or, without one, from the query: some clients and proxies cannot
@@ -94,8 +138,13 @@ func writeDeleted(x *exchange, a accepted, obj runtime.Object) error {
 		return apierrors.NewInternalError(err)
 	}
 	gr := x.res.Row.GroupResource()
-	status := &metav1.Status{Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{
-		Name: access.GetName(), Group: gr.Group, Kind: gr.Resource, UID: access.GetUID()}}
+	return x.writeSuccess(a, 0, &metav1.StatusDetails{
+		Name: access.GetName(), Group: gr.Group, Kind: gr.Resource, UID: access.GetUID()})
+}
+
+// writeSuccess answers with a Status, which has code if it is not 0.
+func (x *exchange) writeSuccess(a accepted, code int32, details *metav1.StatusDetails) error {
+	status := &metav1.Status{Status: metav1.StatusSuccess, Code: code, Details: details}
 	status.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Status"})
 	return x.writeObject(accepted{media: a.media, pretty: a.pretty}, http.StatusOK, status)
 }
@@ -123,6 +172,10 @@ func serveDeleteCollection(x *exchange) error {
 	opts, err := readDeleteOptions(x)
 	if err != nil {
 		return err
+	}
+	if ignore := opts.IgnoreStoreReadErrorWithClusterBreakingPotential; ignore != nil && *ignore {
+		return invalidOptions("DeleteOptions", field.ErrorList{field.Invalid(field.NewPath(ignoreReadError), true,
+			"is not allowed with DELETECOLLECTION, try again after removing the option")})
 	}
 	ctx := x.context()
 	page, err := x.res.Store.DeleteItems(ctx, x.info.Namespace, opts, in)

@@ -1,4 +1,4 @@
-// Package storage says what the API server needs of a place that keeps its objects: seven operations on encoded
+// Package storage says what the API server needs of a place that keeps its objects: eight operations on encoded
 // objects under ordered keys. This file is the specification; storagetest checks it on every implementation
 // (etcd, memory, and the watch cache that decorates either).
 //
@@ -72,6 +72,11 @@ type Interface interface {
 	// Delete removes the key if check(current) returns nil, and returns the item as it last was with Revision set to
 	// that of the deletion. check is called like Update's change. ErrNotFound, or check's error as it is.
 	Delete(ctx context.Context, key string, check func(current *Item) error) (*Item, error)
+
+	// Discard removes the key whose value cannot be read, and returns the revision of the deletion. decodes says of a
+	// value that the storage can open and read the facts of whether it is an object all the same: if so, ErrReadable.
+	// ErrNotFound. With dry it removes nothing, and returns 0.
+	Discard(ctx context.Context, key string, decodes func(*Item) bool, dry bool) (int64, error)
 
 	// Watch gives the changes under prefix after opts.Revision, in order and without gap. ErrExpired, which Watch or
 	// the first Next returns.

@@ -19,7 +19,7 @@ type Transformer interface {
 	AtHand(stored []byte) bool
 }
 
-// TransformError is the error of a value that a Transformer could not seal or open. Clients see it, as they do in
+// TransformError is the error of a value that a Transformer could not seal. Clients see it, as they do in
 // Kubernetes.
 type TransformError struct {
 	Key string

@@ -139,7 +139,7 @@ func (s *Store) List(ctx context.Context, prefix string, opts storage.ListOption
 	return l, pages.err
 }
 
-// listed makes an Item of a list. Without raw, one value whose facts cannot be read fails the whole list. The watch
+// listed makes an Item of a list. Without raw, one value that cannot be read fails the whole list. The watch
 // cache lists raw and reads the facts itself, so that such a value fails only the reads that meet it.
 func (s *Store) listed(ctx context.Context, kv *mvccpb.KeyValue, raw bool) (*storage.Item, error) {
 	if raw {
@@ -152,12 +152,19 @@ func (s *Store) listed(ctx context.Context, kv *mvccpb.KeyValue, raw bool) (*sto
 // page makes a List of one answer: etcd has cut it and counted the rest.
 func (s *Store) page(ctx context.Context, resp *pb.RangeResponse, revision int64, raw bool) (*storage.List, error) {
 	l := &storage.List{Revision: revision, Items: make([]*storage.Item, 0, len(resp.Kvs))}
+	var corrupted storage.Corrupted
 	for _, kv := range resp.Kvs {
 		item, err := s.listed(ctx, kv, raw)
 		if err != nil {
-			return nil, err
+			if corrupted.Add(err) {
+				continue
+			}
+			return nil, corrupted.Err(err)
 		}
 		l.Items = append(l.Items, item)
+	}
+	if err := corrupted.Err(nil); err != nil {
+		return nil, err
 	}
 	if resp.More && len(l.Items) > 0 {
 		l.Remaining = resp.Count - int64(len(l.Items))
@@ -179,10 +186,15 @@ type pages struct {
 
 func (p *pages) items(ctx context.Context) iter.Seq[*storage.Item] {
 	return func(yield func(*storage.Item) bool) {
+		var corrupted storage.Corrupted
+		defer func() { p.err = corrupted.Err(p.err) }()
 		for {
 			for _, kv := range p.resp.Kvs {
 				item, err := p.store.listed(ctx, kv, p.raw)
 				if err != nil {
+					if corrupted.Add(err) {
+						continue
+					}
 					p.err = err
 					return
 				}

@@ -36,12 +36,20 @@ func (s *Store) open(ctx context.Context, key string, path, stored []byte) (valu
 		return stored, false, nil
 	}
 	if value, stale, err = t.Open(ctx, path, stored); err != nil {
-		return nil, false, s.transformFailed(ctx, key, path, err)
+		return nil, false, s.corrupt(ctx, key, &storage.CorruptError{Key: string(path), Err: err})
 	}
 	return value, stale, nil
 }
 
-// transformFailed is the error of a value that could not be sealed or opened. The end of the caller's ctx comes first:
+// corrupt is the error of a value that cannot be read. The end of the caller's ctx comes first: it explains the rest.
+func (s *Store) corrupt(ctx context.Context, key string, err *storage.CorruptError) error {
+	if ended := ctx.Err(); ended != nil {
+		return storage.At("etcd: read", key, ended)
+	}
+	return storage.At("etcd: read", key, err)
+}
+
+// transformFailed is the error of a value that could not be sealed. The end of the caller's ctx comes first:
 // it explains the rest.
 func (s *Store) transformFailed(ctx context.Context, key string, path []byte, err error) error {
 	if ended := ctx.Err(); ended != nil {
@@ -59,11 +67,8 @@ func (s *Store) item(ctx context.Context, kv *mvccpb.KeyValue) (item *storage.It
 		return nil, false, err
 	}
 	facts, err := s.cfg.Facts.Of(key, storage.Draft{Value: value})
-	if err != nil && storage.Encrypted(value) {
-		err = s.transformFailed(ctx, key, kv.Key, storage.ErrEncrypted)
-	}
 	if err != nil {
-		return nil, false, err
+		return nil, false, s.corrupt(ctx, key, storage.Unreadable(string(kv.Key), value, kv.ModRevision, err))
 	}
 	return storage.NewItem(key, value, kv.ModRevision, facts), stale, nil
 }

@@ -169,6 +169,41 @@ func (s *Store) DeleteFrom(ctx context.Context, hint *storage.Item, key string,
 	return deleted, nil
 }
 
+// Discard implements storage.Interface.
+func (s *Store) Discard(ctx context.Context, key string, decodes func(*storage.Item) bool, dry bool) (int64, error) {
+	path := s.path(key)
+	resp, err := s.rangeOf(ctx, "get", &pb.RangeRequest{Key: path})
+	if err != nil {
+		return 0, err
+	}
+	if len(resp.Kvs) == 0 {
+		return 0, fmt.Errorf("discard %s: %w", key, storage.ErrNotFound)
+	}
+	remove := &pb.RequestOp{
+		Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: path}}}
+	for now := resp.Kvs[0]; now != nil; {
+		item, _, err := s.item(ctx, now)
+		var corrupt *storage.CorruptError
+		switch {
+		case err == nil && decodes(item):
+			return 0, fmt.Errorf("discard %s: %w", key, storage.ErrReadable)
+		case err != nil && !errors.As(err, &corrupt):
+			return 0, err
+		case dry:
+			return 0, nil
+		}
+		done, err := s.txn(ctx, "delete", path, now.ModRevision, remove)
+		if err != nil {
+			return 0, err
+		}
+		if done.Succeeded {
+			return done.Header.Revision, nil
+		}
+		now = found(done)
+	}
+	return 0, fmt.Errorf("discard %s: %w", key, storage.ErrNotFound)
+}
+
 // standing is what converge knows of the item that a try gets.
 type standing int
 

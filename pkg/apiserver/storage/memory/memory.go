@@ -298,6 +298,29 @@ func (s *Storage) DeleteFrom(ctx context.Context, hint *storage.Item, key string
 	}
 }
 
+// Discard implements storage.Interface. Memory keeps nothing sealed, and does not read facts.
+func (s *Storage) Discard(ctx context.Context, key string, decodes func(*storage.Item) bool, dry bool) (int64, error) {
+	for {
+		item, err := s.Get(ctx, key, 0)
+		if err != nil {
+			return 0, err
+		}
+		if decodes(item) {
+			return 0, fmt.Errorf("discard %s: %w", key, storage.ErrReadable)
+		}
+		if dry {
+			return 0, nil
+		}
+		s.mu.Lock()
+		if now := s.items[key]; now != nil && now.Revision == item.Revision {
+			s.put(key, nil)
+			defer s.mu.Unlock()
+			return s.revision, nil
+		}
+		s.mu.Unlock()
+	}
+}
+
 // Revision implements storage.Interface.
 func (s *Storage) Revision(ctx context.Context) (int64, error) {
 	if err := ctx.Err(); err != nil {

@@ -61,6 +61,12 @@ func (s *Storage[S]) Delete(ctx context.Context, key string,
 	return s.Of(key).Delete(ctx, key, check)
 }
 
+// Discard implements storage.Interface.
+func (s *Storage[S]) Discard(ctx context.Context, key string, decodes func(*storage.Item) bool, dry bool) (int64,
+	error) {
+	return s.Of(key).Discard(ctx, key, decodes, dry)
+}
+
 // Watch implements storage.Interface.
 func (s *Storage[S]) Watch(ctx context.Context, prefix string, opts storage.WatchOptions) (storage.Watch, error) {
 	return s.Of(prefix).Watch(ctx, prefix, opts)

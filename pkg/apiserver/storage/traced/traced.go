@@ -104,6 +104,14 @@ func (s Storage) Delete(ctx context.Context, key string,
 	return item, err
 }
 
+// Discard implements storage.Interface.
+func (s Storage) Discard(ctx context.Context, key string, decodes func(*storage.Item) bool, dry bool) (int64, error) {
+	ctx, span := start(ctx, "discard")
+	revision, err := s.Backend.Discard(ctx, key, decodes, dry)
+	end(span, err)
+	return revision, err
+}
+
 // UpdateFrom implements Backend.
 func (s Storage) UpdateFrom(ctx context.Context, hint *storage.Item, key string,
 	change func(current *storage.Item) (storage.Draft, error)) (*storage.Item, error) {

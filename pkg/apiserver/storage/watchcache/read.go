@@ -38,11 +38,13 @@ type snapshot struct {
 func (s *snapshot) all(readable func(*storage.Item) error) ([]*storage.Item, error) {
 	s.once.Do(func() {
 		list := make([]*storage.Item, 0, s.tree.Len())
+		var corrupted storage.Corrupted
 		s.tree.Ascend(func(e entry) bool {
 			list = append(list, e.item)
 			s.err = readable(e.item)
-			return s.err == nil
+			return s.err == nil || corrupted.Add(s.err)
 		})
+		s.err = corrupted.Err(s.err)
 		if s.err == nil {
 			s.list = list
 		}
@@ -270,23 +272,32 @@ func (c *Cache) list(ctx context.Context, r *resource, start, prefix string, opt
 func (r *resource) page(s *snapshot, start, prefix string, revision int64, opts storage.ListOptions) (*storage.List,
 	error) {
 	var err error
+	var corrupted storage.Corrupted
+	// readable reports whether an item is, and notes those that are not.
+	readable := func(item *storage.Item) bool {
+		if err != nil {
+			return false
+		}
+		unreadable := r.readable(item)
+		if unreadable != nil && !corrupted.Add(unreadable) {
+			err = unreadable
+		}
+		return unreadable == nil
+	}
 	// A filter passes over items without facts. So it must be known before the filter whether an item is readable: else
 	// a list would silently lack it.
 	if filter := opts.Filter; filter != nil {
 		opts.Filter = func(item *storage.Item) bool {
-			if err == nil {
-				err = r.readable(item)
-			}
-			return err == nil && filter(item)
+			return readable(item) && filter(item)
 		}
 	}
 	l := storage.Page(s.from(start, prefix), revision, opts)
 	if opts.Filter == nil {
-		for i := 0; i < len(l.Items) && err == nil; i++ {
-			err = r.readable(l.Items[i])
+		for _, item := range l.Items {
+			readable(item)
 		}
 	}
-	if err != nil {
+	if err = corrupted.Err(err); err != nil {
 		return nil, err
 	}
 	return l, nil

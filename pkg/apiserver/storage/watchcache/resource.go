@@ -171,7 +171,7 @@ func (r *resource) decode(item *storage.Item) *storage.Item {
 	}
 	facts, err := r.facts(item.Value())
 	if err != nil {
-		err = encrypted(item, err)
+		err = storage.Unreadable(item.Key, item.Value(), item.Revision, err)
 		r.log.Error("an object in the storage cannot be read", "key", item.Key, "revision", item.Revision, "err", err)
 		return item
 	}
@@ -189,17 +189,21 @@ func (r *resource) readable(item *storage.Item) error {
 	}
 	if _, err := r.facts(item.Value()); err != nil {
 		return storage.At(fmt.Sprintf("watchcache: read revision %d of", item.Revision), item.Key,
-			encrypted(item, err))
+			storage.Unreadable(item.Key, item.Value(), item.Revision, err))
 	}
 	return nil
 }
 
-// encrypted is the error of an item that cannot be read: err, unless it is encrypted and nothing here decrypts it.
-func encrypted(item *storage.Item, err error) error {
-	if storage.Encrypted(item.Value()) {
-		return &storage.TransformError{Key: item.Key, Err: storage.ErrEncrypted}
+// shows is the error of a change that no watcher can be told of, because its object cannot be read, before or after.
+func (r *resource) shows(ch *change) error {
+	for _, item := range []*storage.Item{ch.prev, ch.cur} {
+		if item != nil {
+			if err := r.readable(item); err != nil {
+				return err
+			}
+		}
 	}
-	return err
+	return nil
 }
 
 // wakeLocked tells the watchers to look, now or, in a burst, a little later. Closing one channel wakes all of them

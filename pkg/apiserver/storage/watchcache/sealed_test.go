@@ -157,7 +157,8 @@ func TestSealed(t *testing.T) {
 	bad := storagetest.Prefix + "b/bad"
 	fails := func(what string, err error) {
 		t.Helper()
-		if err == nil || !strings.Contains(err.Error(), `unable to transform key "`+bad+`": nobody answers`) {
+		var corrupt *storage.CorruptError
+		if !errors.As(err, &corrupt) || corrupt.Key != bad || !strings.HasSuffix(err.Error(), "nobody answers") {
 			t.Errorf("%s: %v, want the key and the reason", what, err)
 		}
 	}

@@ -198,6 +198,9 @@ func (w *watcher) look(ctx context.Context) (more bool, wake <-chan struct{}, er
 		if ch.revision <= w.after || !strings.HasPrefix(ch.key(), w.prefix) {
 			continue
 		}
+		if err := r.shows(ch); err != nil {
+			return false, nil, err
+		}
 		if ev := ch.event(w.opts.Filter); ev.Type != "" {
 			w.events = append(w.events, ev)
 			w.told = ch.revision

@@ -79,6 +79,11 @@ func (c *Cache) Update(ctx context.Context, key string,
 	return c.finish(r, key, w, item, err)
 }
 
+// Discard implements storage.Interface. The backend knows best what can be read.
+func (c *Cache) Discard(ctx context.Context, key string, decodes func(*storage.Item) bool, dry bool) (int64, error) {
+	return c.backend.Discard(ctx, key, decodes, dry)
+}
+
 // Delete implements storage.Interface. It announces nothing: a deletion has no bytes that need decoding.
 func (c *Cache) Delete(ctx context.Context, key string, check func(*storage.Item) error) (*storage.Item, error) {
 	return c.backend.DeleteFrom(ctx, c.cached(key).hint(key), key, check)
