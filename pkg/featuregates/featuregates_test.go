@@ -41,19 +41,19 @@ func TestFlag(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		"": "",
-		"--feature-gates=NodeSwap=true,AllAlpha=false,AllBeta=false":                         "",
-		"--feature-gates=AllAlpha=TRUE,AllBeta=TRUE":                                         "",
-		"--feature-gates=kube:WatchListCompression=true":                                     "",
-		"--feature-gates=Nope=true":                                                          "unrecognized feature gate: Nope",
-		"--feature-gates=kube:Nope=true":                                                     "unrecognized feature gate: Nope",
-		"--feature-gates==true":                                                              "unrecognized feature gate: ",
-		"--feature-gates=AllAlpha=maybe":                                                     `invalid value of AllAlpha=maybe, err: strconv.ParseBool: parsing "maybe": invalid syntax`,
-		"--feature-gates=Nope":                                                               "missing bool value for Nope",
-		"--feature-gates=NodeSwap=false":                                                     "cannot set feature gate NodeSwap to false, feature is locked to true",
-		"--feature-gates=wardle:A=true":                                                      "component not registered: wardle",
-		"--feature-gates=AllAlpha=true,kube:AllBeta=true":                                    "set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use",
-		"--feature-gates=PodGroupPreemptionPolicy=true":                                      "PodGroupPreemptionPolicy is enabled, but depends on features that are disabled: [GenericWorkload]",
-		"--feature-gates=PodGroupPreemptionPolicy=true --feature-gates=GenericWorkload=true": "",
+		"--feature-gates=NodeSwap=true,AllAlpha=false,AllBeta=false":                "",
+		"--feature-gates=AllAlpha=TRUE,AllBeta=TRUE":                                "",
+		"--feature-gates=kube:WatchListCompression=true":                            "",
+		"--feature-gates=Nope=true":                                                 "unrecognized feature gate: Nope",
+		"--feature-gates=kube:Nope=true":                                            "unrecognized feature gate: Nope",
+		"--feature-gates==true":                                                     "unrecognized feature gate: ",
+		"--feature-gates=AllAlpha=maybe":                                            `invalid value of AllAlpha=maybe, err: strconv.ParseBool: parsing "maybe": invalid syntax`,
+		"--feature-gates=Nope":                                                      "missing bool value for Nope",
+		"--feature-gates=NodeSwap=false":                                            "cannot set feature gate NodeSwap to false, feature is locked to true",
+		"--feature-gates=wardle:A=true":                                             "component not registered: wardle",
+		"--feature-gates=AllAlpha=true,kube:AllBeta=true":                           "set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use",
+		"--feature-gates=PodGroupPreemptionPolicy=true":                             "PodGroupPreemptionPolicy is enabled, but depends on features that are disabled: [GenericWorkload]",
+		"--feature-gates=WorkloadWithJob=true --feature-gates=GenericWorkload=true": "",
 	} {
 		var f Flag
 		fs := pflag.NewFlagSet("", pflag.ContinueOnError)

@@ -92,7 +92,7 @@ func each[T any](send func(chan<- T), use func(T)) {
 // description matches the only form in which the library shows what a description holds.
 var (
 	description = regexp.MustCompile(
-		`^Desc\{fqName: "([^"]*)", help: "(.*)", constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
+		`^Desc\{fqName: "([^"]*)", help: "(.*)", unit: "[^"]*", constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
 	constant = regexp.MustCompile(`(?:^|,)([a-z_0-9]+)="`)
 	unquote  = strings.NewReplacer(`\"`, `"`, `\\`, `\`, `\n`, " ")
 )

@@ -11,6 +11,7 @@ import (
 // stateful are the package variables that may change, with the reason.
 var stateful = map[string]string{
 	"bonsai/pkg/apiserver/rest.chunks":                        "a pool: which buffer is lent changes nothing that can be seen",
+	"bonsai/pkg/apiserver/rest.compressors":                   "a pool: which compressor is lent changes nothing that can be seen",
 	"bonsai/pkg/apiserver/patch.limitCopies":                  "sets the next one once",
 	"gopkg.in/evanphx/json-patch.v4.AccumulatedCopySizeLimit": "the library has no other place for this bound; it is always the same",
 	"bonsai/pkg/apiserver/storage/storagetest.tick":           "makes the values of tests differ, whichever storage they are for",

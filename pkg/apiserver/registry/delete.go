@@ -29,9 +29,13 @@ func (g *Generic) Delete(ctx context.Context, ns, name string, opts *metav1.Dele
 	return obj, gone, err
 }
 
-// DeleteItem is Delete that returns the object's bytes as well.
+// DeleteItem is Delete that returns the object's bytes as well. Of an object that is removed unread, as the option
+// ignoreStoreReadErrorWithClusterBreakingPotential asks for, it returns none.
 func (g *Generic) DeleteItem(ctx context.Context, ns, name string, opts *metav1.DeleteOptions) (*storage.Item,
 	runtime.Object, bool, error) {
+	if ignore := opts.IgnoreStoreReadErrorWithClusterBreakingPotential; ignore != nil && *ignore {
+		return nil, nil, true, discard(ctx, g, ns, name, opts)
+	}
 	d := deletion{Generic: g, ns: ns, name: name, opts: opts}
 	return d.run(ctx)
 }

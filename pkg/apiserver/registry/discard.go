@@ -13,9 +13,9 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// Discard removes an object that the storage has and nobody can read. No admission plug-in, finalizer or grace period
+// discard removes an object that the storage has and nobody can read. No admission plug-in, finalizer or grace period
 // holds it, since all of them need the object. One that can be read is a conflict. A dry run removes nothing.
-func (g *Generic) Discard(ctx context.Context, ns, name string, opts *metav1.DeleteOptions) error {
+func discard(ctx context.Context, g *Generic, ns, name string, opts *metav1.DeleteOptions) error {
 	if g.Row.Strategy.Held != nil {
 		return apierrors.NewInternalError(errors.New(
 			"no unsafe deleter provided, can not honor ignoreStoreReadErrorWithClusterBreakingPotential"))
@@ -26,14 +26,14 @@ func (g *Generic) Discard(ctx context.Context, ns, name string, opts *metav1.Del
 	}
 	_, err := g.Storage.Discard(ctx, g.key(ns, name), decodes, isDryRun(opts.DryRun))
 	if errors.Is(err, storage.ErrReadable) {
-		err = g.invalidObject(ns, name,
+		err = invalidObject(g, ns, name,
 			errors.New("unsafe deletion is not allowed because the object is decodable from storage"))
 	}
 	return g.apiError(name, err)
 }
 
 // invalidObject is the 409 of a stored object that is not as the request has it, in the words of Kubernetes' storage.
-func (g *Generic) invalidObject(ns, name string, why error) error {
+func invalidObject(g *Generic, ns, name string, why error) error {
 	return apierrors.NewConflict(g.gr, name,
 		fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: %w",
 			g.key(ns, name), why))
@@ -46,7 +46,7 @@ func corrupt(key string, err error) error {
 }
 
 // corruptObject is the 500 of an object that cannot be read. err, for the log, is where it was met.
-func (g *Generic) corruptObject(value *storage.CorruptError, err error) error {
+func corruptObject(g *Generic, value *storage.CorruptError, err error) error {
 	key := value.Key
 	if i := strings.Index(key, "/"+g.Row.StoragePath+"/"); i > 0 {
 		key = key[i:]
@@ -55,7 +55,7 @@ func (g *Generic) corruptObject(value *storage.CorruptError, err error) error {
 }
 
 // corruptList is the 500 of a list that came upon objects that cannot be read, with a cause for each of them.
-func (g *Generic) corruptList(list *storage.CorruptListError) error {
+func corruptList(g *Generic, list *storage.CorruptListError) error {
 	details := &metav1.StatusDetails{Name: "list", Group: g.gr.Group, Kind: g.gr.Resource}
 	for _, v := range list.Values {
 		details.Causes = append(details.Causes, metav1.StatusCause{Type: metav1.CauseTypeUnexpectedServerResponse,

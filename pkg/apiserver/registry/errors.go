@@ -32,7 +32,7 @@ func (e *OtherUID) Error() string {
 
 // Conflict is the 409 for it, in the words of Kubernetes' storage.
 func (g *Generic) Conflict(ns, name string, e *OtherUID) error {
-	return g.invalidObject(ns, name, e)
+	return invalidObject(g, ns, name, e)
 }
 
 // NoReplicasError tells that an object lacks the field with its wanted replicas.
@@ -82,9 +82,9 @@ func (g *Generic) apiError(name string, err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &values):
-		return g.corruptList(values)
+		return corruptList(g, values)
 	case errors.As(err, &value):
-		return g.corruptObject(value, err)
+		return corruptObject(g, value, err)
 	case errors.As(err, &status):
 		return err
 	case errors.Is(err, storage.ErrNotFound):

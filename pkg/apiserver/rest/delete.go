@@ -61,7 +61,7 @@ func discard(ctx context.Context, x *exchange, a accepted, opts *metav1.DeleteOp
 		return err
 	}
 	request.Annotate(x.r.Context(), "apiserver.k8s.io/unsafe-delete-ignore-read-error", "")
-	if err := x.res.Store.Discard(ctx, x.info.Namespace, x.info.Name, opts); err != nil {
+	if _, _, _, err := x.res.Store.DeleteItem(ctx, x.info.Namespace, x.info.Name, opts); err != nil {
 		return err
 	}
 	return x.writeSuccess(a, http.StatusOK, &metav1.StatusDetails{Name: x.info.Name, Kind: x.res.Row.GVK.Kind})

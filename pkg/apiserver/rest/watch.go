@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -123,6 +124,7 @@ func (s *stream) refused(err error) error {
 		return registry.StorageError(err)
 	}
 	s.begin()
+	defer s.closed()
 	s.end(err)
 	return nil
 }
@@ -132,6 +134,7 @@ func (s *stream) refused(err error) error {
 // the storage's window of changes, without a queue here that could grow, and ends with "too old resource version".
 func (s *stream) run(w storage.Watch) error {
 	s.begin()
+	defer s.closed()
 	for {
 		events, err := w.Next(s.r.Context())
 		if err == nil {
@@ -197,6 +200,8 @@ type stream struct {
 	table  *table          // nil: no tables
 	shared *shared         // what it has in common with other watchers; nil: the stored items themselves
 	flush  func() error
+	out    io.Writer // the answer's body, compressed or not, once it has begun
+	close  func()    // ends out; nil: it needs no end
 	// from is where it begins. Only a client that allowed bookmarks gets them, also that of the initial events.
 	from   storage.WatchOptions
 	chosen *choice
@@ -212,15 +217,30 @@ func (s *stream) begin() {
 		media = typeProtobuf + ";stream=watch"
 	}
 	s.w.Header()["Content-Type"] = []string{media}
+	s.out = s.w
+	// Only the watch that takes the place of a list, as in Kubernetes: what comes later is small.
+	if s.from.Initial && s.from.Bookmarks && acceptsGzip(s.r) {
+		z, send := newGzipStream(s.w), s.flush
+		s.out = z
+		s.flush = func() error { return errors.Join(z.Flush(), send()) }
+		s.close = func() { _ = z.Close() } // a client that has left needs no end
+	}
 	s.w.WriteHeader(http.StatusOK)
 	_ = s.flush() // a client that left is noticed at the next event
+}
+
+// closed ends the body of the answer.
+func (s *stream) closed() {
+	if s.close != nil {
+		s.close()
+	}
 }
 
 // send writes a batch of events and flushes once: a flush for each event would cost a system call and a packet each. If
 // an object cannot be shown, the events before it are still sent, and the error ends the watch. The client can then
 // resume after the last event that it got.
 func (s *stream) send(events []storage.Event) error {
-	g := newGather(s.w)
+	g := newGather(s.out)
 	defer g.close()
 	shown, failed := s.prepare(events)
 	for i := range shown {
@@ -430,7 +450,7 @@ func (s *stream) end(err error) {
 		s.Log.Error("watch ended", "path", s.r.URL.Path, "err", err)
 		err = registry.StorageError(err)
 	}
-	g := newGather(s.w)
+	g := newGather(s.out)
 	defer g.close()
 	if s.addObject(g, "ERROR", statusOf(err)) == nil {
 		g.flush()

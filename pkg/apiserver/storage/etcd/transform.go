@@ -36,13 +36,13 @@ func (s *Store) open(ctx context.Context, key string, path, stored []byte) (valu
 		return stored, false, nil
 	}
 	if value, stale, err = t.Open(ctx, path, stored); err != nil {
-		return nil, false, s.corrupt(ctx, key, &storage.CorruptError{Key: string(path), Err: err})
+		return nil, false, corrupt(ctx, key, &storage.CorruptError{Key: string(path), Err: err})
 	}
 	return value, stale, nil
 }
 
 // corrupt is the error of a value that cannot be read. The end of the caller's ctx comes first: it explains the rest.
-func (s *Store) corrupt(ctx context.Context, key string, err *storage.CorruptError) error {
+func corrupt(ctx context.Context, key string, err *storage.CorruptError) error {
 	if ended := ctx.Err(); ended != nil {
 		return storage.At("etcd: read", key, ended)
 	}
@@ -68,7 +68,7 @@ func (s *Store) item(ctx context.Context, kv *mvccpb.KeyValue) (item *storage.It
 	}
 	facts, err := s.cfg.Facts.Of(key, storage.Draft{Value: value})
 	if err != nil {
-		return nil, false, s.corrupt(ctx, key, storage.Unreadable(string(kv.Key), value, kv.ModRevision, err))
+		return nil, false, corrupt(ctx, key, storage.Unreadable(string(kv.Key), value, kv.ModRevision, err))
 	}
 	return storage.NewItem(key, value, kv.ModRevision, facts), stale, nil
 }

@@ -194,7 +194,7 @@ func (r *resource) readable(item *storage.Item) error {
 	return nil
 }
 
-// shows is the error of a change that no watcher can be told of, because its object cannot be read, before or after.
+// shows is the error of a change that no watcher can see, because its object cannot be read, before or after.
 func (r *resource) shows(ch *change) error {
 	for _, item := range []*storage.Item{ch.prev, ch.cur} {
 		if item != nil {
