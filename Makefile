@@ -11,7 +11,7 @@ TAGS := kustomize_disable_go_plugin_support,grpcnotrace
 NODES ?= 1
 UPFLAGS ?=
 
-.PHONY: help build compose compose-test addons install up down test unit e2e e2e-long e2e-vm e2e-vm-quick soak history invariants ecosystem why console console-test console-shots bench lint lint-quick reference conformance conformance-diff stock-test newversion release release-test
+.PHONY: help build compose compose-test addons install up down test unit e2e e2e-long e2e-vm e2e-vm-quick soak history invariants ecosystem why console console-test console-shots bench lint lint-quick reference conformance conformance-diff stock-test newversion release release-test upgrade-test
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -142,6 +142,9 @@ release: ## archives for amd64 and arm64 with checksums, in dist/: VERSION=name 
 
 release-test: ## unpack the archives in dist/ and try what runs on this machine
 	deploy/release-test.sh
+
+upgrade-test: build ## a cluster of PREVIOUS=dir, the binaries of a Bonsai of the Kubernetes before, becomes ours (as root)
+	cd test/upgrade && go test -count=1 -v -timeout 20m . -args -previous '$(abspath $(PREVIOUS))'
 
 # Kubernetes' own suite: what is built for it once is kept in CONFORMANCE_DATA.
 CONFORMANCE_DATA ?= /var/lib/bonsai-conformance

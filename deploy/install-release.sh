@@ -2,7 +2,8 @@
 # Installs Bonsai from an unpacked release archive, as root: the programs and images into PREFIX/lib/bonsai, links to
 # bonsai, kubectl and its plug-ins into PREFIX/bin, and for systemd a unit for clusters (bonsai@.service). It needs a kernel, sh and
 # the usual small tools, which busybox has: no network, no package manager, no C library. The same command upgrades:
-# clusters that are stopped continue with the new programs.
+# clusters that are stopped continue with the new programs. KEEP_RUNNING=1 upgrades below clusters that run: their
+# components take the new programs at "bonsai restart", while their pods go on.
 #   ./install.sh
 #   PREFIX=/opt ./install.sh
 set -eu
@@ -26,7 +27,8 @@ fi
 lib=$prefix/lib/bonsai
 if [ -d "$lib" ]; then
   [ -x "$lib/bonsai" ] || fail "$lib is no installation of Bonsai: move it away, or choose another PREFIX"
-  ./running.sh "$lib" || fail "$lib is in use. Stop these clusters first; they keep everything, and continue with: bonsai start"
+  [ -n "${KEEP_RUNNING:-}" ] || ./running.sh "$lib" ||
+    fail "$lib is in use. Stop these clusters first; they keep everything, and continue with: bonsai start. Or KEEP_RUNNING=1 ./install.sh, then: bonsai restart"
 fi
 # What is half copied is never at its place.
 mkdir -p "$prefix/lib" "$prefix/bin"

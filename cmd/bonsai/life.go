@@ -32,6 +32,19 @@ func stopCommand(chosen *chosen) *cobra.Command {
 	}
 }
 
+func restartCommand(chosen *chosen) *cobra.Command {
+	return &cobra.Command{
+		Use:   "restart",
+		Short: "Restart the components of a running cluster one by one, with the programs installed now; pods go on",
+		Example: "  # After a newer release was installed beside the running cluster\n  bonsai restart\n\n" +
+			"  # What began before goes on with the new programs after a stop\n  bonsai stop && bonsai start",
+		Args: daemon.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cluster.Restart(cmd.Context(), chosen.dataDir, cmd.OutOrStdout())
+		},
+	}
+}
+
 // startCommand's --foreground is for service managers. There the patience goes to Serve instead of bounding the
 // context, since the context's end is the end of the service.
 func startCommand(chosen *chosen) *cobra.Command {

@@ -79,9 +79,9 @@ func command() *cobra.Command {
 	// Commands that do one thing are interruptible. Those of the second list run until a signal ends them, become
 	// another process, or are internal.
 	root.AddCommand(interruptible(upCommand(c), downCommand(c), checkCommand(c), listCommand(c), configCommand(),
-		stopCommand(c), startCommand(c), pauseCommand(c), resumeCommand(c), nodeCommand(c), snapshotCommand(c),
-		defragmentCommand(c), encryptionCommand(c), tokenCommand(c), joinCommand(c), statusCommand(c), exportCommand(c),
-		kubeconfigCommand(c), imageCommand(c), testenvCommand(), versionCommand())...)
+		stopCommand(c), startCommand(c), restartCommand(c), pauseCommand(c), resumeCommand(c),
+		nodeCommand(c), snapshotCommand(c), defragmentCommand(c), encryptionCommand(c), tokenCommand(c),
+		joinCommand(c), statusCommand(c), exportCommand(c), kubeconfigCommand(c), imageCommand(c), testenvCommand(), versionCommand())...)
 	root.AddCommand(consoleCommand(), tourCommand(), dnsCommand(c), logsCommand(c), execCommand(c),
 		superviseCommand(c), nodeEnterCommand(), nodeInitCommand(), memberEnterCommand(), balanceCommand(),
 		containerizedCommand(c), rootlessKeepCommand(), rootlessBeginCommand(), rootlessInitCommand())

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -27,6 +28,20 @@ const (
 // same clock, so ages can be compared. Resume calls it while the controller managers are still held: a pause makes
 // every lease old, and they would mark all nodes as unreachable.
 func WaitLeases(ctx context.Context, c plan.Config) error {
+	return pollLeases(ctx, c, func(leases []*coordinationv1.Lease) bool { return allFresh(c, leases, time.Now()) })
+}
+
+// WaitRenewal waits until a node has renewed its lease since then, as its kubelet does when it starts.
+func WaitRenewal(ctx context.Context, c plan.Config, node string, since time.Time) error {
+	return pollLeases(ctx, c, func(leases []*coordinationv1.Lease) bool {
+		return slices.ContainsFunc(leases, func(l *coordinationv1.Lease) bool {
+			return l.Name == node && l.Spec.RenewTime != nil && l.Spec.RenewTime.After(since)
+		})
+	})
+}
+
+// pollLeases asks for the leases of all nodes until they are as wanted.
+func pollLeases(ctx context.Context, c plan.Config, wanted func([]*coordinationv1.Lease) bool) error {
 	config, err := clientcmd.BuildConfigFromFlags("", c.Layout().Kubeconfig(plan.Administrator))
 	if err != nil {
 		return err
@@ -46,7 +61,7 @@ func WaitLeases(ctx context.Context, c plan.Config) error {
 		defer cancel()
 		leases, err := coordination.Leases(api).List(ask, "kube-node-lease", metav1.ListOptions{})
 		last = err // the API server may need a moment after a pause: only the end of ctx is an error
-		return err == nil && allFresh(c, leases, time.Now()), nil
+		return err == nil && wanted(leases), nil
 	})
 	return errors.Join(err, last)
 }

@@ -61,6 +61,9 @@ func (l Layout) NodeSocket(node string) string { return l.At("run", node, "node.
 // Etcd is the directory with the data of a control plane's etcd.
 func (l Layout) Etcd(m Member) string { return l.At("etcd", m.Name()) }
 
+// Release is the file with the release that last served what is in etcd. A member has no such name.
+func (l Layout) Release() string { return l.At("etcd", "release") }
+
 // Node is a node's own directory, or a path below it: etc (configuration), lib and log (its /var/lib and /var/log).
 func (l Layout) Node(name string, parts ...string) string {
 	return l.At(append([]string{"nodes", name}, parts...)...)

@@ -8,6 +8,7 @@ import (
 
 	"bonsai/pkg/cluster/addon"
 	"bonsai/pkg/cluster/client"
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/dns"
 	"bonsai/pkg/cluster/join"
 	"bonsai/pkg/cluster/machine"
@@ -18,6 +19,9 @@ import (
 
 // Before takes the steps before a supervisor starts. It returns the cluster with everything that c leaves open.
 func Before(ctx context.Context, s steps.Start, c plan.Config, home machine.Home) (plan.Config, error) {
+	if err := datadir.CheckRelease(c.Layout()); err != nil {
+		return c, err
+	}
 	if c.Joined != nil {
 		return beforeJoined(ctx, s, c, home)
 	}

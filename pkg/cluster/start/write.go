@@ -21,6 +21,9 @@ func Write(c plan.Config) error {
 	if err := errors.Join(datadir.Save(c), os.MkdirAll(c.Layout().Run(), 0o700)); err != nil {
 		return err
 	}
+	if err := errors.Join(os.MkdirAll(c.Layout().At("etcd"), 0o700), datadir.SaveRelease(c.Layout())); err != nil {
+		return err
+	}
 	if err := controlplane.WriteTracing(c); err != nil {
 		return err
 	}

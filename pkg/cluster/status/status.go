@@ -23,10 +23,15 @@ import (
 // that the user does not wait for it.
 const sampleTime = 250 * time.Millisecond
 
-// component is a process of the cluster and its use of the machine before and after sampleTime. Its PID is the host's.
-type component struct {
-	where string
+// Process is a process of the cluster. Its PID is the host's, 0 while it is down.
+type Process struct {
+	Where string // "host", or the name of a node
 	supervise.ProcessStatus
+}
+
+// component is a process and its use of the machine before and after sampleTime.
+type component struct {
+	Process
 	before, after host.Usage
 }
 
@@ -37,9 +42,13 @@ type component struct {
 // checks run before the measurement. What fails is gathered and reported after the tables, so that a user sees
 // everything that can be seen.
 func Print(ctx context.Context, c plan.Config, out io.Writer, checks ...func(context.Context) []error) error {
-	components, down, err := findComponents(ctx, c)
+	processes, down, err := Processes(ctx, c)
 	if err != nil {
 		return err
+	}
+	components := make([]component, len(processes))
+	for i, p := range processes {
+		components[i].Process = p
 	}
 	for _, check := range checks {
 		down = append(down, check(ctx)...)
@@ -71,9 +80,9 @@ func Print(ctx context.Context, c plan.Config, out io.Writer, checks ...func(con
 	return errors.Join(append(down, notReady(c, nodes)...)...)
 }
 
-// findComponents lists the processes of the host and of the nodes. down has an error for each node that does not run.
+// Processes lists the processes of the host and of the nodes. down has an error for each node that does not run.
 // The first error, from the supervisor, ends everything; that of a node only leaves out the node's processes.
-func findComponents(ctx context.Context, c plan.Config) (found []component, down []error, err error) {
+func Processes(ctx context.Context, c plan.Config) (found []Process, down []error, err error) {
 	supervisor, err := supervise.Ask(ctx, c.Layout().Socket("supervisor"))
 	if err != nil {
 		return nil, nil, err
@@ -81,7 +90,7 @@ func findComponents(ctx context.Context, c plan.Config) (found []component, down
 	inits := map[string]int{} // pids on the host by the names of processes
 	for _, p := range supervisor.Processes {
 		inits[p.Name] = p.PID
-		found = append(found, component{where: "host", ProcessStatus: p})
+		found = append(found, Process{Where: "host", ProcessStatus: p})
 	}
 	for _, node := range c.Nodes {
 		status, err := supervise.Ask(ctx, c.Layout().NodeSocket(node.Name()))
@@ -93,7 +102,7 @@ func findComponents(ctx context.Context, c plan.Config) (found []component, down
 		here := host.HostPIDs("/proc", inits["node-"+node.Name()])
 		for _, p := range status.Processes {
 			p.PID = here[p.PID]
-			found = append(found, component{where: node.Name(), ProcessStatus: p})
+			found = append(found, Process{Where: node.Name(), ProcessStatus: p})
 		}
 	}
 	return found, down, nil
@@ -111,7 +120,7 @@ func printComponents(out io.Writer, components []component, between time.Duratio
 			memory = strconv.FormatInt(p.after.RSS>>20, 10) + " MiB"
 			cpu = fmt.Sprintf("%.0f%%", 100*float64(p.after.CPU-p.before.CPU)/float64(between))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\t%s\t%s\n", p.where, p.Name, p.PID, age, p.Restarts, memory, cpu,
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\t%s\t%s\n", p.Where, p.Name, p.PID, age, p.Restarts, memory, cpu,
 			p.LastExit)
 	}
 	return w.Flush()

@@ -19,9 +19,11 @@ func TestStatusTables(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	var out strings.Builder
 	err := printComponents(&out, []component{
-		{where: "host", ProcessStatus: supervise.ProcessStatus{Name: "etcd", PID: 12, Started: now.Add(-time.Minute)},
+		{Process: Process{Where: "host", ProcessStatus: supervise.ProcessStatus{Name: "etcd", PID: 12,
+			Started: now.Add(-time.Minute)}},
 			before: host.Usage{CPU: time.Second}, after: host.Usage{RSS: 33 << 20, CPU: 1250 * time.Millisecond}},
-		{where: "n1", ProcessStatus: supervise.ProcessStatus{Name: "kubelet", Restarts: 3, LastExit: "exit status 1"}},
+		{Process: Process{Where: "n1", ProcessStatus: supervise.ProcessStatus{Name: "kubelet", Restarts: 3,
+			LastExit: "exit status 1"}}},
 	}, 500*time.Millisecond, now)
 	if err != nil {
 		t.Fatal(err)
