@@ -26,7 +26,8 @@ func walk(v reflect.Value, tag, prefix string, whole []string) (out []Field) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get(tag), ",")
-		if strings.Contains(options, "inline") && f.Name != "TypeMeta" {
+		embedded := f.Anonymous && tag == "json" && name == "" && f.Type.Kind() == reflect.Struct
+		if (embedded || strings.Contains(options, "inline")) && f.Name != "TypeMeta" {
 			out = append(out, walk(v.Field(i), tag, prefix, whole)...)
 		}
 		if name == "" || name == "-" {
