@@ -68,7 +68,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.DetectLocal.InterfaceNamePrefix, "pod-interface-name-prefix", "",
 		"How the names of such interfaces begin, with --detect-local-mode=InterfaceNamePrefix.")
 	fs.StringSliceVar(&c.NodePortAddresses, "nodeport-addresses", nil,
-		`CIDR ranges of the node's addresses that take NodePort connections, or "primary" (the default of the nftables mode; of iptables: all).`)
+		"CIDR ranges of the node's addresses that take NodePort connections, and the words primary (the node's own addresses, the default of the nftables mode), localhost (which takes none) and all (the default of iptables and ipvs).")
 	fs.DurationVar(&c.IPTables.SyncPeriod.Duration, "iptables-sync-period", defaultResync,
 		"How often the rules of the iptables mode are checked without a change.")
 	fs.DurationVar(&c.IPTables.MinSyncPeriod.Duration, "iptables-min-sync-period", defaultIPTablesMinSync,
@@ -114,7 +114,6 @@ func (o *options) addIPVSFlags(fs *pflag.FlagSet) {
 func accepted() daemon.AcceptedFlags {
 	return daemon.AcceptedFlags{
 		{Why: "requests are protobuf", Strings: []string{"kube-api-content-type"}},
-		{Why: "there is no cAdvisor in kube-proxy", Strings: []string{"boot-id-file", "machine-id-file"}},
 		{Why: "node ports are never open at loopback addresses", Bools: []string{"iptables-localhost-nodeports"}},
 		{Why: "changes are watched", Durations: []string{"config-sync-period"}},
 	}
@@ -174,6 +173,10 @@ func (o *options) configuration(fs *pflag.FlagSet, log *slog.Logger) (*proxyconf
 	}
 	o.tracking.over(&c.Conntrack, fs.Changed)
 	c.Logging = o.logging.Over(c.Logging, fs.Changed).Config
+	if c.Mode == "" {
+		log.Warn("No mode of the proxy is set: it is nftables. That of Kubernetes is iptables before 1.40. " +
+			"Say which with --proxy-mode, or with mode in the configuration file")
+	}
 	setDefaults(c, fs.Changed)
 	return c, nil
 }

@@ -138,8 +138,9 @@ func (s *settings) backend(six bool, m *metrics, log *slog.Logger) (proxy.Backen
 	}
 	return nft.Open(six, nft.Config{
 		ClusterCIDRs: s.clusterCIDRs, PodInterface: s.podInterface, MasqueradeAll: s.rules.masqueradeAll,
-		MasqueradeMark:    s.rules.masqueradeMark,
-		NodePortAddresses: s.nodePortAddresses, Interfaces: interfaceAddresses, Now: time.Now, Wrote: m.wrote,
+		MasqueradeMark: s.rules.masqueradeMark,
+		Primary:        s.primaryNodePorts, NodePortAddresses: s.nodePortAddresses, Interfaces: interfaceAddresses,
+		Now: time.Now, Wrote: m.wrote,
 	}, log)
 }
 
@@ -196,14 +197,13 @@ func (s *settings) extras(alive func() bool, log *slog.Logger) []proxy.Backend {
 
 // takeNodePorts returns the machine's addresses that take node ports; own are the node's.
 func (s *settings) takeNodePorts(own []netip.Addr) ([]netip.Addr, error) {
-	if s.primaryNodePorts {
+	if s.primaryNodePorts && len(s.nodePortAddresses) == 0 {
 		return own, nil
 	}
 	all, err := interfaceAddresses()
 	return slices.DeleteFunc(all, func(a netip.Addr) bool {
-		return len(s.nodePortAddresses) > 0 && !slices.ContainsFunc(s.nodePortAddresses, func(p netip.Prefix) bool {
-			return p.Contains(a)
-		})
+		return len(s.nodePortAddresses) > 0 && !(s.primaryNodePorts && slices.Contains(own, a)) &&
+			!slices.ContainsFunc(s.nodePortAddresses, func(p netip.Prefix) bool { return p.Contains(a) })
 	}), err
 }
 

@@ -25,9 +25,9 @@ type settings struct {
 	node, healthz, metrics string
 	primary                []netip.Addr // empty: the node object's
 	clusterCIDRs           []netip.Prefix
-	podInterface           string // "": pods are known by clusterCIDRs
-	primaryNodePorts       bool
-	nodePortAddresses      []netip.Prefix // empty: the node's own with primaryNodePorts, else all
+	podInterface           string         // "": pods are known by clusterCIDRs
+	primaryNodePorts       bool           // the node's own addresses, and those of nodePortAddresses
+	nodePortAddresses      []netip.Prefix // empty: none but the node's own with primaryNodePorts, else all
 	mode                   string
 	rules                  rules
 	ipvs                   proxyconfig.KubeProxyIPVSConfiguration
@@ -85,9 +85,13 @@ func (o *options) settings(fs *pflag.FlagSet, log *slog.Logger) (*settings, erro
 	if c.ClusterCIDR != "" {
 		s.clusterCIDRs = prefixes(strings.Split(c.ClusterCIDR, ","))
 	}
-	if s.primaryNodePorts = len(c.NodePortAddresses) == 1 &&
-		c.NodePortAddresses[0] == primaryAddresses; !s.primaryNodePorts {
-		s.nodePortAddresses = prefixes(c.NodePortAddresses)
+	for _, text := range c.NodePortAddresses {
+		ranges, keyword := addressKeywords[text]
+		if !keyword {
+			ranges = []string{text}
+		}
+		s.primaryNodePorts = s.primaryNodePorts || text == primaryAddresses
+		s.nodePortAddresses = append(s.nodePortAddresses, prefixes(ranges)...)
 	}
 	return s, s.limits.Validate()
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -88,7 +90,6 @@ func TestRefusedSettings(t *testing.T) {
 		{[]string{"--proxy-mode=ipvs", "--ipvs-scheduler=quick"}, `"quick": must be in [rr `},
 		{[]string{"--proxy-mode=quick"}, `"quick": must be`},
 		{[]string{"--cluster-cidr=10.0.0.0"}, "ClusterCIDRs[0]"},
-		{[]string{"--nodeport-addresses=primary,10.0.0.0/8"}, "NodePortAddresses[0]"},
 		{[]string{"--bind-address=everywhere"}, "BindAddress"},
 		{[]string{"--healthz-bind-address=10256"}, "HealthzBindAddress"},
 		{[]string{"--kube-api-qps=1", "--kube-api-burst=0"}, "--kube-api-burst"},
@@ -104,13 +105,50 @@ func TestRefusedSettings(t *testing.T) {
 func TestShowHiddenMetrics(t *testing.T) {
 	t.Parallel()
 	const flag = "--show-hidden-metrics-for-version="
-	for version, want := range map[string]string{"": "", "1.35": "", "1.34": "'1.35'; only the previous minor version is allowed",
+	for version, want := range map[string]string{"": "", "1.36": "", "1.35": "'1.36'; only the previous minor version is allowed",
 		"x": `invalid showHiddenMetricsForVersion: showHiddenMetricsForVersion: Invalid value: "x"`} {
 		switch _, err := parse(t, flag+version); {
 		case want == "" && err != nil:
 			t.Errorf("%s: %v", version, err)
 		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
 			t.Errorf("%s: %v, want %s", version, err, want)
+		}
+	}
+}
+
+// TestNodePortAddresses: the words for some of a node's addresses, alone and among ranges.
+func TestNodePortAddresses(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]struct {
+		primary bool
+		ranges  string
+	}{
+		"":                   {true, "[]"}, // of the mode nftables
+		"primary":            {true, "[]"},
+		"primary,10.0.0.0/8": {true, "[10.0.0.0/8]"},
+		"all":                {false, "[0.0.0.0/0 ::/0]"},
+		"localhost,primary":  {true, "[127.0.0.0/8 ::1/128]"},
+	} {
+		s, err := parse(t, "--nodeport-addresses="+text)
+		if err != nil || s.primaryNodePorts != want.primary || fmt.Sprint(s.nodePortAddresses) != want.ranges {
+			t.Errorf("%s: %v %v %v, want %+v", text, s.primaryNodePorts, s.nodePortAddresses, err, want)
+		}
+	}
+}
+
+// TestModeUnset: a proxy that nobody tells its mode says which it takes.
+func TestModeUnset(t *testing.T) {
+	t.Parallel()
+	for args, warns := range map[string]bool{"--v=0": true, "--proxy-mode=nftables": false} {
+		var log bytes.Buffer
+		o, fs := &options{}, pflag.NewFlagSet("test", pflag.ContinueOnError)
+		o.addFlags(fs)
+		if err := fs.Parse([]string{args}); err != nil {
+			t.Fatal(err)
+		}
+		s, err := o.settings(fs, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil || s.mode != modeNFTables || strings.Contains(log.String(), "No mode of the proxy is set") != warns {
+			t.Errorf("%s: %v, %s", args, err, log.String())
 		}
 	}
 }

@@ -14,24 +14,33 @@ import (
 	netutils "k8s.io/utils/net"
 
 	"bonsai/api/kubeversion"
+	"bonsai/pkg/featuregates"
 )
 
 // primaryAddresses, among the addresses of node ports, are the node's own.
 const primaryAddresses = "primary"
 
+// addressKeywords are the words for ranges of addresses of node ports.
+var addressKeywords = map[string][]string{primaryAddresses: nil, "localhost": {"127.0.0.0/8", "::1/128"},
+	"all": {"0.0.0.0/0", "::/0"}}
+
 // validate says what is wrong with a configuration that has its defaults, in the words and the order of Kubernetes
-// 1.36.3.
+// 1.37.2.
 func validate(c *proxyconfig.KubeProxyConfiguration) (errs field.ErrorList) {
 	at := field.NewPath("KubeProxyConfiguration")
 	errs = append(errs, bit(at.Child("KubeProxyIPTablesConfiguration"), c.IPTables.MasqueradeBit)...)
-	if c.Mode == modeIPVS {
+	modes := allowedModes(c.FeatureGates)
+	if c.Mode == modeIPVS && slices.Contains(modes, modeIPVS) {
 		errs = append(errs, validateIPVS(at.Child("KubeProxyIPVSConfiguration"), &c.IPVS)...)
 	}
 	if c.Mode == modeNFTables {
 		errs = append(errs, bit(at.Child("KubeProxyNFTablesConfiguration"), c.NFTables.MasqueradeBit)...)
 	}
 	errs = append(errs, validateLinux(at.Child("KubeProxyLinuxConfiguration"), c)...)
-	errs = append(errs, validateMode(at.Child("Mode").Child("ProxyMode"), string(c.Mode))...)
+	if !slices.Contains(modes, string(c.Mode)) {
+		errs = append(errs, field.Invalid(at.Child("Mode").Child("ProxyMode"), string(c.Mode), "must be "+
+			strings.Join(modes, ", ")+" or blank (blank means the best-available proxy [currently nftables])"))
+	}
 	if c.ClientConnection.Burst < 0 {
 		errs = append(errs, field.Invalid(at.Child("ClientConnection").Child("Burst"), c.ClientConnection.Burst,
 			atLeast0))
@@ -130,15 +139,16 @@ func validateIPVS(at *field.Path, c *proxyconfig.KubeProxyIPVSConfiguration) (er
 	return errs
 }
 
-// validateMode names the modes that there are here, as upstream names its own.
-func validateMode(at *field.Path, mode string) (errs field.ErrorList) {
-	switch mode {
-	case modeNFTables, modeIPTables, modeIPVS:
-	default:
-		errs = append(errs, field.Invalid(at, mode,
-			"must be iptables, ipvs, nftables or blank (blank means the best-available proxy [currently nftables])"))
+// gateIPVS allows the mode ipvs.
+const gateIPVS = "KubeProxyIPVS"
+
+// allowedModes are the modes that the feature gates allow.
+func allowedModes(settings map[string]bool) []string {
+	// An error in the gates has ended the start before.
+	if gates, err := featuregates.With(settings); err == nil && !gates.Enabled(gateIPVS) {
+		return []string{modeIPTables, modeNFTables}
 	}
-	return errs
+	return []string{modeIPTables, modeIPVS, modeNFTables}
 }
 
 // periods are those between two rounds. Upstream shows the shorter one where the longer is too short.
@@ -174,17 +184,18 @@ func hostPort(at *field.Path, text string) (errs field.ErrorList) {
 	return errs
 }
 
-// validateNodePorts looks at the ranges of addresses that take node ports, or the one word for the node's own.
+// validateNodePorts looks at the ranges of addresses that take node ports, and the words for some.
 func validateNodePorts(at *field.Path, all []string) (errs field.ErrorList) {
 	for i, text := range all {
-		if text == primaryAddresses {
-			if i != 0 || len(all) > 1 {
-				errs = append(errs, field.Invalid(at.Index(i), text, "can't use both 'primary' and CIDRs"))
+		if _, keyword := addressKeywords[text]; keyword {
+			if slices.Contains(all[:i], text) {
+				errs = append(errs, field.Duplicate(at.Index(i), text))
 			}
-			break
+			continue
 		}
 		if _, _, err := netutils.ParseCIDRSloppy(text); err != nil {
-			errs = append(errs, field.Invalid(at.Index(i), text, "must be a valid CIDR"))
+			errs = append(errs, field.Invalid(at.Index(i), text,
+				"must be a valid CIDR or one of the keywords 'primary', 'localhost', 'all'"))
 		}
 	}
 	return errs

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestValidation: what Kubernetes 1.36.3 refuses is refused in its words, all of it at once and in its order.
+// TestValidation: what Kubernetes 1.37.2 refuses is refused in its words, all of it at once and in its order.
 func TestValidation(t *testing.T) {
 	t.Parallel()
 	const at = "KubeProxyConfiguration."
@@ -26,9 +26,10 @@ func TestValidation(t *testing.T) {
 		"clusterCIDR: 10.0.0.0/8,11.0.0.0/8": at +
 			`DetectLocalConfiguration.ClusterCIDRs: Invalid value: ["10.0.0.0/8","11.0.0.0/8"]: must be a either a single CIDR or dual-stack pair of CIDRs (e.g. [10.100.0.0/16, fde4:8dba:82e1::/48]`,
 		"nodePortAddresses: [foo]": at +
-			`NodePortAddresses[0]: Invalid value: "foo": must be a valid CIDR`,
-		"nodePortAddresses: [primary, 10.0.0.0/8]": at +
-			`NodePortAddresses[0]: Invalid value: "primary": can't use both 'primary' and CIDRs`,
+			`NodePortAddresses[0]: Invalid value: "foo": must be a valid CIDR or one of the keywords 'primary', 'localhost', 'all'`,
+		"nodePortAddresses: [primary, primary, all, localhost, 10.0.0.0/8, 10.0.0.0/8, Primary]": `[` + at +
+			`NodePortAddresses[1]: Duplicate value: "primary", ` + at +
+			`NodePortAddresses[6]: Invalid value: "Primary": must be a valid CIDR or one of the keywords 'primary', 'localhost', 'all']`,
 		"conntrack: {tcpCloseWaitTimeout: -1s}": at +
 			`KubeProxyLinuxConfiguration.KubeProxyConntrackConfiguration.TCPCloseWaitTimeout: Invalid value: "-1s": must be greater than or equal to 0`,
 		"nftables: {syncPeriod: 1s, minSyncPeriod: 2s}": at +
@@ -41,9 +42,11 @@ func TestValidation(t *testing.T) {
 			at + `ClientConnection.Burst: Invalid value: -1: must be greater than or equal to 0, ` + at +
 			`ConfigSyncPeriod: Invalid value: "-1s": must be greater than 0]`,
 		"showHiddenMetricsForVersion: x": at +
-			`ShowHiddenMetricsForVersion: Invalid value: "x": invalid showHiddenMetricsForVersion: showHiddenMetricsForVersion: Invalid value: "x": must be omitted or have the value '1.35'; only the previous minor version is allowed`,
+			`ShowHiddenMetricsForVersion: Invalid value: "x": invalid showHiddenMetricsForVersion: showHiddenMetricsForVersion: Invalid value: "x": must be omitted or have the value '1.36'; only the previous minor version is allowed`,
 		"mode: quick": at +
 			`Mode.ProxyMode: Invalid value: "quick": must be iptables, ipvs, nftables or blank (blank means the best-available proxy [currently nftables])`,
+		"mode: ipvs\nipvs: {scheduler: foo}\nfeatureGates: {KubeProxyIPVS: false}": at +
+			`Mode.ProxyMode: Invalid value: "ipvs": must be iptables, nftables or blank (blank means the best-available proxy [currently nftables])`,
 		"mode: ipvs\nipvs: {scheduler: foo, tcpTimeout: -1s, excludeCIDRs: [bar], syncPeriod: -1s}": `[` + at +
 			`KubeProxyIPVSConfiguration.TCPTimeout: Invalid value: "-1s": must be greater than or equal to 0, ` + at +
 			`KubeProxyIPVSConfiguration.Scheduler.Scheduler: Invalid value: "foo": must be in [rr wrr lc wlc lblc lblcr sh dh sed nq mh ], blank means the default algorithm method (currently rr), ` + at +

@@ -35,7 +35,7 @@ type Config struct {
 	MasqueradeAll bool
 	// MasqueradeMark is the bit of a packet's mark that says it is to be masqueraded; 0: 0x4000.
 	MasqueradeMark uint32
-	// Primary limits node ports to the node's own addresses.
+	// Primary limits node ports to the node's own addresses, and those of NodePortAddresses.
 	Primary bool
 	// NodePortAddresses limits node ports to the machine's addresses in these ranges. Empty, without Primary: all but
 	// loopback.
@@ -144,17 +144,18 @@ func (t *Table) Apply(ctx context.Context, u proxy.Update) error {
 // local are the addresses that take node ports, of the node's own and the machine's; nil if all do.
 func (t *Table) local(own []netip.Addr) ([]netip.Addr, error) {
 	switch {
-	case t.config.Primary:
-		return own, nil
 	case t.anyLocal():
 		return nil, nil
+	case len(t.config.NodePortAddresses) == 0:
+		return own, nil
 	}
 	all, err := t.config.Interfaces()
 	if err != nil {
 		return nil, fmt.Errorf("list the machine's addresses: %w", err)
 	}
 	return slices.DeleteFunc(all, func(a netip.Addr) bool {
-		return !slices.ContainsFunc(t.config.NodePortAddresses, func(p netip.Prefix) bool { return p.Contains(a) })
+		return !(t.config.Primary && slices.Contains(own, a)) &&
+			!slices.ContainsFunc(t.config.NodePortAddresses, func(p netip.Prefix) bool { return p.Contains(a) })
 	}), nil
 }
 

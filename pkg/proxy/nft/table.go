@@ -31,6 +31,8 @@ type Config struct {
 	MasqueradeMark uint32
 	// NodePortAddresses limits node ports to the node's addresses in these ranges. Empty: the node's primary addresses.
 	NodePortAddresses []netip.Prefix
+	// Primary lets node ports have the node's primary addresses beside the ranges.
+	Primary bool
 	// Interfaces lists the machine's addresses; needed with NodePortAddresses.
 	Interfaces func() ([]netip.Addr, error)
 	// Wrote hears of each round, which Now measures; both or none are set.
@@ -88,7 +90,7 @@ func (t *Table) Apply(ctx context.Context, u proxy.Update) error {
 	local := u.Addresses
 	if len(t.config.NodePortAddresses) > 0 {
 		var err error
-		if local, err = t.config.matching(); err != nil {
+		if local, err = t.config.matching(local); err != nil {
 			return err
 		}
 	}
@@ -116,14 +118,15 @@ func (t *Table) ofFamily(ports []proxy.Port) []proxy.Port {
 	return out
 }
 
-// matching are the machine's addresses that NodePortAddresses lets through.
-func (c *Config) matching() ([]netip.Addr, error) {
+// matching are the machine's addresses that NodePortAddresses lets through, and with Primary the node's own.
+func (c *Config) matching(own []netip.Addr) ([]netip.Addr, error) {
 	all, err := c.Interfaces()
 	if err != nil {
 		return nil, fmt.Errorf("list the machine's addresses: %w", err)
 	}
 	return slices.DeleteFunc(all, func(a netip.Addr) bool {
-		return !slices.ContainsFunc(c.NodePortAddresses, func(p netip.Prefix) bool { return p.Contains(a) })
+		return !(c.Primary && slices.Contains(own, a)) &&
+			!slices.ContainsFunc(c.NodePortAddresses, func(p netip.Prefix) bool { return p.Contains(a) })
 	}), nil
 }
 
