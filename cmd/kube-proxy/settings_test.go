@@ -147,7 +147,8 @@ func TestModeUnset(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, err := o.settings(fs, slog.New(slog.NewTextHandler(&log, nil)))
-		if err != nil || s.mode != modeNFTables || strings.Contains(log.String(), "No mode of the proxy is set") != warns {
+		if err != nil || s.mode != modeNFTables ||
+			strings.Contains(log.String(), "No mode of the proxy is set") != warns {
 			t.Errorf("%s: %v, %s", args, err, log.String())
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	goruntime "runtime"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -80,6 +79,9 @@ func config(s *settings, apiserver *kubeclient.Client, name string, log *slog.Lo
 	if err != nil {
 		return kubelet.Config{}, err // was checked with the settings
 	}
+	allocatable := n.Resources.Allocatable(n.Machine.Capacity())
+	memoryUse := memoryQoS(c, allocatable.Memory().Value())
+	warnMemoryQoS(memoryUse, n.Machine.Info().KernelVersion, log)
 	logSize := resource.MustParse(c.ContainerLogMaxSize) // checked with the settings
 	cfg := kubelet.Config{
 		NodeName: name, Client: apiserver, RootDir: s.rootDir,
@@ -91,10 +93,10 @@ func config(s *settings, apiserver *kubeclient.Client, name string, log *slog.Lo
 		Runtime: cri.Config{Endpoint: c.ContainerRuntimeEndpoint, ImageEndpoint: c.ImageServiceEndpoint,
 			Timeout: c.RuntimeRequestTimeout.Duration,
 			Containers: cri.Containers{SeccompDefault: *c.SeccompDefault,
-				SingleProcessOOMKill: *c.SingleProcessOOMKill, CPU: cpuQuota(c)}},
+				SingleProcessOOMKill: *c.SingleProcessOOMKill, CPU: cpuQuota(c), Memory: memoryUse}},
 		Cgroups: cgroup.Config{Root: c.CgroupRoot, Driver: c.CgroupDriver,
 			Limit: podLimit(c, n.Machine.Capacity(), n.Resources.Reserved), Reserved: reserved,
-			Swap: podSwap(c, n.Machine), CPU: cpuQuota(c),
+			Swap: podSwap(c, n.Machine), CPU: cpuQuota(c), Memory: memoryUse,
 			Reserve: reserve(c, n.Machine.Capacity(), n.Resources.Reserved), Log: log},
 		Eviction: evicts,
 		Images: images.Config{Serialize: *c.SerializeImagePulls, Log: log,
@@ -148,8 +150,7 @@ func nodeConfig(s *settings) (node.Config, error) {
 	if err != nil {
 		return node.Config{}, err
 	}
-	machine := node.NewLinux(s.rootDir,
-		node.IDFiles{Machine: strings.Split(s.machineIDs, ","), Boot: strings.Split(s.bootIDs, ",")})
+	machine := node.NewLinux(s.rootDir)
 	if err := enough(machine.Capacity(), keep); err != nil {
 		return node.Config{}, err
 	}

@@ -12,7 +12,6 @@ import (
 
 // readByOptions are the flags that set no field of the configuration file, and what reads them.
 var readByOptions = map[string]string{
-	"boot-id-file":                          "config",
 	"bootstrap-kubeconfig":                  "connect",
 	"cert-dir":                              "connect, ownServing",
 	"cloud-provider":                        "nodeConfig",
@@ -31,7 +30,6 @@ var readByOptions = map[string]string{
 	"log-text-info-buffer-size":             "logging",
 	"log-text-split-stream":                 "logging",
 	"logging-format":                        "logging",
-	"machine-id-file":                       "config",
 	"maximum-dead-containers":               "containerPolicy",
 	"maximum-dead-containers-per-container": "containerPolicy",
 	"minimum-container-ttl-duration":        "containerPolicy",
@@ -46,7 +44,7 @@ var readByOptions = map[string]string{
 
 // oddFlags are values that are nobody's default, for flags that take not all values of their type.
 var oddFlags = map[string]string{"address": "192.0.2.7", "healthz-bind-address": "192.0.2.7",
-	"fail-swap-on": "true", "feature-gates": "AllAlpha=true", "manifest-url-header": "a:b", "reserved-memory": "0:memory=1Gi",
+	"fail-swap-on": "true", "feature-gates": "AllAlpha=false", "manifest-url-header": "a:b", "reserved-memory": "0:memory=1Gi",
 	"eviction-hard": "memory.available<7Mi", "eviction-soft": "memory.available<7Mi"}
 
 // TestEveryFlag: each flag of Kubernetes' kubelet sets a field of the configuration, or is read by name, or is in the

@@ -50,7 +50,16 @@ func limitedFields(c *kubeletconfig.KubeletConfiguration) []limitedField {
 		{"localStorageCapacityIsolation", "local-storage-capacity-isolation",
 			"localStorageCapacityIsolation (--local-storage-capacity-isolation) false is not supported: " +
 				"limits of ephemeral storage are kept", isFalse(c.LocalStorageCapacityIsolation)},
+		{"defaultPodSysctls", "", defaultSysctls(c), len(c.DefaultPodSysctls) > 0},
 	}
+}
+
+// defaultSysctls says why pods have no sysctls but those that they name. Without the gate the words are upstream's.
+func defaultSysctls(c *kubeletconfig.KubeletConfiguration) string {
+	if gateOn(c, "DefaultPodSysctls") {
+		return "defaultPodSysctls is not supported: pods have the sysctls that they name"
+	}
+	return "DefaultPodSysctls feature gate is required for Kubelet configuration option defaultPodSysctls"
 }
 
 // unsupported returns an error for each field with a value that this kubelet cannot honour, or that no kubelet could.
@@ -101,6 +110,7 @@ func unsupported(c *kubeletconfig.KubeletConfiguration) (errs []error) {
 	default:
 		refuse(true, "configMapAndSecretChangeDetectionStrategy: unknown strategy %q", s)
 	}
+	errs = append(errs, checkMemoryQoS(c)...)
 	for _, err := range tracingapi.ValidateTracingConfiguration(c.Tracing, nil, field.NewPath("tracing")) {
 		errs = append(errs, fmt.Errorf("invalid configuration: %w", err))
 	}
@@ -136,7 +146,6 @@ type idleField struct {
 func idleFields(c *kubeletconfig.KubeletConfiguration) []idleField {
 	const (
 		starter  = "whoever starts the kubelet sets it (systemd's Slice=)"
-		qos      = "it belongs to the feature gate MemoryQoS, which is off by default"
 		measured = "volumes of claims are measured every minute, emptyDirs when somebody asks, once a minute at most"
 	)
 	return []idleField{
@@ -150,8 +159,6 @@ func idleFields(c *kubeletconfig.KubeletConfiguration) []idleField {
 		{"kernelMemcgNotification", "memory is looked at every ten seconds", c.KernelMemcgNotification},
 		{"kubeletCgroups", starter, c.KubeletCgroups != ""},
 		{"makeIPTablesUtilChains", "the kubelet makes no packet rules", other(c.MakeIPTablesUtilChains, true)},
-		{"memoryReservationPolicy", qos, c.MemoryReservationPolicy != ""},
-		{"memoryThrottlingFactor", qos, other(c.MemoryThrottlingFactor, 0.9)},
 		{"podCIDR", "it is for a kubelet without an API server, which there is not", c.PodCIDR != ""},
 		{"showHiddenMetricsForVersion", "no metric is hidden", c.ShowHiddenMetricsForVersion != ""},
 		{"syncFrequency", "changes are watched",

@@ -144,11 +144,11 @@ func TestFileLogging(t *testing.T) {
 	}
 	for file, want := range map[string]string{
 		"logging: {format: xml}\n": `logging.format: Invalid value: "xml": Unsupported log format`,
-		"logging: {format: json, vmodule: [{filePattern: a, verbosity: 7}]}\n":                         "logging.vmodule: Forbidden: Only supported for text log format",
-		"logging: {flushFrequency: -1s}\n":                                                             `logging.flushFrequency: Invalid value: "-1s": Must be greater than zero`,
-		"logging: {options: {json: {splitStream: true}}}\n":                                            "logging.options.json.splitStream: Forbidden: Feature LoggingAlphaOptions is disabled",
-		"logging: {options: {json: {splitStream: true}}}\nfeatureGates: {AllAlpha: true}\n":            "",
-		"logging: {options: {text: {splitStream: true}}}\nfeatureGates: {LoggingAlphaOptions: true}\n": "",
+		"logging: {format: json, vmodule: [{filePattern: a, verbosity: 7}]}\n":                             "logging.vmodule: Forbidden: Only supported for text log format",
+		"logging: {flushFrequency: -1s}\n":                                                                 `logging.flushFrequency: Invalid value: "-1s": Must be greater than zero`,
+		"logging: {options: {json: {splitStream: true}}}\n":                                                "logging.options.json.splitStream: Forbidden: Feature LoggingAlphaOptions is disabled",
+		"logging: {options: {json: {splitStream: true}}}\nfeatureGates: {AllAlpha: true, AllBeta: true}\n": "",
+		"logging: {options: {text: {splitStream: true}}}\nfeatureGates: {LoggingAlphaOptions: true}\n":     "",
 	} {
 		switch _, err := parse(t, file); {
 		case want == "" && err != nil:

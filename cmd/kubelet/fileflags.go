@@ -199,12 +199,6 @@ func accepted() daemon.AcceptedFlags {
 		{Why: "volumes of claims are measured every minute, emptyDirs when somebody asks, once a minute at most",
 			Durations: []string{"volume-stats-agg-period"}},
 		{Why: "there is no cAdvisor in the kubelet, which reads cgroups itself",
-			Strings: []string{"containerd", "containerd-namespace", "container-hints",
-				"event-storage-age-limit", "event-storage-event-limit", "storage-driver-db",
-				"storage-driver-host", "storage-driver-password", "storage-driver-table", "storage-driver-user"},
-			Bools: []string{"enable-load-reader", "log-cadvisor-usage", "storage-driver-secure"},
-			Ints:  []string{"application-metrics-count-limit"},
-			Durations: []string{"global-housekeeping-interval", "housekeeping-interval",
-				"storage-driver-buffer-duration"}},
+			Durations: []string{"housekeeping-interval"}},
 	}
 }

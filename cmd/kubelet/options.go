@@ -26,7 +26,6 @@ type options struct {
 	nodeLabels                                      map[string]string
 	taints, providerID, runtimeEndpoint             string
 	cloudProvider                                   string
-	machineIDs, bootIDs                             string
 	podManifestPath, cgroupRoot, cgroupDriver       string
 	clusterDNS, unsafeSysctls                       []string
 	clusterDomain, tlsCert, tlsKey, clientCA        string
@@ -76,10 +75,6 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 		"Unique identifier for identifying the node in a machine database, i.e cloud provider.")
 	fs.StringVar(&o.cloudProvider, "cloud-provider", "",
 		"The provider for cloud services: empty for none, or external: a cloud controller manager sets the node's addresses and removes the taint that keeps pods away until then.")
-	fs.StringVar(&o.machineIDs, "machine-id-file", "/etc/machine-id,/var/lib/dbus/machine-id",
-		"Comma-separated list of files with the machine's ID. The first that can be read counts.")
-	fs.StringVar(&o.bootIDs, "boot-id-file", "/proc/sys/kernel/random/boot_id",
-		"Comma-separated list of files with the ID of the machine's boot. The first that can be read counts.")
 	fs.StringVar(&o.runtimeEndpoint, "container-runtime-endpoint", "", "The endpoint of the container runtime service.")
 	fs.StringVar(&o.podManifestPath, "pod-manifest-path", "",
 		"Path to the directory containing static pod files to run, or to a single static pod file.")

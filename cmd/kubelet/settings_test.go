@@ -281,7 +281,7 @@ func TestQuotas(t *testing.T) {
 		{"cpuCFSQuotaPeriod: 5ms\n", "--cpu-cfs-quota-period=1s", cpuquota.Quota{Period: time.Second}, 0},
 		{"qosReserved: {memory: 50%}\n", "--feature-gates=QOSReserved=true",
 			cpuquota.Quota{Period: 100 * time.Millisecond}, 50},
-		{"qosReserved: {memory: 50%}\nfeatureGates: {AllAlpha: true}\n", "--qos-reserved=memory=7%",
+		{"qosReserved: {memory: 50%}\nfeatureGates: {AllAlpha: true, AllBeta: true}\n", "--qos-reserved=memory=7%",
 			cpuquota.Quota{Period: 100 * time.Millisecond}, 7},
 	} {
 		s, err := parse(t, c.file, c.arg)

@@ -97,6 +97,7 @@ func dial(ctx context.Context, cfg *Config, r reporting) (*cri.Client, error) {
 func newCgroups(ctx context.Context, cfg *Config, r reporting, c *containers) (*cgroup.Manager, error) {
 	groups := cfg.Cgroups
 	groups.Observe, groups.NoQuota = r.metrics.CgroupWork, c.cpus.NoQuota
+	groups.Protected = r.metrics.MemoryProtected
 	driver, err := c.cri.CgroupDriver(ctx)
 	if err != nil {
 		return nil, err

@@ -110,7 +110,7 @@ func newBare(t *testing.T, r prometheus.Registerer) (*Kubelet, notify.Signal) {
 		CPUs:   cpu.Settings{Policy: cpu.None, Period: time.Second},
 		Memory: memory.Settings{Policy: memory.None}, Users: userns.Ranges{First: 65536, Length: 65536, Count: 1},
 		Sysctls: allowed, Metrics: r, Log: log,
-		Node: node.Config{IPs: []net.IP{net.ParseIP("192.0.2.1")}, Machine: node.NewLinux(dir, node.IDFiles{})}})
+		Node: node.Config{IPs: []net.IP{net.ParseIP("192.0.2.1")}, Machine: node.NewLinux(dir)}})
 	if err != nil {
 		t.Fatal(err)
 	}

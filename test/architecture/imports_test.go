@@ -194,6 +194,7 @@ var shared = map[string]string{
 	"bonsai/pkg/controller/backends":         "the pods behind a Service",
 	"bonsai/pkg/controller/podindex":         "the indices of pods that several controllers read",
 	"bonsai/pkg/kubelet/cpuquota":            "how limits of CPU are kept",
+	"bonsai/pkg/kubelet/memoryqos":           "how memory is protected and throttled",
 	"bonsai/pkg/kubelet/filetree":            "a walk through directories that pods fill",
 	"bonsai/pkg/kubelet/notify":              "a notification that coalesces",
 	"bonsai/pkg/kubelet/psi":                 "how long processes waited for a resource",

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/kubelet/cpuquota"
+	"bonsai/pkg/kubelet/memoryqos"
 )
 
 // ownMounts lists the mounts that this process sees.
@@ -45,6 +46,10 @@ type Config struct {
 	Reserve Reserve
 	// CPU is how limits of CPU are kept.
 	CPU cpuquota.Quota
+	// Memory is how memory is protected and throttled, with cgroup v2.
+	Memory memoryqos.QoS
+	// Protected, if set, hears how much memory of pods is protected.
+	Protected func(memoryqos.Protection)
 	// NoQuota, if set, reports whether a pod has no quota of CPU, because containers of it have CPUs for themselves.
 	NoQuota func(pod *corev1.Pod) bool
 	// running is the directory that shows that systemd is the machine's init; /run/systemd/system by default.
@@ -144,7 +149,11 @@ func (m *Manager) enforceReserved(ctx context.Context) error {
 		if _, err := os.Stat(m.tree.file("memory", p, "")); err != nil {
 			return fmt.Errorf("bound the cgroup of what is reserved: %q cgroup does not exist: %w", r.Name, err)
 		}
-		if err := m.change(ctx, p, forList(r.Limit)); err != nil {
+		v := forList(r.Limit)
+		if m.cfg.Memory.Protect {
+			v.protected = &memoryqos.Protection{Min: v.memory}
+		}
+		if err := m.change(ctx, p, v); err != nil {
 			return err
 		}
 	}
@@ -152,14 +161,23 @@ func (m *Manager) enforceReserved(ctx context.Context) error {
 }
 
 // UpdateQoS gives the cgroup of all burstable pods the sum of their CPU requests, and the classes their limits of
-// memory if some is reserved for better ones. It is called when the set of the node's pods changes, and now and then.
+// memory if some is reserved for better ones. What is protected of pods' memory is protected of their class's and of
+// all pods', too: the kernel protects no more of a cgroup than of those around it. It is called when the set of the
+// node's pods changes, and now and then.
 func (m *Manager) UpdateQoS(ctx context.Context, pods []*corev1.Pod) error {
 	defer m.observe("update", time.Now())
 	burstable, bestEffort := forBurstable(pods), values{}
 	if m.cfg.Reserve.Percent > 0 {
 		burstable.memory, bestEffort.memory = m.cfg.Reserve.limits(pods)
 	}
-	return errors.Join(m.limitClass(ctx, "burstable", burstable), m.limitClass(ctx, "besteffort", bestEffort))
+	sum := m.cfg.protection(pods)
+	if m.cfg.Protected != nil {
+		m.cfg.Protected(sum)
+	}
+	burstable.protected = &memoryqos.Protection{Low: sum.Low}
+	all := values{protected: &memoryqos.Protection{Min: sum.Min + sum.Low, Low: sum.Low}}
+	return errors.Join(m.change(ctx, m.names.path("kubepods"), all),
+		m.limitClass(ctx, "burstable", burstable), m.limitClass(ctx, "besteffort", bestEffort))
 }
 
 // observe reports how long an operation took that began at begun.

@@ -21,6 +21,7 @@ import (
 
 	"bonsai/pkg/kubelet/cm"
 	"bonsai/pkg/kubelet/cm/cmtest"
+	"bonsai/pkg/kubelet/memoryqos"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -68,6 +69,7 @@ func TestForPod(t *testing.T) {
 				t.Error("class", c)
 			}
 			tc.want.hugePages, tc.want.cpuPeriod = map[string]int64{}, usualPeriod
+			tc.want.protected, tc.want.high = &memoryqos.Protection{}, memoryqos.Unlimited
 			got := (&Config{PodPidsLimit: 9}).forPod(tc.pod)
 			if d := cmp.Diff(tc.want, got, cmp.AllowUnexported(values{})); d != "" {
 				t.Error(d)

@@ -191,6 +191,16 @@ func (t *tree) settings(v values, has present) []setting {
 	case limited:
 		add("memory", "memory.limit_in_bytes", num(v.memory))
 	}
+	if v.protected != nil && t.v2 {
+		add("memory", "memory.min", num(v.protected.Min))
+		add("memory", "memory.low", num(v.protected.Low))
+	}
+	switch {
+	case v.high > 0 && t.v2:
+		add("memory", "memory.high", num(v.high))
+	case v.high < 0 && t.v2:
+		add("memory", "memory.high", "max")
+	}
 	switch {
 	case v.swap > 0 && t.v2:
 		add("memory", "memory.swap.max", num(v.swap))

@@ -193,6 +193,16 @@ func (v values) properties(v2 bool) []property {
 	case v.memory > 0:
 		add(limit, uint64(v.memory))
 	}
+	if v2 && v.protected != nil {
+		add("MemoryMin", uint64(v.protected.Min))
+		add("MemoryLow", uint64(v.protected.Low))
+	}
+	switch {
+	case v2 && v.high > 0:
+		add("MemoryHigh", uint64(v.high))
+	case v2 && v.high < 0:
+		add("MemoryHigh", math.MaxUint64)
+	}
 	if v2 && (v.swap > 0 || v.noSwap) {
 		add("MemorySwapMax", uint64(v.swap))
 	}

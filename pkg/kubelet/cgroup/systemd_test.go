@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"bonsai/pkg/kubelet/memoryqos"
 )
 
 // slicesOf is a systemd that keeps in mind which slices run, with what it was told of them.
@@ -64,11 +66,11 @@ func TestSystemdKnowsPods(t *testing.T) {
 	}
 	const slice = "kubepods-burstable-poda_b.slice"
 	if d := cmp.Diff(map[string]map[string]uint64{
-		"kubepods.slice":            {"CPUWeight": 174, "MemoryMax": 1 << 30},
-		"kubepods-burstable.slice":  {"CPUWeight": 59, "MemoryMax": math.MaxUint64},
+		"kubepods.slice":            {"CPUWeight": 174, "MemoryMax": 1 << 30, "MemoryMin": 0, "MemoryLow": 0},
+		"kubepods-burstable.slice":  {"CPUWeight": 59, "MemoryMax": math.MaxUint64, "MemoryMin": 0, "MemoryLow": 0},
 		"kubepods-besteffort.slice": {"CPUWeight": 1, "MemoryMax": math.MaxUint64},
 		slice: {"CPUWeight": 59, "CPUQuotaPerSecUSec": 1_010_000, "MemoryMax": 64 << 20, "MemorySwapMax": 0,
-			"TasksMax": 50},
+			"TasksMax": 50, "MemoryMin": 0, "MemoryLow": 0, "MemoryHigh": math.MaxUint64},
 	}, s.runs); d != "" {
 		t.Error(d)
 	}
@@ -93,7 +95,8 @@ func TestSystemdKnowsPods(t *testing.T) {
 
 func TestSystemdProperties(t *testing.T) {
 	t.Parallel()
-	v := values{cpuShares: 2, cpuQuota: 1000, memory: 5, swap: 6, pids: 7, hugePages: map[string]int64{"2MB": 1}}
+	v := values{cpuShares: 2, cpuQuota: 1000, memory: 5, swap: 6, pids: 7, high: -1,
+		protected: &memoryqos.Protection{}, hugePages: map[string]int64{"2MB": 1}}
 	names := func(list []property) (out []string) {
 		for _, p := range list {
 			if _, is := p.Value.Value().(uint64); !is {
@@ -104,7 +107,7 @@ func TestSystemdProperties(t *testing.T) {
 		return out
 	}
 	if got := names(v.properties(true)); !slices.Equal(got,
-		[]string{"CPUWeight", "CPUQuotaPerSecUSec", "MemoryMax", "MemorySwapMax", "TasksMax"}) {
+		[]string{"CPUWeight", "CPUQuotaPerSecUSec", "MemoryMax", "MemoryMin", "MemoryLow", "MemoryHigh", "MemorySwapMax", "TasksMax"}) {
 		t.Error(got)
 	}
 	if got := names(v.properties(false)); !slices.Equal(got,

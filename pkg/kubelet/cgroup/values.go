@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/resource"
 
+	"bonsai/pkg/kubelet/memoryqos"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -29,6 +30,10 @@ type values struct {
 	noSwap bool
 	swap   int64
 	pids   int64
+	// protected is the memory that the kernel does not take away, and high, in bytes, that from which the cgroup is
+	// throttled; memoryqos.Unlimited: never. Both need cgroup v2; nil and 0 leave them as they are.
+	protected *memoryqos.Protection
+	high      int64
 	// hugePages are the bytes of huge pages by their size as the kernel writes it ("2MB"); 0 of the sizes that are not
 	// listed, but nil leaves all as they are.
 	hugePages map[string]int64
@@ -62,7 +67,22 @@ func (c *Config) forPod(pod *corev1.Pod) values {
 	if memoryLimited {
 		v.memory = limits.Memory().Value()
 	}
+	c.qualify(&v, pod, requests.Memory().Value())
 	return v
+}
+
+// qualify adds how the pod's memory is protected and throttled. Only a pod with a limit of its own is throttled as a
+// whole: else one container that uses much would hold up the others.
+func (c *Config) qualify(v *values, pod *corev1.Pod, request int64) {
+	class := runtime.QOSClass(pod)
+	p := c.Memory.Protection(class, request)
+	v.protected, v.high = &p, memoryqos.Unlimited
+	if pod.Spec.Resources == nil || pod.Spec.Resources.Limits.Memory().IsZero() {
+		return
+	}
+	if high := c.Memory.High(class, request, pod.Spec.Resources.Limits.Memory().Value()); high > 0 {
+		v.high = high
+	}
 }
 
 // hugePages returns the huge pages of a list by the kernel's names of their sizes.
@@ -96,6 +116,19 @@ func forBurstable(pods []*corev1.Pod) values {
 		}
 	}
 	return values{cpuShares: cpuShares(milli)}
+}
+
+// protection returns the memory that pods request together, as far as it is protected: that of guaranteed pods as Min,
+// that of burstable pods as Low.
+func (c *Config) protection(pods []*corev1.Pod) (sum memoryqos.Protection) {
+	for _, p := range pods {
+		if c.Memory.Protect && counts(p) {
+			requests := resource.PodRequests(p, resource.PodResourcesOptions{})
+			one := c.Memory.Protection(runtime.QOSClass(p), requests.Memory().Value())
+			sum.Min, sum.Low = sum.Min+one.Min, sum.Low+one.Low
+		}
+	}
+	return sum
 }
 
 // counts reports whether a pod has not ended, and so counts for its class.

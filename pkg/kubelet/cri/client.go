@@ -20,6 +20,7 @@ import (
 	crierrors "k8s.io/cri-api/pkg/errors"
 
 	"bonsai/pkg/kubelet/cpuquota"
+	"bonsai/pkg/kubelet/memoryqos"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -70,6 +71,8 @@ type Containers struct {
 	SingleProcessOOMKill bool
 	// CPU is how limits of CPU are kept.
 	CPU cpuquota.Quota
+	// Memory is how memory is protected and throttled (with CgroupV2).
+	Memory memoryqos.QoS
 }
 
 // Dial connects and asks the runtime for its version. It waits for the runtime until ctx ends, and fails then.

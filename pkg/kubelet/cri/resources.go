@@ -9,6 +9,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"bonsai/api/podspec"
+	"bonsai/pkg/kubelet/memoryqos"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -58,6 +59,7 @@ func resources(q runtime.ContainerRequest, all Containers) *runtimeapi.LinuxCont
 		if all.SingleProcessOOMKill {
 			r.Unified["memory.oom.group"] = "0"
 		}
+		all.qualify(r.Unified, pod.Status.QOSClass, requests.Memory().Value(), bounds.Memory().Value())
 	}
 	switch {
 	case q.Options.LimitSwap && all.CgroupV2:
@@ -68,6 +70,27 @@ func resources(q runtime.ContainerRequest, all Containers) *runtimeapi.LinuxCont
 		r.MemorySwapLimitInBytes = r.MemoryLimitInBytes
 	}
 	return r
+}
+
+// The files of cgroup v2 that protect and throttle memory.
+const (
+	memoryMin  = "memory.min"
+	memoryLow  = "memory.low"
+	memoryHigh = "memory.high"
+)
+
+// qualify adds to the files of a container's cgroup those that protect and throttle its memory.
+func (c Containers) qualify(unified map[string]string, class corev1.PodQOSClass, request, limit int64) {
+	if c.Memory.Protect {
+		p := c.Memory.Protection(class, request)
+		unified[memoryMin], unified[memoryLow] = strconv.FormatInt(p.Min, 10), strconv.FormatInt(p.Low, 10)
+	}
+	switch high := c.Memory.High(class, request, limit); {
+	case high == memoryqos.Unlimited:
+		unified[memoryHigh] = "max"
+	case high > 0:
+		unified[memoryHigh] = strconv.FormatInt(high, 10)
+	}
 }
 
 // oomScore follows the quality of service: 1000 for best effort, -997 for guaranteed and node-critical, between them
@@ -125,8 +148,17 @@ func updated(r *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxContainerRe
 	if r.CpuPeriod == 0 {
 		r.CpuQuota = -1
 	}
-	return &runtimeapi.LinuxContainerResources{CpuPeriod: r.CpuPeriod, CpuShares: r.CpuShares, CpuQuota: r.CpuQuota,
+	out := &runtimeapi.LinuxContainerResources{CpuPeriod: r.CpuPeriod, CpuShares: r.CpuShares, CpuQuota: r.CpuQuota,
 		MemoryLimitInBytes: r.MemoryLimitInBytes, MemorySwapLimitInBytes: r.MemorySwapLimitInBytes}
+	for file, value := range r.Unified {
+		if file == memoryMin || file == memoryLow || file == memoryHigh {
+			if out.Unified == nil {
+				out.Unified = map[string]string{}
+			}
+			out.Unified[file] = value
+		}
+	}
+	return out
 }
 
 // told returns what the runtime reports about a container's cgroup, in thousandths of a CPU and in bytes; nil if it

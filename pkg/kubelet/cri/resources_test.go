@@ -1,6 +1,7 @@
 package cri
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"bonsai/pkg/kubelet/cpuquota"
+	"bonsai/pkg/kubelet/memoryqos"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -178,5 +180,38 @@ func TestAnUpdateIsNotForgotten(t *testing.T) {
 	m.forgetContainer("c")
 	if _, ok := m.container(c); ok {
 		t.Error("what was known before the update is still known")
+	}
+}
+
+// TestMemoryQoS: with v2 a container's memory is protected and throttled as the node says, when it is made and when it
+// is changed; without the feature, the throttle of an earlier kubelet goes.
+func TestMemoryQoS(t *testing.T) {
+	t.Parallel()
+	list := func(memory string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}
+	}
+	burstable := corev1.ResourceRequirements{Requests: list("40Mi"), Limits: list("80Mi")}
+	for name, c := range map[string]struct {
+		all   Containers
+		class corev1.PodQOSClass
+		want  map[string]string
+	}{
+		"burstable": {Containers{CgroupV2: true, Memory: memoryqos.QoS{Protect: true, Factor: 0.5}},
+			corev1.PodQOSBurstable, map[string]string{memoryMin: "0", memoryLow: "41943040", memoryHigh: "62914560"}},
+		"guaranteed": {Containers{CgroupV2: true, Memory: memoryqos.QoS{Protect: true, Factor: 0.5}},
+			corev1.PodQOSGuaranteed, map[string]string{memoryMin: "41943040", memoryLow: "0"}},
+		"default": {Containers{CgroupV2: true}, corev1.PodQOSBurstable, nil},
+		"off": {Containers{CgroupV2: true, Memory: memoryqos.QoS{Off: true}}, corev1.PodQOSBurstable,
+			map[string]string{memoryHigh: "max"}},
+		"v1": {Containers{Memory: memoryqos.QoS{Protect: true, Factor: 0.5}}, corev1.PodQOSBurstable, nil},
+	} {
+		pod := &corev1.Pod{Status: corev1.PodStatus{QOSClass: c.class}}
+		made := resources(runtime.ContainerRequest{Pod: pod, Container: &corev1.Container{Resources: burstable}}, c.all)
+		changed := updated(made)
+		delete(made.Unified, "memory.oom.group")
+		if len(made.Unified) != len(c.want) || len(c.want) > 0 && !maps.Equal(made.Unified, c.want) ||
+			!maps.Equal(changed.Unified, c.want) {
+			t.Errorf("%s: made with %v, changed to %v, want %v", name, made.Unified, changed.Unified, c.want)
+		}
 	}
 }

@@ -43,6 +43,7 @@ type Metrics struct {
 	*resizes
 	*devices
 	*timings
+	protection
 	*startup
 	*images
 	*volumes
@@ -113,7 +114,7 @@ func New(r prometheus.Registerer) *Metrics {
 			Help: "Containers that have ended, by their exit code."}, []string{"container_type", "exit_code"}),
 		resizes: newResizes(r),
 		devices: newDevices(r),
-		timings: newTimings(r),
+		timings: newTimings(r), protection: newProtection(r),
 		startup: newStartup(r),
 		images:  newImages(r),
 		volumes: newVolumes(r),

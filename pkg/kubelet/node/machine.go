@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -33,21 +34,19 @@ type Linux struct {
 
 var _ Machine = (*Linux)(nil)
 
-// IDFiles are the files that name the machine, and its boot. Of each list, the first counts that can be read.
-type IDFiles struct{ Machine, Boot []string }
-
 // NewLinux reads what does not change while the machine runs. dir is the kubelet's root directory, whose file system
 // holds the pods' ephemeral storage.
-func NewLinux(dir string, ids IDFiles) *Linux { return newLinux("/", dir, ids) }
+func NewLinux(dir string) *Linux { return newLinux("/", dir) }
 
 // newLinux is NewLinux below another root. CPUs, memory and huge pages that change later do not show until the kubelet
 // restarts.
-func newLinux(root, dir string, ids IDFiles) *Linux {
+func newLinux(root, dir string) *Linux {
 	l := &Linux{root: root, dir: dir}
 	l.info = corev1.NodeSystemInfo{
-		MachineID: l.first(ids.Machine), SystemUUID: l.line("sys/class/dmi/id/product_uuid"),
-		BootID:        l.first(ids.Boot),
+		MachineID:  l.first("etc/machine-id", "var/lib/dbus/machine-id"),
+		SystemUUID: l.line("sys/class/dmi/id/product_uuid"), BootID: l.line("proc/sys/kernel/random/boot_id"),
 		KernelVersion: l.line("proc/sys/kernel/osrelease"), OSImage: l.osImage(),
+		RunningInUserNamespace: l.inUserNamespace(),
 	}
 	if swap := l.meminfo("SwapTotal"); swap > 0 {
 		l.info.Swap = &corev1.NodeSwapStatus{Capacity: &swap}
@@ -59,7 +58,7 @@ func newLinux(root, dir string, ids IDFiles) *Linux {
 	}
 	if st, err := l.statfs(); err == nil {
 		l.capacity[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(int64(st.Blocks)*st.Bsize,
-			resource.BinarySI)
+			resource.DecimalSI)
 	}
 	pages, _ := filepath.Glob(filepath.Join(root, "sys/kernel/mm/hugepages/hugepages-*kB"))
 	for _, p := range pages {
@@ -100,13 +99,24 @@ func (l *Linux) line(path string) string {
 }
 
 // first returns what the first of the files says that can be read.
-func (l *Linux) first(paths []string) string {
+func (l *Linux) first(paths ...string) string {
 	for _, path := range paths {
 		if id := l.line(path); id != "" {
 			return id
 		}
 	}
 	return ""
+}
+
+// inUserNamespace reports whether this process is in another user namespace than the machine's first one, whose ids are
+// all there are; nil if the file cannot be read.
+func (l *Linux) inUserNamespace() *bool {
+	ids := strings.Fields(l.line("proc/self/uid_map"))
+	if len(ids) == 0 {
+		return nil
+	}
+	in := !slices.Equal(ids, []string{"0", "0", "4294967295"})
+	return &in
 }
 
 func (l *Linux) number(path string) int64 {

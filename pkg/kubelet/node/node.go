@@ -193,7 +193,7 @@ func (n *Node) Allocatable() corev1.ResourceList {
 	if o := n.object.Load(); o != nil {
 		shown = o.Status.Allocatable
 	}
-	all := merge(shown, n.cfg.Resources.allocatable(n.cfg.Machine.Capacity()))
+	all := merge(shown, n.cfg.Resources.Allocatable(n.cfg.Machine.Capacity()))
 	_, devices := n.devices()
 	maps.Copy(all, devices)
 	return all

@@ -290,7 +290,7 @@ func TestAllocatable(t *testing.T) {
 		"memory": resource.MustParse("100Mi")},
 		Kept: corev1.ResourceList{"memory": resource.MustParse("100Mi"),
 			"ephemeral-storage": resource.MustParse("1Gi")}}
-	got := r.allocatable(fakeMachine{}.Capacity())
+	got := r.Allocatable(fakeMachine{}.Capacity())
 	for name, want := range map[corev1.ResourceName]string{"cpu": "1500m", "memory": "820Mi", "pods": "110",
 		"ephemeral-storage": "9Gi", "hugepages-2Mi": "4Mi"} {
 		if q := got[name]; q.Cmp(resource.MustParse(want)) != 0 {
@@ -298,7 +298,7 @@ func TestAllocatable(t *testing.T) {
 		}
 	}
 	all := Resources{MaxPods: 5,
-		Reserved: corev1.ResourceList{"cpu": resource.MustParse("8")}}.allocatable(fakeMachine{}.Capacity())
+		Reserved: corev1.ResourceList{"cpu": resource.MustParse("8")}}.Allocatable(fakeMachine{}.Capacity())
 	if all.Cpu().Sign() != 0 || all.Pods().Value() != 5 || all.StorageEphemeral().Value() != 10<<30 {
 		t.Error(all)
 	}
@@ -312,7 +312,7 @@ func TestAllocatableIsThisKubelets(t *testing.T) {
 	if got := n.Allocatable(); got.Pods().Value() != 9 || got.Cpu().Value() != 2 {
 		t.Errorf("before the Node is known: %v", got)
 	}
-	earlier := Resources{MaxPods: 5}.allocatable(fakeMachine{}.Capacity())
+	earlier := Resources{MaxPods: 5}.Allocatable(fakeMachine{}.Capacity())
 	earlier["example.com/dongle"] = resource.MustParse("3")
 	n.object.Store(&corev1.Node{Status: corev1.NodeStatus{Allocatable: earlier}})
 	got := n.Allocatable()
@@ -392,7 +392,8 @@ func TestStatusPatchReplacesAddresses(t *testing.T) {
 func TestLinux(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	for name, content := range map[string]string{"etc/machine-id": "abc\n",
+	for name, content := range map[string]string{"var/lib/dbus/machine-id": "abc\n",
+		"proc/sys/kernel/random/boot_id": "booted\n", "proc/self/uid_map": "0 1000 1\n1 100000 65536\n",
 		"etc/os-release":            "NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n",
 		"proc/sys/kernel/osrelease": "6.1\n", "proc/meminfo": "MemTotal:  2048 kB\nSwapTotal: 1024 kB\n",
 		"sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "3\n"} {
@@ -404,26 +405,24 @@ func TestLinux(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ids := IDFiles{Machine: []string{"/none", "/etc/machine-id", "/etc/os-release"},
-		Boot: []string{"/proc/sys/kernel/osrelease"}}
-	l := newLinux(root, root, ids)
+	l := newLinux(root, root)
 	if swap := l.Info().Swap; swap == nil || *swap.Capacity != 1<<20 {
 		t.Error("swap", swap)
 	}
-	if without := newLinux(t.TempDir(), root, ids).Info().Swap; without != nil {
+	if without := newLinux(t.TempDir(), root).Info().Swap; without != nil {
 		t.Error("a machine without swap tells of it", without)
 	}
 	if i := l.Info(); i.MachineID != "abc" || i.SystemUUID != "abc" || i.OSImage != "Debian GNU/Linux 12 (bookworm)" ||
-		i.KernelVersion != "6.1" || i.BootID != "6.1" {
+		i.KernelVersion != "6.1" || i.BootID != "booted" || !*i.RunningInUserNamespace {
 		t.Error(i)
 	}
 	c := l.Capacity()
 	if huge := c["hugepages-2Mi"]; c.Memory().Value() != 2<<20 || huge.Value() != 6<<20 || c.Cpu().Value() < 1 ||
-		c.StorageEphemeral().Value() == 0 {
+		c.StorageEphemeral().Value() == 0 || c.StorageEphemeral().Format != resource.DecimalSI {
 		t.Error(c)
 	}
-	if real := NewLinux(root, ids); real.Info().KernelVersion == "" {
-		t.Error("nothing read from this machine")
+	if real := NewLinux(root).Info(); real.KernelVersion == "" || real.RunningInUserNamespace == nil {
+		t.Error("not all is read from this machine", real)
 	}
 }
 

@@ -28,8 +28,8 @@ func (r Resources) capacity(machine corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-// allocatable returns what pods may request together on a machine of that capacity, never less than 0.
-func (r Resources) allocatable(machine corev1.ResourceList) corev1.ResourceList {
+// Allocatable returns what pods may request together on a machine of that capacity, never less than 0.
+func (r Resources) Allocatable(machine corev1.ResourceList) corev1.ResourceList {
 	out := r.capacity(machine)
 	for name, q := range out {
 		for _, less := range []corev1.ResourceList{r.Reserved, r.Kept} {

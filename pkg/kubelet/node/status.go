@@ -125,7 +125,7 @@ func (n *Node) status(ctx context.Context, s corev1.NodeStatus, health runtime.H
 	capacity := n.cfg.Machine.Capacity()
 	devices, free := n.devices()
 	s.Capacity, s.Allocatable = merge(s.Capacity, n.cfg.Resources.capacity(capacity)),
-		merge(s.Allocatable, n.cfg.Resources.allocatable(capacity))
+		merge(s.Allocatable, n.cfg.Resources.Allocatable(capacity))
 	maps.Copy(s.Capacity, devices)
 	maps.Copy(s.Allocatable, free)
 	if images := n.imageList(ctx); images != nil {

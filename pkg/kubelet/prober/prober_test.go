@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"bonsai/api/kubeversion"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -210,7 +211,7 @@ func TestHTTP(t *testing.T) {
 		}
 		return ok, warn, msg
 	}
-	if ok, _, _ := get("/ok?x=1"); !ok || seen.Get("User-Agent") != "kube-probe/1.36" || host != "h" {
+	if ok, _, _ := get("/ok?x=1"); !ok || seen.Get("User-Agent") != "kube-probe/"+kubeversion.API || host != "h" {
 		t.Errorf("ok %v, headers %v, host %s", ok, seen, host)
 	}
 	if ok, _, msg := get("/bad"); ok || msg != "HTTP probe failed with statuscode: 503" {
