@@ -43,7 +43,7 @@ func newCommand() *cobra.Command {
 			log, flush := s.logging.Open(cmd, component)
 			defer flush()
 			accepted().Warn(cmd.Flags(), log)
-			featuregates.Warn(s.gates, log)
+			featuregates.Warn(s.gates, log, gateIPVS)
 			if len(s.idle) > 0 {
 				log.Warn("these fields of the configuration file are accepted, but have no effect", "fields", s.idle)
 			}

@@ -53,6 +53,7 @@ func defaultConfig(c *kubeletconfig.KubeletConfiguration) {
 	text(&c.ContainerRuntimeEndpoint, "unix:///run/containerd/containerd.sock")
 	text((*string)(&c.ImagePullCredentialsVerificationPolicy), string(kubeletconfig.NeverVerifyPreloadedImages))
 	text(&c.PodLogsDir, "/var/log/pods")
+	text((*string)(&c.MemoryReservationPolicy), string(kubeletconfig.NoneMemoryReservationPolicy))
 	text(&c.ContainerLogMaxSize, "10Mi")
 	text((*string)(&c.Authorization.Mode), "Webhook")
 	yes, no, files, images, score := true, false, int32(5), int32(50), int32(-999)

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -303,7 +305,7 @@ func TestQuotas(t *testing.T) {
 func TestStaticURL(t *testing.T) {
 	t.Parallel()
 	s, err := parse(t, "httpCheckFrequency: 7s\n", "--manifest-url=https://u:url-secret@h/m",
-		"--manifest-url-header=A:one,B:two:three", "--manifest-url-header=a:four")
+		"--manifest-url-header=A:one-secret,B:two:three", "--manifest-url-header=a:four")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,10 +314,15 @@ func TestStaticURL(t *testing.T) {
 		s.file.HTTPCheckFrequency.Duration != 7*time.Second {
 		t.Errorf("%v %v %v", u, header, err)
 	}
-	flags := map[string]string{headerFlag: "A:one", "manifest-url": s.file.StaticPodURL}
+	flags := map[string]string{headerFlag: "A:one-secret", "manifest-url": s.file.StaticPodURL}
 	maskFlags(s.file, flags)
-	text := fmt.Sprintf("%+v %+v", shown(s.file), flags)
-	for _, secret := range []string{"url-secret", "one", "two", "four"} {
+	var log bytes.Buffer
+	logEffective(s.file, slog.New(slog.NewTextHandler(&log, nil)))
+	if !strings.Contains(log.String(), "containerLogMaxSize: 10Mi") {
+		t.Errorf("the log has no effective configuration: %s", log.String())
+	}
+	text := fmt.Sprintf("%+v %+v %s", shown(s.file), flags, log.String())
+	for _, secret := range []string{"url-secret", "one-secret", "two", "four"} {
 		if strings.Contains(text, secret) {
 			t.Errorf("%s is shown in %s", secret, text)
 		}

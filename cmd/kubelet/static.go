@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 	"k8s.io/component-base/cli/flag"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+	"sigs.k8s.io/yaml"
 )
 
 // staticOptions are the flags of static pods that come from a URL.
@@ -72,7 +74,7 @@ func staticURL(c *kubeletconfig.KubeletConfiguration) (*url.URL, http.Header, er
 // masked stands for a value that is not shown.
 const masked = "<masked>"
 
-// shown returns the configuration without the secrets of the URL of static pods, for /configz.
+// shown returns the configuration without the secrets of the URL of static pods, for /configz and the log.
 func shown(c *kubeletconfig.KubeletConfiguration) *kubeletconfig.KubeletConfiguration {
 	out := c.DeepCopy()
 	for name := range out.StaticPodURLHeader {
@@ -82,6 +84,16 @@ func shown(c *kubeletconfig.KubeletConfiguration) *kubeletconfig.KubeletConfigur
 		out.StaticPodURL = u.Redacted()
 	}
 	return out
+}
+
+// logEffective writes what is in force to the log, when the kubelet starts: the files, the flags and the defaults.
+func logEffective(c *kubeletconfig.KubeletConfiguration, log *slog.Logger) {
+	text, err := yaml.Marshal(shown(c))
+	if err != nil {
+		log.Error("cannot show the effective configuration", "err", err)
+		return
+	}
+	log.Info("Effective KubeletConfiguration", "config", string(text))
 }
 
 // maskFlags hides the same in what /flagz shows.

@@ -67,6 +67,7 @@ func assemble(ctx context.Context, cfg Config, r reporting, s signals, c *contai
 	if err != nil {
 		return nil, err
 	}
+	r.events.FindNode(n.node.UID)
 	v, err := newVolumeParts(&cfg, r, n.node)
 	if err != nil {
 		return nil, err

@@ -121,6 +121,7 @@ func newAdmitter(cfg *Config, r reporting, s signals, n *nodeParts) (*admission.
 		AppArmor: func(pod *corev1.Pod) error { return apparmor.Check(cfg.AppArmor, pod) },
 		Wake:     s.workers.Wake, Checkpoint: allocations, Log: cfg.Log,
 		Accepted: func(why admission.Trigger) { r.metrics.Accepted(string(why)) },
+		Admitted: r.metrics.PodAdmitted,
 		// Admission preempts a pod to make room for a critical one.
 		Preempted: func(uid types.UID, lacked corev1.ResourceName) {
 			r.metrics.Preempted(lacked)

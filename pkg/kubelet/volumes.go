@@ -54,10 +54,7 @@ func newVolumeParts(cfg *Config, r reporting, n *node.Node) (*volumeParts, error
 	}
 	v.certificates, err = podcertificates.New(podcertificates.Config{Client: cfg.Client, Now: time.Now,
 		Random: rand.Float64, Log: cfg.Log, Node: func() (types.NodeName, types.UID) {
-			if o := n.Object(); o != nil {
-				return types.NodeName(cfg.NodeName), o.UID
-			}
-			return types.NodeName(cfg.NodeName), ""
+			return types.NodeName(cfg.NodeName), n.UID()
 		}})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the certificates of pods: %w", err)

@@ -62,6 +62,8 @@ type Config struct {
 	Checkpoint Checkpoint
 	// Accepted counts a resize that was deferred before.
 	Accepted func(Trigger)
+	// Admitted, if set, counts a pod that has got its place.
+	Admitted func(pod *corev1.Pod)
 	// Preempted lets a pod ask again that has lost its place because of that resource. Its sync in progress is
 	// pointless.
 	Preempted func(uid types.UID, lacked corev1.ResourceName)
@@ -318,6 +320,9 @@ func (a *Admitter) decide(p *entry) (victims []victim) {
 	if p.verdict = Rejected; p.why == nil {
 		p.verdict = Admitted
 		a.save(p)
+		if a.cfg.Admitted != nil {
+			a.cfg.Admitted(p.pod)
+		}
 	}
 	return victims
 }

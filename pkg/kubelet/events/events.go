@@ -15,6 +15,7 @@ import (
 // Recorder sends events about pods, their claims and the node.
 type Recorder struct {
 	node        string
+	uid         func() types.UID
 	broadcaster record.EventBroadcaster
 	recorder    record.EventRecorder
 }
@@ -22,9 +23,13 @@ type Recorder struct {
 // New returns a Recorder of the kubelet of a node. scheme knows pods. Its goroutines run until Close.
 func New(scheme *runtime.Scheme, node string) *Recorder {
 	b := record.NewBroadcaster()
-	return &Recorder{node: node, broadcaster: b,
+	return &Recorder{node: node, uid: func() types.UID { return "" }, broadcaster: b,
 		recorder: b.NewRecorder(scheme, corev1.EventSource{Component: "kubelet", Host: node})}
 }
+
+// FindNode sets how the UID of the node is found; it is empty until the node is registered. It is called before the
+// first event about the node.
+func (r *Recorder) FindNode(uid func() types.UID) { r.uid = uid }
 
 // Start sends events to sink until the returned function is called.
 func (r *Recorder) Start(sink record.EventSink) (stop func()) {
@@ -88,10 +93,10 @@ func (r *Recorder) Claim(claim *corev1.PersistentVolumeClaim, kind, reason, mess
 		ResourceVersion: claim.ResourceVersion}, kind, reason, message)
 }
 
-// Node sends an event about the node. kind is Normal or Warning. By the UID, which is the name, users find it (kubectl
-// describe node).
+// Node sends an event about the node. kind is Normal or Warning.
 func (r *Recorder) Node(kind, reason, message string) {
-	r.recorder.Event(&corev1.ObjectReference{Kind: "Node", Name: r.node, UID: types.UID(r.node)}, kind, reason, message)
+	r.recorder.Event(&corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: r.node, UID: r.uid()}, kind, reason,
+		message)
 }
 
 // Container sends an event about one of a pod's containers. kind is Normal or Warning.

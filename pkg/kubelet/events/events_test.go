@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // sink takes events.
@@ -50,5 +51,16 @@ func TestEventsNameTheirSubject(t *testing.T) {
 		(corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: "ns", Name: "c",
 			UID: "u"}) || e.Message != "what" {
 		t.Errorf("of a claim: %+v", e)
+	}
+	about := corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: "n1"}
+	for _, registered := range []bool{false, true} {
+		if registered {
+			about.UID = "u"
+			r.FindNode(func() types.UID { return "u" })
+		}
+		r.Node(corev1.EventTypeNormal, "Done", "what")
+		if e := <-got; e.InvolvedObject != about {
+			t.Errorf("of a node that is registered (%t): %+v", registered, e)
+		}
 	}
 }

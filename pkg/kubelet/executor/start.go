@@ -162,17 +162,14 @@ func (e *Executor) holdImage(ctx context.Context, pod *corev1.Pod, p *Pod, c *co
 	})
 }
 
-// ensureImage brings an image that the container needs to the node. A pull secret that cannot be read gets an event and
-// does not stop the pull: the image may be public or on the node. A failed pull shows as ErrImagePull for a second, and
-// as ImagePullBackOff after that.
+// ensureImage brings an image that the container needs to the node. A pull secret that cannot be read does not stop the
+// pull: the image may be public or on the node. It gets an event if the pull fails. A failed pull shows as ErrImagePull
+// for a second, and as ImagePullBackOff after that.
 //
 // Concurrent pulls of one image, and the node's limit of pulls, are the concern of package images.
 func (e *Executor) ensureImage(ctx context.Context, pod *corev1.Pod, p *Pod, c *corev1.Container, image string,
 	policy corev1.PullPolicy) (*runtime.Image, error) {
-	secrets, err := e.pullSecrets(ctx, pod)
-	if err != nil {
-		e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "FailedToRetrieveImagePullSecret", err.Error())
-	}
+	secrets, missing := e.pullSecrets(ctx, pod)
 	past := p.starts(c)
 	img, err := e.cfg.Images.Ensure(ctx, pod, image, policy, secrets,
 		func(kind, reason, msg string) {
@@ -183,6 +180,9 @@ func (e *Executor) ensureImage(ctx context.Context, pod *corev1.Pod, p *Pod, c *
 		})
 	var ie *images.Error
 	if errors.As(err, &ie) {
+		if missing != nil && ie.Reason != images.ReasonImagePullBackOff {
+			e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "FailedToRetrieveImagePullSecret", missing.Error())
+		}
 		until := ie.Until
 		if ie.Reason == images.ReasonErrImagePull && !until.IsZero() {
 			until = time.Now().Add(time.Second) // then it is shown as backing off

@@ -41,9 +41,17 @@ func disrupted(r Report) []corev1.PodCondition {
 //
 // It tells delays of the network and volumes from those of images and containers (KEP-3085).
 func sandboxCondition(f Facts) corev1.PodCondition {
-	c := corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse}
-	if s := f.Runtime.Sandbox(); s != nil && s.Ready && (s.HostNetwork || len(s.IPs) > 0) {
-		c.Status = corev1.ConditionTrue
+	c := corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse,
+		Reason: "PodSandboxNotReady"}
+	switch s := f.Runtime.Sandbox(); {
+	case s == nil:
+		c.Message = "no pod sandbox exists"
+	case !s.Ready:
+		c.Message = "pod sandbox is not ready"
+	case !s.HostNetwork && len(s.IPs) == 0:
+		c.Message = "pod sandbox has no IP address"
+	default:
+		c.Status, c.Reason = corev1.ConditionTrue, ""
 	}
 	return c
 }

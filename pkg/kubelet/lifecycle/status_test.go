@@ -51,7 +51,7 @@ func TestStatus(t *testing.T) {
 	t.Parallel()
 	const unready = "!Ready:ContainersNotReady !ContainersReady:ContainersNotReady"
 	for _, c := range []struct{ name, pod, world, more, want string }{
-		{"new", "Always a", "", "", "Pending a=ContainerCreating !PodReadyToStartContainers: " + unready},
+		{"new", "Always a", "", "", "Pending a=ContainerCreating !PodReadyToStartContainers:PodSandboxNotReady " + unready},
 		{"new with init", "Always init:i a", "sandbox", "",
 			"Pending i=PodInitializing a=PodInitializing !Initialized:ContainersNotInitialized " + unready},
 		{"init runs", "Always init:i a", "sandbox i=running", "",
@@ -78,11 +78,11 @@ func TestStatus(t *testing.T) {
 		{"failed init of a pod that restarts", "Always init:i a", "sandbox i=1", "",
 			"Pending i=terminated a=PodInitializing !Initialized:ContainersNotInitialized " + unready},
 		{"deleted while running", "Always a", "dead-sandbox a=137", "ended",
-			"Failed a=terminated !PodReadyToStartContainers: !Ready:PodFailed !ContainersReady:PodFailed"},
+			"Failed a=terminated !PodReadyToStartContainers:PodSandboxNotReady !Ready:PodFailed !ContainersReady:PodFailed"},
 		{"deleted, ended well", "Always a", "dead-sandbox a=0", "ended",
-			"Succeeded a=terminated !PodReadyToStartContainers: !Ready:PodCompleted !ContainersReady:PodCompleted"},
+			"Succeeded a=terminated !PodReadyToStartContainers:PodSandboxNotReady !Ready:PodCompleted !ContainersReady:PodCompleted"},
 		{"rejected", "Always a", "", "rejected",
-			"Failed a=ContainerCreating !PodReadyToStartContainers: !Ready:PodFailed !ContainersReady:PodFailed"},
+			"Failed a=ContainerCreating !PodReadyToStartContainers:PodSandboxNotReady !Ready:PodFailed !ContainersReady:PodFailed"},
 		{"sidecar starting", "Always side:s a", "sandbox s=running", "",
 			"Pending s=running a=PodInitializing !Initialized:ContainersNotInitialized " + unready},
 	} {

@@ -44,6 +44,7 @@ type Metrics struct {
 	*devices
 	*timings
 	protection
+	admissions
 	*startup
 	*images
 	*volumes
@@ -114,7 +115,7 @@ func New(r prometheus.Registerer) *Metrics {
 			Help: "Containers that have ended, by their exit code."}, []string{"container_type", "exit_code"}),
 		resizes: newResizes(r),
 		devices: newDevices(r),
-		timings: newTimings(r), protection: newProtection(r),
+		timings: newTimings(r), protection: newProtection(r), admissions: newAdmissions(r),
 		startup: newStartup(r),
 		images:  newImages(r),
 		volumes: newVolumes(r),

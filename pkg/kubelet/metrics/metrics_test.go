@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
+	"bonsai/pkg/kubelet/memoryqos"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -78,6 +79,8 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	m.StartedContainer(runtime.Ephemeral, "")
 	m.HookFellBack()
 	m.Terminated(runtime.Init, 139)
+	m.MemoryProtected(memoryqos.Protection{Min: 5, Low: 7})
+	m.PodAdmitted(&corev1.Pod{})
 	m.Preempted(corev1.ResourceMemory)
 	m.Evicted("emptydirfs.limit")
 	resize(m)
@@ -129,6 +132,9 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 		"kubelet_node_startup_registration_duration_seconds":                                    2,
 		"kubelet_node_startup_post_registration_duration_seconds":                               3,
 		"kubelet_node_startup_duration_seconds":                                                 16,
+		"kubelet_memory_qos_node_memory_low_bytes":                                              7,
+		"kubelet_memory_qos_node_memory_min_bytes":                                              5,
+		"kubelet_pod_level_resources_admission_total  besteffort":                               1,
 		"kubelet_cpu_manager_pinning_requests_total":                                            2,
 		"kubelet_memory_manager_pinning_requests_total":                                         2,
 		"kubelet_memory_manager_pinning_errors_total":                                           1,

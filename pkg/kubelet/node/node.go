@@ -185,6 +185,14 @@ func (n *Node) HostIPs() []string {
 // Object returns the Node as last seen in the API, read only; nil before it was registered.
 func (n *Node) Object() *corev1.Node { return n.object.Load() }
 
+// UID returns the Node's UID, "" before it was registered.
+func (n *Node) UID() types.UID {
+	if o := n.Object(); o != nil {
+		return o.UID
+	}
+	return ""
+}
+
 // Allocatable returns what all pods together may have: what this kubelet computes from its machine and settings, and
 // the extended resources that others have added to the Node. Our own amounts are not read from the Node, which may
 // still show those of an earlier kubelet with other settings.
