@@ -54,9 +54,17 @@ func cronJobRow() resources.Row {
 
 func cronJobStrategy() resources.Typed[*batchv1.CronJob] {
 	return resources.Typed[*batchv1.CronJob]{
-		Default:       defaultCronJob,
-		PrepareCreate: func(c *batchv1.CronJob) { c.Status = batchv1.CronJobStatus{} },
-		PrepareUpdate: func(obj, old *batchv1.CronJob) { obj.Status = *old.Status.DeepCopy() },
+		Default: defaultCronJob,
+		PrepareCreate: func(c *batchv1.CronJob) {
+			c.Status = batchv1.CronJobStatus{}
+			c.Spec.JobTemplate.Spec.Scheduling = nil // as of a Job
+		},
+		PrepareUpdate: func(obj, old *batchv1.CronJob) {
+			obj.Status = *old.Status.DeepCopy()
+			if old.Spec.JobTemplate.Spec.Scheduling == nil {
+				obj.Spec.JobTemplate.Spec.Scheduling = nil
+			}
+		},
 		Validate: func(c *batchv1.CronJob) field.ErrorList {
 			return append(validateCronJobName(c.Name), validateCronJob(c, nil)...)
 		},

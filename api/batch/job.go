@@ -123,9 +123,15 @@ func jobStrategy() resources.Typed[*batchv1.Job] {
 		Default: defaultJob,
 		PrepareCreate: func(j *batchv1.Job) {
 			j.Status = batchv1.JobStatus{}
+			j.Spec.Scheduling = nil // of a feature that is off by default (WorkloadWithJob)
 			generateSelector(j)
 		},
-		PrepareUpdate:  func(obj, old *batchv1.Job) { obj.Status = *old.Status.DeepCopy() },
+		PrepareUpdate: func(obj, old *batchv1.Job) {
+			obj.Status = *old.Status.DeepCopy()
+			if old.Spec.Scheduling == nil {
+				obj.Spec.Scheduling = nil
+			}
+		},
 		Canonicalize:   labelJob, // of labels that were only generated its validation says nothing
 		Validate:       func(j *batchv1.Job) field.ErrorList { return validateJob(j, nil) },
 		ValidateUpdate: validateJobUpdate,

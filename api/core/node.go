@@ -35,10 +35,16 @@ func nodeRow() resources.Row {
 
 func nodeStrategy() resources.Typed[*corev1.Node] {
 	return resources.Typed[*corev1.Node]{
-		Default:       defaultNode,
-		PrepareCreate: dropNodeConfig,
+		Default: defaultNode,
+		PrepareCreate: func(n *corev1.Node) {
+			dropNodeConfig(n)
+			n.Spec.PodPreemptionPolicy = nil // of a feature that is off by default
+		},
 		PrepareUpdate: func(obj, old *corev1.Node) {
 			dropNodeConfig(obj)
+			if old.Spec.PodPreemptionPolicy == nil {
+				obj.Spec.PodPreemptionPolicy = nil
+			}
 			obj.Status = *old.Status.DeepCopy()
 		},
 		Validate:       validateNode,

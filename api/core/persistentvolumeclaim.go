@@ -114,7 +114,12 @@ func volumeClaimStrategy() resources.Typed[*corev1.PersistentVolumeClaim] {
 
 func volumeClaimStatusStrategy() resources.Typed[*corev1.PersistentVolumeClaim] {
 	s := volumeClaimStrategy()
-	s.PrepareUpdate = func(obj, old *corev1.PersistentVolumeClaim) { obj.Spec = *old.Spec.DeepCopy() }
+	s.PrepareUpdate = func(obj, old *corev1.PersistentVolumeClaim) {
+		obj.Spec = *old.Spec.DeepCopy()
+		if old.Status.HealthStatus == nil { // of a feature that is off by default (CSIVolumeHealth)
+			obj.Status.HealthStatus = nil
+		}
+	}
 	s.ValidateUpdate = func(obj, _ *corev1.PersistentVolumeClaim) field.ErrorList {
 		return validateVolumeClaimStatus(&obj.Status)
 	}

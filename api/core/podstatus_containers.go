@@ -111,6 +111,9 @@ func dropDisabledStatus(s, old *corev1.PodStatus) {
 	if len(old.NodeAllocatableResourceClaimStatuses) == 0 {
 		s.NodeAllocatableResourceClaimStatuses = nil
 	}
+	if len(old.VolumeHealth) == 0 {
+		s.VolumeHealth = nil
+	}
 	if !anyVolumeStatus(old, false) {
 		anyVolumeStatus(s, true)
 	}

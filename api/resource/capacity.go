@@ -79,7 +79,7 @@ func validateValidRange(preset *resource.Quantity, r *resourcev1.CapacityRequest
 	}
 	var errs field.ErrorList
 	if preset.Cmp(*r.Min) < 0 {
-		errs = append(errs, field.Invalid(at.Child("min"), preset.String(),
+		errs = append(errs, field.Invalid(at.Child("default"), preset.String(),
 			"default is less than min: "+r.Min.String()))
 	}
 	if r.Min.Cmp(capacity) > 0 {
@@ -91,7 +91,7 @@ func validateValidRange(preset *resource.Quantity, r *resourcev1.CapacityRequest
 			errs = append(errs, field.Invalid(at.Child("max"), r.Min.String(),
 				"min is larger than max: "+r.Max.String()))
 		} else if preset.Cmp(*r.Max) > 0 {
-			errs = append(errs, field.Invalid(at.Child("max"), preset.String(),
+			errs = append(errs, field.Invalid(at.Child("default"), preset.String(),
 				"default is more than max: "+r.Max.String()))
 		}
 		if r.Max.Cmp(capacity) > 0 {
@@ -108,8 +108,8 @@ func validateValidRange(preset *resource.Quantity, r *resourcev1.CapacityRequest
 // validateStep checks that the default and the maximum can be reached from the minimum.
 func validateStep(preset *resource.Quantity, r *resourcev1.CapacityRequestPolicyRange, capacity resource.Quantity,
 	path *field.Path) field.ErrorList {
-	if r.Step.IsZero() { // at which kube-apiserver 1.36.3 breaks off: it divides by the step
-		return field.ErrorList{field.Invalid(path, r.Step.String(), "must not be zero")}
+	if r.Step.Sign() <= 0 {
+		return field.ErrorList{field.Invalid(path, r.Step.String(), "must be greater than zero")}
 	}
 	one := r.Min.DeepCopy()
 	one.Add(*r.Step)

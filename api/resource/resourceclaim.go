@@ -42,8 +42,16 @@ func resourceClaimStrategy() resources.Typed[*resourcev1.ResourceClaim] {
 	return resources.Typed[*resourcev1.ResourceClaim]{
 		ReturnDeleted: true,
 		Default:       func(c *resourcev1.ResourceClaim) { defaultClaimSpec(&c.Spec) },
-		PrepareCreate: func(c *resourcev1.ResourceClaim) { c.Status = resourcev1.ResourceClaimStatus{} },
-		PrepareUpdate: func(obj, old *resourcev1.ResourceClaim) { obj.Status = *old.Status.DeepCopy() },
+		PrepareCreate: func(c *resourcev1.ResourceClaim) {
+			c.Status = resourcev1.ResourceClaimStatus{}
+			dropDerived(&c.Spec)
+		},
+		PrepareUpdate: func(obj, old *resourcev1.ResourceClaim) {
+			obj.Status = *old.Status.DeepCopy()
+			if !derives(&old.Spec) {
+				dropDerived(&obj.Spec)
+			}
+		},
 		Validate: func(c *resourcev1.ResourceClaim) field.ErrorList {
 			return validateClaimSpec(&c.Spec, nil, field.NewPath("spec"))
 		},
@@ -59,6 +67,7 @@ func resourceClaimStatusStrategy() resources.Typed[*resourcev1.ResourceClaim] {
 		obj.Spec = *old.Spec.DeepCopy()
 		metav1.ResetObjectMetaForStatus(&obj.ObjectMeta, &old.ObjectMeta)
 		dropUnallocated(obj, old)
+		dropSkipped(&obj.Status, &old.Status)
 	}
 	s.Resets = []string{"spec", "metadata"}
 	s.ValidateUpdate = validateClaimStatus

@@ -20,7 +20,13 @@ func resourceClaimTemplateRow() resources.Row {
 		Strategy: resources.Typed[*resourcev1.ResourceClaimTemplate]{
 			ReturnDeleted: true,
 			Default:       func(t *resourcev1.ResourceClaimTemplate) { defaultClaimSpec(&t.Spec.Spec) },
-			Validate:      validateTemplate,
+			PrepareCreate: func(t *resourcev1.ResourceClaimTemplate) { dropDerived(&t.Spec.Spec) },
+			PrepareUpdate: func(obj, old *resourcev1.ResourceClaimTemplate) {
+				if !derives(&old.Spec.Spec) {
+					dropDerived(&obj.Spec.Spec)
+				}
+			},
+			Validate: validateTemplate,
 			ValidateUpdate: func(obj, old *resourcev1.ResourceClaimTemplate) field.ErrorList {
 				errs := apivalidation.ValidateImmutableField(obj.Spec, old.Spec, field.NewPath("spec"))
 				return append(errs, validateTemplate(obj)...)

@@ -1,7 +1,6 @@
 package resource
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -30,13 +29,11 @@ func resourceSliceRow(now func() time.Time) resources.Row {
 			ReturnDeleted: true,
 			PrepareCreate: func(s *resourcev1.ResourceSlice) {
 				setTaintTimes(s, now)
-				dropMappings(s)
+				dropDisabledSlice(s, nil)
 			},
 			PrepareUpdate: func(obj, old *resourcev1.ResourceSlice) {
 				setTaintTimes(obj, now)
-				if !slices.ContainsFunc(old.Spec.Devices, mapped) {
-					dropMappings(obj)
-				}
+				dropDisabledSlice(obj, old)
 			},
 			Validate:       validateSlice,
 			ValidateUpdate: validateSliceUpdate,
@@ -78,16 +75,6 @@ func setTaintTimes(s *resourcev1.ResourceSlice, now func() time.Time) {
 				t.TimeAdded = &at
 			}
 		}
-	}
-}
-
-// mapped reports whether a device says which resources of its node it takes, a feature (DRANodeAllocatableResources)
-// that is off by default.
-func mapped(d resourcev1.Device) bool { return len(d.NodeAllocatableResources) > 0 }
-
-func dropMappings(s *resourcev1.ResourceSlice) {
-	for i := range s.Spec.Devices {
-		s.Spec.Devices[i].NodeAllocatableResources = nil
 	}
 }
 

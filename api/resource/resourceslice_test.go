@@ -98,7 +98,7 @@ func TestSlices(t *testing.T) {
 		"range without a minimum": {policy(`{"default":"1","validRange":{}}`),
 			[]string{m + ".validRange.min: Required value: required when validRange is defined"}},
 		"range the wrong way round": {policy(`{"default":"1","validRange":{"min":"3","max":"2","step":"2"}}`),
-			[]string{m + `.validRange.min: Invalid value: "1": default is less than min: 3`,
+			[]string{m + `.validRange.default: Invalid value: "1": default is less than min: 3`,
 				m + `.validRange.max: Invalid value: "3": min is larger than max: 2`,
 				m + `.validRange.step: Invalid value: "2": value is not a multiple of a given step (2) from (3)`}},
 		"range too large": {policy(`{"default":"1","validRange":{"min":"1","max":"10"}}`),
@@ -107,7 +107,7 @@ func TestSlices(t *testing.T) {
 			[]string{m + `.validRange.step: Invalid value: "9": one step 10 is larger than capacity value: 9`}},
 		// that of 1.36.3 breaks off
 		"step of nothing": {policy(`{"default":"1","validRange":{"min":"1","step":"0"}}`),
-			[]string{m + `.validRange.step: Invalid value: "0": must not be zero`}},
+			[]string{m + `.validRange.step: Invalid value: "0": must be greater than zero`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -34,7 +34,6 @@ func csiDriverRow() resources.Row {
 			ReturnDeleted:  true,
 			Default:        defaultCSIDriver,
 			PrepareCreate:  prepareCSIDriver,
-			PrepareUpdate:  prepareCSIDriverUpdate,
 			Validate:       validateCSIDriver,
 			ValidateUpdate: validateCSIDriverUpdate,
 			SpecChanged:    csiDriverChanged,
@@ -83,15 +82,13 @@ func defaultCSIDriver(d *storagev1.CSIDriver) {
 	defaults.SetPtr(&s.FSGroupPolicy, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)
 	defaults.SetPtr(&s.RequiresRepublish, false)
 	defaults.SetPtr(&s.SELinuxMount, false)
+	defaults.SetPtr(&s.PreventPodSchedulingIfMissing, false)
 	if len(s.VolumeLifecycleModes) == 0 {
 		s.VolumeLifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent}
 	}
 }
 
-func prepareCSIDriver(d *storagev1.CSIDriver) {
-	d.Spec.PreventPodSchedulingIfMissing = nil // of a feature that is off by default
-	d.Generation = 0
-}
+func prepareCSIDriver(d *storagev1.CSIDriver) { d.Generation = 0 }
 
 // csiDriverWarnings: a driver that asks for tokens should say where it wants them.
 func csiDriverWarnings(d, old *storagev1.CSIDriver) []string {
@@ -100,12 +97,6 @@ func csiDriverWarnings(d, old *storagev1.CSIDriver) []string {
 		return nil
 	}
 	return []string{"spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes"}
-}
-
-func prepareCSIDriverUpdate(obj, old *storagev1.CSIDriver) {
-	if old.Spec.PreventPodSchedulingIfMissing == nil {
-		obj.Spec.PreventPodSchedulingIfMissing = nil
-	}
 }
 
 // csiDriverChanged: the generation moves with what may change of a driver. It begins with the first change.

@@ -201,7 +201,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	return controller.Result{}, nil
 }
 
-// reasons are the rules because of which a pod has to leave, now or later.
+// reasons are the rules that make a pod leave, now or later.
 func (c *Controller) reasons(p *corev1.Pod) []*resourcev1.DeviceTaintRule {
 	var out []*resourcev1.DeviceTaintRule
 	for _, r := range c.rules.List() {

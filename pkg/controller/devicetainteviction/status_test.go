@@ -69,8 +69,8 @@ func TestRuleStatus(t *testing.T) {
 		want    string // status, reason and message; "" if nothing is written
 		again   time.Duration
 	}{
-		"would evict": {rule: rule(none, all), pods: []string{"a", "b", "c"}, want: "False NoEffect 2 published devices " +
-			"selected. 3 allocated devices selected. 3 pods would be evicted in 2 different namespaces" + once},
+		"would evict": {rule: rule(none, all), pods: []string{"a", "b", "c"}, want: "False NoEffect 2 published " +
+			"devices selected. 3 allocated devices selected. 3 pods would be evicted in 2 different namespaces" + once},
 		"would evict one": {rule: rule(none, &resourcev1.DeviceTaintSelector{Device: new("d0")}),
 			pods: []string{"d0", "b"}, want: "False NoEffect 1 published device selected. 1 allocated device selected. " +
 				"1 pod would be evicted in 1 namespace" + once},

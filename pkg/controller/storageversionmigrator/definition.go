@@ -54,7 +54,8 @@ func (c *Controller) markDefinition(ctx context.Context, m *migration, succeeded
 	if err != nil {
 		return fmt.Errorf("encoding the status of the definition %s: %w", name, err)
 	}
-	if _, err := c.definitions.Apply(ctx, "", name, marker, config, "status"); err != nil && !apierrors.IsNotFound(err) {
+	_, err = c.definitions.Apply(ctx, "", name, marker, config, "status")
+	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("writing the status of the definition %s: %w", name, err)
 	}
 	return nil

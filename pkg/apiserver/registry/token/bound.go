@@ -41,6 +41,9 @@ func (r *REST) bind(ctx context.Context, c *Claims, ns string, ref *authenticati
 		}
 		return sameUID(ref, c.Node)
 	}
+	if forWebhook(ref) {
+		return noWebhooks(ref)
+	}
 	return apierrors.NewBadRequest(
 		fmt.Sprintf("cannot bind token to object of type %s", schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)))
 }

@@ -103,7 +103,11 @@ func (r *REST) Prepare(ctx context.Context, ns, name string,
 		return nil, err
 	}
 	r.Default(req) // a plug-in may have taken it out
-	if errs := validateLifetime(*req.Spec.ExpirationSeconds); len(errs) > 0 {
+	errs := validateAttestations(&req.Spec)
+	if len(errs) == 0 {
+		errs = validateLifetime(*req.Spec.ExpirationSeconds)
+	}
+	if len(errs) > 0 {
 		return nil, apierrors.NewInvalid(kind, "", errs)
 	}
 	if len(req.Spec.Audiences) == 0 {
