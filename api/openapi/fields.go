@@ -164,27 +164,12 @@ func (b *Builder) schemaOf(t reflect.Type) spec.Schema {
 			return prop("string", "byte")
 		}
 		p, items := prop("array", ""), b.schemaOf(t.Elem())
-		p.Items = &spec.SchemaOrArray{Schema: b.item(items, t.Elem())}
+		p.Items = &spec.SchemaOrArray{Schema: &items}
 		return p
 	case reflect.Map:
 		p, values := prop("object", ""), b.schemaOf(t.Elem())
-		p.AdditionalProperties = &spec.SchemaOrBool{Allows: true, Schema: b.item(values, t.Elem())}
+		p.AdditionalProperties = &spec.SchemaOrBool{Allows: true, Schema: &values}
 		return p
 	}
 	return prop("object", "")
-}
-
-// item is an element's schema: in V3 with the zero value as default, as Kubernetes publishes it.
-func (b *Builder) item(s spec.Schema, t reflect.Type) *spec.Schema {
-	if b.version != V3 {
-		return &s
-	}
-	if s.Ref.String() != "" {
-		if _, ok := custom(deref(t), b.version); ok || t.Kind() == reflect.Pointer {
-			return &s
-		}
-		return &spec.Schema{SchemaProps: spec.SchemaProps{AllOf: []spec.Schema{s}, Default: map[string]any{}}}
-	}
-	s.Default = zero(t)
-	return &s
 }

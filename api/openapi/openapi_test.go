@@ -127,7 +127,7 @@ func TestProperties(t *testing.T) {
 			`{"type":"array","items":{"$ref":"#/definitions/io.k8s.api.core.v1.Container"},
 			"x-kubernetes-list-map-keys":["name"],"x-kubernetes-list-type":"map","x-kubernetes-patch-merge-key":"name","x-kubernetes-patch-strategy":"merge"}`},
 		{openapi.V3, core + "PodSpec", "containers",
-			`{"type":"array","items":{"allOf":[{"$ref":"#/components/schemas/io.k8s.api.core.v1.Container"}],"default":{}},
+			`{"type":"array","items":{"$ref":"#/components/schemas/io.k8s.api.core.v1.Container"},
 			"x-kubernetes-list-map-keys":["name"],"x-kubernetes-list-type":"map","x-kubernetes-patch-merge-key":"name","x-kubernetes-patch-strategy":"merge"}`},
 		{openapi.V2, core + "Container", "command",
 			`{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"atomic"}`},

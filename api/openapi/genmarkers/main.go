@@ -66,7 +66,7 @@ func collect() ([]string, error) {
 func wanted(module, dir string) bool {
 	switch dir {
 	case "pkg/apis/meta/v1", "pkg/runtime", "pkg/api/resource", "pkg/util/intstr", "pkg/apis/apiextensions/v1",
-		"pkg/apis/apiregistration/v1":
+		"pkg/apis/apiregistration/v1", "scheduling/v1alpha3": // the last has types of Jobs
 		return true
 	}
 	base := filepath.Base(dir)
@@ -239,17 +239,14 @@ func (p *pkg) typeSpec(s *ast.TypeSpec, marks []string) {
 	}
 }
 
-// meaning is a constant's comment in one line, without its name in front and without markers.
+// meaning is a constant's comment in one line, without its name in front. Kubernetes leaves markers in.
 func meaning(name string, doc *ast.CommentGroup) string {
 	if doc == nil {
 		return ""
 	}
 	var words []string
 	for _, c := range doc.List {
-		line := strings.TrimSpace(strings.TrimPrefix(c.Text, "//"))
-		if !strings.HasPrefix(line, "+") {
-			words = append(words, strings.Fields(line)...)
-		}
+		words = append(words, strings.Fields(strings.TrimPrefix(c.Text, "//"))...)
 	}
 	if len(words) > 0 && words[0] == name {
 		words = words[1:]
