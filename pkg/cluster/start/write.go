@@ -21,9 +21,6 @@ func Write(c plan.Config) error {
 	if err := errors.Join(datadir.Save(c), os.MkdirAll(c.Layout().Run(), 0o700)); err != nil {
 		return err
 	}
-	if err := errors.Join(os.MkdirAll(c.Layout().At("etcd"), 0o700), datadir.SaveRelease(c.Layout())); err != nil {
-		return err
-	}
 	if err := controlplane.WriteTracing(c); err != nil {
 		return err
 	}
@@ -31,6 +28,10 @@ func Write(c plan.Config) error {
 		return err
 	}
 	if err := errors.Join(encryption.Make(c, time.Now()), pki.Make(c, time.Now())); err != nil {
+		return err
+	}
+	// After the keys, which are made only for a cluster without data.
+	if err := errors.Join(os.MkdirAll(c.Layout().At("etcd"), 0o700), datadir.SaveRelease(c.Layout())); err != nil {
 		return err
 	}
 	return kubeconfig.WriteAll(c)

@@ -37,7 +37,9 @@ func New(config *rest.Config) (*Client, error) {
 		nodev1.AddToScheme, storagev1.AddToScheme,
 		apiclient.Only(resourcev1.SchemeGroupVersion, &resourcev1.ResourceClaim{}, &resourcev1.ResourceSlice{}),
 		apiclient.Only(certificatesv1.SchemeGroupVersion, &certificatesv1.CertificateSigningRequest{},
-			&certificatesv1.CertificateSigningRequestList{}))
+			&certificatesv1.CertificateSigningRequestList{}, &certificatesv1.PodCertificateRequest{},
+			&certificatesv1.PodCertificateRequestList{}, &certificatesv1.ClusterTrustBundle{},
+			&certificatesv1.ClusterTrustBundleList{}))
 	if err != nil {
 		return nil, err
 	}

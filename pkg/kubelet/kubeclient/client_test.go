@@ -2,6 +2,7 @@ package kubeclient
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,10 +14,12 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 )
 
 // server answers every request with the JSON that fits its path and notes what was asked.
@@ -139,5 +142,41 @@ func TestObjectsSelects(t *testing.T) {
 	}
 	if want := "GET /api/v1/pods?fieldSelector=spec.nodeName%3Dn"; s.saw[0] != want {
 		t.Errorf("asked %q, not %q", s.saw[0], want)
+	}
+}
+
+// TestListWatches: the client knows the kinds, and their lists, of everything that it lists and watches.
+func TestListWatches(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		parts := strings.Split(r.URL.Path, "/") // /apis/GROUP/VERSION/…
+		kinds := map[string]string{"certificatesigningrequests": "CertificateSigningRequest", "csidrivers": "CSIDriver",
+			"podcertificaterequests": "PodCertificateRequest", "clustertrustbundles": "ClusterTrustBundle",
+			"runtimeclasses": "RuntimeClass"}
+		kind := kinds[parts[len(parts)-1]]
+		if kind == "" {
+			http.Error(w, r.URL.Path, http.StatusNotFound)
+			return
+		}
+		list := map[string]any{"kind": kind + "List", "apiVersion": parts[2] + "/" + parts[3],
+			"items": []any{map[string]any{"metadata": map[string]any{"name": "x"}}}}
+		if err := json.NewEncoder(w).Encode(list); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer s.Close()
+	c, err := New(&rest.Config{Host: s.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, watched := range map[string]cache.ListerWatcher{
+		"CertificateRequests": c.CertificateRequests("x"), "PodCertificateRequest": c.PodCertificateRequest("n", "x", "node"),
+		"TrustBundles": c.TrustBundles(), "RuntimeClasses": c.RuntimeClasses(), "WatchCSIDriver": c.WatchCSIDriver("x"),
+	} {
+		list, err := cache.ToListerWatcherWithContext(watched).ListWithContext(t.Context(), metav1.ListOptions{})
+		if err != nil || meta.LenList(list) != 1 {
+			t.Errorf("%s: %v, %v", name, list, err)
+		}
 	}
 }
