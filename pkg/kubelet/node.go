@@ -17,6 +17,7 @@ import (
 	"bonsai/pkg/kubelet/cm/userns"
 	"bonsai/pkg/kubelet/images"
 	"bonsai/pkg/kubelet/node"
+	"bonsai/pkg/kubelet/podsapi"
 )
 
 // The cgroups implement these interfaces without naming them, because siblings do not import siblings. cm.Manager looks
@@ -37,6 +38,7 @@ type nodeParts struct {
 	resources *cm.Manager
 	// served is the pod-resources API, which shows what containers have.
 	served *podresources.Server
+	pods   *podsapi.Server
 	node   *node.Node
 }
 
@@ -73,6 +75,8 @@ func newNodeParts(cfg *Config, r reporting, s signals, c *containers) (*nodePart
 	// The API serves monitoring agents on the node, over a socket below RootDir.
 	n.served = &podresources.Server{RootDir: cfg.RootDir, Resources: n.resources, Pods: s.active,
 		Count: r.metrics.PodResourcesAsked}
+	n.pods = &podsapi.Server{RootDir: cfg.RootDir, Serve: cm.Serve, Pods: s.pods.Pods, Changes: r.status.Changed(),
+		Count: r.metrics.PodsAsked}
 	if n.node, err = newNode(cfg, r, s, c, n.devices); err != nil {
 		return nil, fmt.Errorf("prepare the node object: %w", err)
 	}

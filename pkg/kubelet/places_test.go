@@ -73,7 +73,8 @@ func TestPlacesAcrossARestart(t *testing.T) {
 		log, client := slog.New(slog.DiscardHandler), kubelettest.Client{Interface: fake.NewClientset()}
 		m := metrics.New(nil)
 		statuses := status.New(client, func(time.Duration) {}, nil, log)
-		pods := podmanager.New(podmanager.Config{Status: statuses, Client: client, Log: log})
+		pods := podmanager.New(podmanager.Config{Status: statuses, Client: client, Changed: func() {},
+			Log: log})
 		allocations, err := allocation.Open(t.TempDir())
 		if err != nil {
 			t.Fatal(err)

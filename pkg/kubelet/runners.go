@@ -50,6 +50,7 @@ func newRunners(cfg *Config, r reporting, s signals, c *containers, n *nodeParts
 		{"DRA drivers", n.dra.Run},
 		{"CPU manager", n.cpu.Run},
 		{"pod-resources API", n.served.Run},
+		{"pods API", n.pods.Run},
 		{"CSINode", func(ctx context.Context) error { return v.csiNode.Run(ctx, n.node.Registered()) }},
 		{"services", p.services.Run},
 		{"runtime classes", p.classes.Run},

@@ -65,7 +65,8 @@ type signals struct {
 
 func newSignals(cfg *Config, r reporting) signals {
 	restarted := func(pod *corev1.Pod) { r.metrics.RestartedPod(runtime.IsStatic(pod)) }
-	return signals{pods: podmanager.New(podmanager.Config{Status: r.status, Client: cfg.Client, Log: cfg.Log}),
+	return signals{pods: podmanager.New(podmanager.Config{Status: r.status, Client: cfg.Client,
+		Changed: r.status.Changed().Notify, Log: cfg.Log}),
 		workers: podworker.New(restarted, r.metrics, cfg.Log), changes: podsyncer.NewChanges(), node: notify.New(),
 		pressure: &eviction.Conditions{}, shutdown: &shutdown.State{}}
 }

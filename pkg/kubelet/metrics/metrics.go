@@ -45,6 +45,7 @@ type Metrics struct {
 	*timings
 	protection
 	admissions
+	podsAPI
 	*startup
 	*images
 	*volumes
@@ -115,7 +116,7 @@ func New(r prometheus.Registerer) *Metrics {
 			Help: "Containers that have ended, by their exit code."}, []string{"container_type", "exit_code"}),
 		resizes: newResizes(r),
 		devices: newDevices(r),
-		timings: newTimings(r), protection: newProtection(r), admissions: newAdmissions(r),
+		timings: newTimings(r), protection: newProtection(r), admissions: newAdmissions(r), podsAPI: newPodsAPI(r),
 		startup: newStartup(r),
 		images:  newImages(r),
 		volumes: newVolumes(r),

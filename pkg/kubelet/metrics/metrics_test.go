@@ -81,6 +81,7 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	m.Terminated(runtime.Init, 139)
 	m.MemoryProtected(memoryqos.Protection{Min: 5, Low: 7})
 	m.PodAdmitted(&corev1.Pod{})
+	m.PodsAsked("get", "NotFound")
 	m.Preempted(corev1.ResourceMemory)
 	m.Evicted("emptydirfs.limit")
 	resize(m)
@@ -135,6 +136,9 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 		"kubelet_memory_qos_node_memory_low_bytes":                                              7,
 		"kubelet_memory_qos_node_memory_min_bytes":                                              5,
 		"kubelet_pod_level_resources_admission_total  besteffort":                               1,
+		"kubelet_pod_requests_total v1alpha1 NotFound":                                          1,
+		"kubelet_pod_requests_get_total v1alpha1 NotFound":                                      1,
+		"kubelet_pod_watch_events_dropped_total":                                                0,
 		"kubelet_cpu_manager_pinning_requests_total":                                            2,
 		"kubelet_memory_manager_pinning_requests_total":                                         2,
 		"kubelet_memory_manager_pinning_errors_total":                                           1,

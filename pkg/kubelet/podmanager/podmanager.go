@@ -30,7 +30,9 @@ type Status interface {
 type Config struct {
 	Status Status
 	Client Client
-	Log    *slog.Logger
+	// Changed is called when what Pods returns may have changed. It must not block.
+	Changed func()
+	Log     *slog.Logger
 }
 
 // Manager holds the pods. It is safe for concurrent use; its methods do not block, except Run.
@@ -65,6 +67,7 @@ func (m *Manager) Update(pod *corev1.Pod) (before *corev1.Pod) {
 	if runtime.IsStatic(pod) {
 		m.due.Notify()
 	}
+	m.cfg.Changed()
 	return before
 }
 
@@ -87,6 +90,7 @@ func (m *Manager) Remove(pod *corev1.Pod) {
 	} else {
 		m.cfg.Status.Unobserve(pod.UID)
 	}
+	m.cfg.Changed()
 }
 
 // Begin is called when a life of a pod begins. It returns what the source last had, nil if the pod is gone. It passes

@@ -41,7 +41,8 @@ func (owner) Object() *corev1.Node {
 func setup() (*Manager, *status.Writer, kubelettest.Client) {
 	client := kubelettest.Client{Interface: fake.NewClientset()}
 	w := status.New(client, func(time.Duration) {}, nil, slog.New(slog.DiscardHandler))
-	return New(Config{Status: w, Client: client, Log: slog.New(slog.DiscardHandler)}), w, client
+	return New(Config{Status: w, Client: client, Changed: func() {},
+		Log: slog.New(slog.DiscardHandler)}), w, client
 }
 
 func TestMirror(t *testing.T) {

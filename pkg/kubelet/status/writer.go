@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/util/workqueue"
 
+	"bonsai/pkg/kubelet/notify"
 	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/trace"
 )
@@ -46,7 +47,9 @@ type Writer struct {
 	log    *slog.Logger
 	// synced receives how long a change took to be stored, for the first of several that are stored together.
 	synced func(took time.Duration)
-	queue  workqueue.TypedRateLimitingInterface[types.UID]
+	// changed is notified when Shown may return something else.
+	changed notify.Fan
+	queue   workqueue.TypedRateLimitingInterface[types.UID]
 
 	mu   sync.Mutex // not held while a patch is under way: its answer is compared with what is wanted then
 	pods map[types.UID]*entry
@@ -187,6 +190,9 @@ func newer(a, b *corev1.Pod) bool {
 	return err1 != nil || err2 != nil || x > y
 }
 
+// Changed is notified when what Shown returns may have changed.
+func (w *Writer) Changed() *notify.Fan { return &w.changed }
+
 // Set reports a status.
 func (w *Writer) Set(uid types.UID, st corev1.PodStatus) {
 	w.mu.Lock()
@@ -207,6 +213,7 @@ func (w *Writer) Set(uid types.UID, st corev1.PodStatus) {
 		e.since = now
 	}
 	w.enqueueLocked(e, uid)
+	w.changed.Notify()
 }
 
 // Shown returns the pod with its newest status: the one that was set last; before that, for a static pod, its mirror's.
