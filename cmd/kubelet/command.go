@@ -27,8 +27,7 @@ func newCommand() *cobra.Command {
 			log, flush := s.log.Open(cmd, component)
 			defer flush()
 			accepted().Warn(cmd.Flags(), log)
-			featuregates.Warn(s.file.FeatureGates, log, gateQOSReserved, gatePeriod, gateNoQuota,
-				gateMemoryQoS)
+			featuregates.Warn(s.file.FeatureGates, log, gateQOSReserved, gatePeriod, gateMemoryQoS)
 			// These fields do not fail the start: files written for upstream's kubelet should work (fields.go).
 			if names := s.idle; len(names) > 0 {
 				log.Warn("these fields of the configuration file are accepted, but have no effect", "fields", names)

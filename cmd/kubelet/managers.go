@@ -77,8 +77,7 @@ func (o *managerOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfig
 // cpuSettings returns the CPU manager's settings, or the first fault in them. The static policy needs CPUs that it does
 // not give away: ReservedCount rounds the reserved amount up to whole CPUs.
 func cpuSettings(c *kubeletconfig.KubeletConfiguration) (cpu.Settings, error) {
-	s := cpu.Settings{Policy: c.CPUManagerPolicy, Period: c.CPUManagerReconcilePeriod.Duration,
-		KeepQuota: !gateOn(c, gateNoQuota)}
+	s := cpu.Settings{Policy: c.CPUManagerPolicy, Period: c.CPUManagerReconcilePeriod.Duration}
 	var err error
 	if s.Options, err = cpu.ParseOptions(c.CPUManagerPolicyOptions); err != nil {
 		return s, fmt.Errorf("cpuManagerPolicyOptions: %w", err)

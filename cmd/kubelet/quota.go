@@ -25,7 +25,6 @@ import (
 const (
 	gateQOSReserved = "QOSReserved"
 	gatePeriod      = "CustomCPUCFSQuotaPeriod"
-	gateNoQuota     = "DisableCPUQuotaWithExclusiveCPUs"
 )
 
 // gateOn reports whether a gate is on. The settings' check names gates that are wrong.

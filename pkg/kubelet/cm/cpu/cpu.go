@@ -49,9 +49,6 @@ type Settings struct {
 	// Reserved are CPUs that no container gets for itself; if none are named, ReservedCount of them are chosen.
 	Reserved      cpuset.CPUSet
 	ReservedCount int
-	// KeepQuota keeps the limits of CPU, as quotas of time, of containers that have CPUs for themselves. (The feature
-	// gate DisableCPUQuotaWithExclusiveCPUs is off.)
-	KeepQuota bool
 	// Period is how often containers' CPUs are compared with what they should have.
 	Period time.Duration
 }
@@ -351,7 +348,7 @@ func (m *Manager) Container(pod *corev1.Pod, c *corev1.Container, o *runtime.Con
 func (m *Manager) NoQuota(pod *corev1.Pod) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return !m.cfg.KeepQuota && len(m.given[pod.UID]) > 0
+	return len(m.given[pod.UID]) > 0
 }
 
 // noQuota reports whether a container is to have no quota of CPU: it has its CPUs for itself.
@@ -359,7 +356,7 @@ func (m *Manager) noQuota(uid types.UID, container string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, own := m.given[uid][container]
-	return own && !m.cfg.KeepQuota
+	return own
 }
 
 // cpus returns the CPUs that a container may run on; "" for all, as with the policy none.

@@ -169,7 +169,7 @@ func TestContract(t *testing.T) {
 	cmtest.Run(t, func() cm.Provider { return start(t, dir, &node{}, Options{}) }, podOf("u", "2"))
 }
 
-// TestNoQuota: a container with CPUs for itself has no quota, nor has its pod, unless the gate is off; others keep
+// TestNoQuota: a container with CPUs for itself has no quota, nor has its pod; others keep
 // theirs. It holds after a restart.
 func TestNoQuota(t *testing.T) {
 	t.Parallel()
@@ -181,19 +181,16 @@ func TestNoQuota(t *testing.T) {
 			t.Fatal(why)
 		}
 	}
-	for _, keep := range []bool{false, true} {
-		m := start(t, dir, &node{}, Options{})
-		m.cfg.KeepQuota = keep
-		for pod, want := range map[*corev1.Pod][]bool{own: {true, false}, shared: {false}} {
-			if got := m.NoQuota(pod); got != (want[0] && !keep) {
-				t.Errorf("pod %s, gate off %t: no quota %t", pod.Name, keep, got)
-			}
-			for i := range want {
-				var o runtime.ContainerOptions
-				err := m.Container(pod, &pod.Spec.Containers[i], &o)
-				if err != nil || o.NoCPUQuota != (want[i] && !keep) {
-					t.Errorf("pod %s, container %d, gate off %t: %+v, %v", pod.Name, i, keep, o, err)
-				}
+	m = start(t, dir, &node{}, Options{})
+	for pod, want := range map[*corev1.Pod][]bool{own: {true, false}, shared: {false}} {
+		if got := m.NoQuota(pod); got != want[0] {
+			t.Errorf("pod %s: no quota %t", pod.Name, got)
+		}
+		for i := range want {
+			var o runtime.ContainerOptions
+			err := m.Container(pod, &pod.Spec.Containers[i], &o)
+			if err != nil || o.NoCPUQuota != want[i] {
+				t.Errorf("pod %s, container %d: %+v, %v", pod.Name, i, o, err)
 			}
 		}
 	}
