@@ -13,8 +13,9 @@ func TestConfigMode(t *testing.T) {
 	needs := corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}}
 	for want, pod := range map[string]corev1.PodSpec{
-		"":                        {Containers: []corev1.Container{{}}, Resources: &corev1.ResourceRequirements{}},
-		"container_level":         {Containers: []corev1.Container{{}}, InitContainers: []corev1.Container{{Resources: needs}}},
+		"": {Containers: []corev1.Container{{}}, Resources: &corev1.ResourceRequirements{}},
+		"container_level": {Containers: []corev1.Container{{}},
+			InitContainers: []corev1.Container{{Resources: needs}}},
 		"pod_level":               {Containers: []corev1.Container{{}}, Resources: &needs},
 		"pod_and_container_level": {Containers: []corev1.Container{{Resources: needs}}, Resources: &needs},
 	} {
