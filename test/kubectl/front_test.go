@@ -26,6 +26,8 @@ import (
 
 	"github.com/gorilla/websocket"
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
+
+	"bonsai/api/kubeversion"
 )
 
 // front is a server that tells what it is asked, by whom and by which way, and proxies in front of it. It has just what
@@ -186,7 +188,7 @@ func answers() map[string]string {
 		"/whoami": "ok\n", "/api": `{"kind":"APIVersions","versions":["v1"]}`,
 		"/apis": `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`, "/api/v1": resources,
 		"/api/v1/namespaces/default/pods/p": pod,
-		"/version":                          `{"major":"1","minor":"37","gitVersion":"v1.37.2"}`,
+		"/version":                          `{"major":"1","minor":"` + kubeversion.Minor + `","gitVersion":"` + kubeversion.Release + `"}`,
 	}
 }
 

@@ -3,6 +3,8 @@ package kubectl
 import (
 	"regexp"
 	"strings"
+
+	"bonsai/api/kubeversion"
 )
 
 // rule replaces what differs from run to run.
@@ -17,7 +19,7 @@ var uid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0
 var rules = []rule{
 	{regexp.MustCompile(`([WEI])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \w+\.go:\d+\]`), `$1<log>]`},
 	{regexp.MustCompile(`(?m)^\[Debug\] .*\n`), ``}, // of completion
-	{regexp.MustCompile(`v1\.37\.2\+bonsai`), `v1.37.2`},
+	{regexp.MustCompile(regexp.QuoteMeta(kubeversion.Git)), kubeversion.Release},
 	// by who saw first that the connection ended: net/http's reader or its writer
 	{regexp.MustCompile(`readLoopPeekFailLocked: `), ``},
 	{regexp.MustCompile(`kustomize-\(devel\)`), `kustomize-v5.8.1`}, // the linker is told, for cmd/kubectl

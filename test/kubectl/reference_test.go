@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
+	"bonsai/api/kubeversion"
 	"bonsai/pkg/controller/controllertest"
 	"bonsai/pkg/kubectl"
 	"bonsai/pkg/kubectl/cli"
@@ -250,5 +251,5 @@ func ours(ctx context.Context, v invocation, in []byte, out io.Writer, errOut *o
 			}
 		}()
 	}
-	return kubectl.Main(ctx, "v1.37.2+bonsai", v.args, cli.IOStreams{In: bytes.NewReader(in), Out: out, ErrOut: errOut})
+	return kubectl.Main(ctx, kubeversion.Git, v.args, cli.IOStreams{In: bytes.NewReader(in), Out: out, ErrOut: errOut})
 }

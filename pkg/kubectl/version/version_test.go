@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"bonsai/api/kubeversion"
 	"bonsai/pkg/kubectl/write/writetest"
 )
 
@@ -19,7 +20,7 @@ func peer(t *testing.T) string {
 		if r.URL.Path != "/version" {
 			t.Errorf("asked for %s", r.URL.Path)
 		}
-		fmt.Fprint(w, `{"major":"1","minor":"35","gitVersion":"v1.36.1","platform":"linux/arm64"}`)
+		fmt.Fprint(w, `{"major":"1","minor":"36","gitVersion":"v1.36.1","platform":"linux/arm64"}`)
 	}))
 	t.Cleanup(s.Close)
 	return s.URL
@@ -32,8 +33,8 @@ func TestText(t *testing.T) {
 		at, args, want string
 		code           int
 	}{
-		{at, "version", "Client Version: v1.37.2\nKustomize Version: v5.8.1\nServer Version: v1.36.1\n", 0},
-		{"", "version --client", "Client Version: v1.37.2\nKustomize Version: v5.8.1\n", 0},
+		{at, "version", "Client Version: " + kubeversion.Release + "\nKustomize Version: v5.8.1\nServer Version: v1.36.1\n", 0},
+		{"", "version --client", "Client Version: " + kubeversion.Release + "\nKustomize Version: v5.8.1\n", 0},
 		{at, "version x", "error: extra arguments: [x]\n", 1},
 		{at, "version -o xml", "error: --output must be 'yaml' or 'json'\n", 1},
 	} {
@@ -43,7 +44,7 @@ func TestText(t *testing.T) {
 		}
 	}
 	got, code := writetest.Run(t, NewCommand, "", "", "version")
-	if code != 1 || !strings.HasPrefix(got, "Client Version: v1.37.2\nKustomize Version: v5.8.1\n") ||
+	if code != 1 || !strings.HasPrefix(got, "Client Version: " + kubeversion.Release + "\nKustomize Version: v5.8.1\n") ||
 		!strings.Contains(got, "refused") {
 		t.Errorf("without a server: code %d, %q, want the client's version and why there is no other", code, got)
 	}
@@ -67,7 +68,7 @@ func TestStructured(t *testing.T) {
 			t.Errorf("%s: code %d, %v, %s", c.args, code, err, got)
 			continue
 		}
-		if v.ClientVersion.GitVersion != "v1.37.2" || v.ClientVersion.Major != "1" || v.ClientVersion.Minor != "37" ||
+		if v.ClientVersion.GitVersion != kubeversion.Release || v.ClientVersion.Major != "1" || v.ClientVersion.Minor != kubeversion.Minor ||
 			!strings.Contains(v.ClientVersion.Platform, "/") {
 			t.Errorf("%s: client %+v", c.args, v.ClientVersion)
 		}
