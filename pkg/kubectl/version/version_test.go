@@ -44,7 +44,7 @@ func TestText(t *testing.T) {
 		}
 	}
 	got, code := writetest.Run(t, NewCommand, "", "", "version")
-	if code != 1 || !strings.HasPrefix(got, "Client Version: " + kubeversion.Release + "\nKustomize Version: v5.8.1\n") ||
+	if code != 1 || !strings.HasPrefix(got, "Client Version: "+kubeversion.Release+"\nKustomize Version: v5.8.1\n") ||
 		!strings.Contains(got, "refused") {
 		t.Errorf("without a server: code %d, %q, want the client's version and why there is no other", code, got)
 	}
