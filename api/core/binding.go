@@ -2,9 +2,11 @@ package core
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/resources"
+	"bonsai/api/validate"
 )
 
 func bindingRow() resources.Row {
@@ -23,8 +25,10 @@ func validateBinding(b *corev1.Binding) field.ErrorList {
 	if k := b.Target.Kind; k != "" && k != "Node" {
 		errs = append(errs, field.NotSupported(field.NewPath("target", "kind"), k, []string{"Node", "<empty>"}))
 	}
+	name := field.NewPath("target", "name")
 	if b.Target.Name == "" {
-		errs = append(errs, field.Required(field.NewPath("target", "name"), ""))
+		return append(errs, field.Required(name, ""))
 	}
-	return errs
+	return append(errs, validate.Invalid(name, b.Target.Name,
+		apivalidation.NameIsDNSSubdomain(b.Target.Name, false))...)
 }

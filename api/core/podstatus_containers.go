@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -39,18 +40,18 @@ func validateClaimStatuses(list []corev1.PodResourceClaimStatus, claims []corev1
 // validateUsers checks who the processes of containers run as.
 func validateUsers(list []corev1.ContainerStatus, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	id := func(n int64, path *field.Path) {
-		if n < 0 || n > math.MaxInt32 {
-			errs = append(errs, field.Invalid(path, n, "must be between 0 and 2147483647, inclusive"))
+	id := func(n, most int64, path *field.Path) {
+		if n < 0 || n > most {
+			errs = append(errs, field.Invalid(path, n, fmt.Sprintf("must be between 0 and %d, inclusive", most)))
 		}
 	}
 	for i := range list {
 		if u := list[i].User; u != nil && u.Linux != nil {
 			at := path.Index(i).Child("user", "linux")
-			id(u.Linux.UID, at.Child("uid"))
-			id(u.Linux.GID, at.Child("gid"))
+			id(u.Linux.UID, math.MaxUint32, at.Child("uid"))
+			id(u.Linux.GID, math.MaxInt32, at.Child("gid"))
 			for j, n := range u.Linux.SupplementalGroups {
-				id(n, at.Child("supplementalGroups").Index(j))
+				id(n, math.MaxInt32, at.Child("supplementalGroups").Index(j))
 			}
 		}
 	}

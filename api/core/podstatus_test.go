@@ -46,7 +46,7 @@ func TestPodStatus(t *testing.T) {
 			[]string{"status.ephemeralContainerStatuses[0].allocatedResourcesStatus: Forbidden: must not be specified in container status"}},
 		"user": {
 			`"containerStatuses":[{"name":"c","user":{"linux":{"uid":-1,"gid":2147483648,"supplementalGroups":[1]}}}]`,
-			[]string{"status.containerStatuses[0].user.linux.uid: Invalid value: -1: must be between 0 and 2147483647, inclusive", "status.containerStatuses[0].user.linux.gid: Invalid value: 2147483648: must be between 0 and 2147483647, inclusive"}},
+			[]string{"status.containerStatuses[0].user.linux.uid: Invalid value: -1: must be between 0 and 4294967295, inclusive", "status.containerStatuses[0].user.linux.gid: Invalid value: 2147483648: must be between 0 and 2147483647, inclusive"}},
 
 		"host":         {`"hostIP":"1.2.3.4","hostIPs":[{"ip":"1.2.3.4"},{"ip":"fd00::1"}]`, nil},
 		"hostIP alone": {`"hostIP":"bad"`, nil},

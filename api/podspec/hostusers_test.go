@@ -36,18 +36,3 @@ func TestNoBlockDevicesWithoutHostUsers(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
-
-// TestImageVolumeOfATemplate: who makes pods from a template may name the image; a pod must.
-func TestImageVolumeOfATemplate(t *testing.T) {
-	t.Parallel()
-	template := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}},
-		Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{}}}}}}
-	DefaultTemplate(template)
-	if errs := ValidateTemplate(template, field.NewPath("template")); len(errs) > 0 {
-		t.Error(errs)
-	}
-	want := []string{"spec.volumes[0].image.reference: Required value"}
-	if got := errorsOf(Validate(&template.Spec, field.NewPath("spec"))); !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-}

@@ -28,7 +28,7 @@ func Validate(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 // validateSpec is Validate of a pod's spec or of a template's, which may have images with space around them: no pod is
 // made from it.
 func validateSpec(s *corev1.PodSpec, pod bool, path *field.Path) field.ErrorList {
-	volumes, errs := volumes.Validate(s.Volumes, pod, path.Child("volumes"))
+	volumes, errs := volumes.Validate(s.Volumes, path.Child("volumes"))
 	v := containerRules{spec: s, volumes: volumes, hostUsers: s.HostUsers == nil || *s.HostUsers, pod: pod}
 	errs = append(errs, v.containers(s.Containers, path.Child("containers"))...)
 	errs = append(errs, v.initContainers(s.InitContainers, path.Child("initContainers"))...)

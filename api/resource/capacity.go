@@ -2,6 +2,7 @@ package resource
 
 import (
 	"fmt"
+	"math"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -90,7 +91,8 @@ func validateValidRange(preset *resource.Quantity, r *resourcev1.CapacityRequest
 		if r.Min.Cmp(*r.Max) > 0 {
 			errs = append(errs, field.Invalid(at.Child("max"), r.Min.String(),
 				"min is larger than max: "+r.Max.String()))
-		} else if preset.Cmp(*r.Max) > 0 {
+		}
+		if preset.Cmp(*r.Max) > 0 {
 			errs = append(errs, field.Invalid(at.Child("default"), preset.String(),
 				"default is more than max: "+r.Max.String()))
 		}
@@ -100,24 +102,36 @@ func validateValidRange(preset *resource.Quantity, r *resourcev1.CapacityRequest
 		}
 	}
 	if r.Step != nil {
-		errs = append(errs, validateStep(preset, r, capacity, at.Child("step"))...)
+		errs = append(errs, validateStep(preset, r, capacity, at)...)
 	}
 	return errs
 }
 
 // validateStep checks that the default and the maximum can be reached from the minimum.
 func validateStep(preset *resource.Quantity, r *resourcev1.CapacityRequestPolicyRange, capacity resource.Quantity,
-	path *field.Path) field.ErrorList {
+	at *field.Path) field.ErrorList {
+	path := at.Child("step")
 	if r.Step.Sign() <= 0 {
 		return field.ErrorList{field.Invalid(path, r.Step.String(), "must be greater than zero")}
 	}
+	var errs field.ErrorList
 	one := r.Min.DeepCopy()
 	one.Add(*r.Step)
 	if one.Cmp(capacity) > 0 {
-		return field.ErrorList{field.Invalid(path, r.Step.String(),
-			fmt.Sprintf("one step %s is larger than capacity value: %s", one.String(), capacity.String()))}
+		errs = append(errs, field.Invalid(path, r.Step.String(),
+			fmt.Sprintf("one step %s is larger than capacity value: %s", one.String(), capacity.String())))
 	}
-	var errs field.ErrorList
+	for _, part := range []struct {
+		name  string
+		value *resource.Quantity
+	}{{"default", preset}, {"min", r.Min}, {"max", r.Max}, {"step", r.Step}} {
+		if part.value != nil {
+			errs = append(errs, validateWhole(*part.value, at.Child(part.name))...)
+		}
+	}
+	if len(errs) > 0 {
+		return errs
+	}
 	for _, v := range []*resource.Quantity{preset, r.Max} {
 		if v == nil {
 			continue
@@ -128,4 +142,16 @@ func validateStep(preset *resource.Quantity, r *resourcev1.CapacityRequestPolicy
 		}
 	}
 	return errs
+}
+
+// validateWhole checks that steps can be counted with an amount.
+func validateWhole(v resource.Quantity, path *field.Path) field.ErrorList {
+	switch {
+	case v.Sign() < 0:
+		return field.ErrorList{field.Invalid(path, v.String(), "must be greater than or equal to 0")}
+	case v.Cmp(*resource.NewQuantity(math.MaxInt64, resource.DecimalSI)) > 0:
+		return field.ErrorList{field.Invalid(path, v.String(),
+			fmt.Sprintf("must not be larger than %d", math.MaxInt64))}
+	}
+	return nil
 }

@@ -4,8 +4,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// dropDisabledSlice drops the fields of features that are off by default, unless old has a field of that feature; old is
-// nil for a new slice.
+// dropDisabledSlice drops the fields of features that are off by default, unless old has a field of that feature; old
+// is nil for a new slice.
 func dropDisabledSlice(s, old *resourcev1.ResourceSlice) {
 	was := &resourcev1.ResourceSliceSpec{}
 	if old != nil {

@@ -44,10 +44,12 @@ func resourceSliceRow(now func() time.Time) resources.Row {
 				return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec)
 			},
 		}.Strategy(),
-		FieldNames: []string{resourcev1.ResourceSliceSelectorNodeName, resourcev1.ResourceSliceSelectorDriver},
+		FieldNames: []string{resourcev1.ResourceSliceSelectorNodeName, resourcev1.ResourceSliceSelectorDriver,
+			resourcev1.ResourceSliceSelectorPoolName},
 		Fields: resources.Fields(func(s *resourcev1.ResourceSlice) fields.Set {
 			return fields.Set{resourcev1.ResourceSliceSelectorNodeName: deref(s.Spec.NodeName),
-				resourcev1.ResourceSliceSelectorDriver: s.Spec.Driver}
+				resourcev1.ResourceSliceSelectorDriver:   s.Spec.Driver,
+				resourcev1.ResourceSliceSelectorPoolName: s.Spec.Pool.Name}
 		}),
 		Columns: []metav1.TableColumnDefinition{
 			resources.NameColumn(),

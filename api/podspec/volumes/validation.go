@@ -12,14 +12,13 @@ import (
 	"bonsai/api/validate"
 )
 
-// Validate checks the volumes of a pod or of a template, which may leave it to who makes pods to name the image of a
-// volume, and returns the sources by name.
-func Validate(vs []corev1.Volume, pod bool, path *field.Path) (map[string]*corev1.VolumeSource, field.ErrorList) {
+// Validate checks the volumes of a pod or of a template, and returns the sources by name.
+func Validate(vs []corev1.Volume, path *field.Path) (map[string]*corev1.VolumeSource, field.ErrorList) {
 	var errs field.ErrorList
 	sources := make(map[string]*corev1.VolumeSource, len(vs))
 	for i := range vs {
 		v, at := &vs[i], path.Index(i)
-		found := validateVolumeSource(v, pod, at)
+		found := validateVolumeSource(v, at)
 		switch _, taken := sources[v.Name]; {
 		case v.Name == "":
 			found = append(found, field.Required(at.Child("name"), ""))
@@ -39,8 +38,8 @@ func Validate(vs []corev1.Volume, pod bool, path *field.Path) (map[string]*corev
 }
 
 // validateVolumeSource checks that there is exactly one source, and that source.
-func validateVolumeSource(v *corev1.Volume, pod bool, path *field.Path) field.ErrorList {
-	return validateOneSource(volumeChecks(&v.VolumeSource, pod), path)
+func validateVolumeSource(v *corev1.Volume, path *field.Path) field.ErrorList {
+	return validateOneSource(volumeChecks(&v.VolumeSource), path)
 }
 
 // validateOneSource checks that exactly one of the sources is there, and that one.
@@ -76,7 +75,7 @@ type volumeCheck struct {
 }
 
 // volumeChecks lists the sources in the order they are looked at.
-func volumeChecks(s *corev1.VolumeSource, pod bool) []volumeCheck {
+func volumeChecks(s *corev1.VolumeSource) []volumeCheck {
 	return append([]volumeCheck{
 		{"emptyDir", s.EmptyDir != nil, func(p *field.Path) field.ErrorList { return validateEmptyDir(s.EmptyDir, p) }},
 		{"hostPath", s.HostPath != nil, func(p *field.Path) field.ErrorList { return validateHostPath(s.HostPath, p) }},
@@ -104,10 +103,7 @@ func volumeChecks(s *corev1.VolumeSource, pod bool) []volumeCheck {
 			return ValidateClaim(&s.Ephemeral.VolumeClaimTemplate.Spec, p.Child("volumeClaimTemplate", "spec"))
 		}},
 		{"image", s.Image != nil, func(p *field.Path) field.ErrorList {
-			var errs field.ErrorList
-			if pod {
-				errs = validate.Required(p.Child("reference"), s.Image.Reference)
-			}
+			errs := validate.Required(p.Child("reference"), s.Image.Reference)
 			return append(errs, validate.OneOfOrEmpty(p.Child("pullPolicy"), s.Image.PullPolicy, corev1.PullAlways,
 				corev1.PullIfNotPresent, corev1.PullNever)...)
 		}},

@@ -76,6 +76,7 @@ func With(o Options) []resources.Row {
 	)
 	for i := range all {
 		dropDisabled(&all[i])
+		keepUnnamedImages(&all[i])
 	}
 	if o.ForbidPrivileged {
 		for i := range all {
