@@ -128,13 +128,15 @@ func needsOf(r release) (facts, error) {
 	return f, r.add(f, featureLists+"feature_list.md", facts.needs)
 }
 
-// gates adds the versioned list: of each gate the last entry that is not of a later minor version than v.
+// gates adds the versioned list: of each gate the last entry that is not of a later minor version than v. Components
+// are compatible with the minor version before theirs unless told otherwise, so entries for less do not count.
 func (f facts) gates(data []byte, v *version.Version) error {
 	var list []struct {
 		Name           string
 		VersionedSpecs []struct {
 			Default, LockToDefault bool
 			PreRelease, Version    string
+			MinCompatibility       string `json:"minCompatibilityVersion"`
 		}
 	}
 	if err := yaml.Unmarshal(data, &list); err != nil {
@@ -147,7 +149,7 @@ func (f facts) gates(data []byte, v *version.Version) error {
 			if err != nil {
 				return fmt.Errorf("gate %s: %w", gate.Name, err)
 			}
-			if minor.LessThan(since) {
+			if minor.LessThan(since) || s.MinCompatibility == minor.String() {
 				continue
 			}
 			text := strings.ToUpper(s.PreRelease)

@@ -2,13 +2,18 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// notesSection names the parts of the release's CHANGELOG to read: what must be done at an upgrade, and what is
-// deprecated, in all releases after ours. A patch release stands in the CHANGELOG of the next one.
+// toRead are the parts of a CHANGELOG that tell what a release does otherwise. Most of it stands nowhere else: messages,
+// columns, events, conditions, defaults and flags of kubectl.
+var toRead = []string{"Urgent Upgrade Notes", "Dependency", "Deprecation", "API Change", "Feature", "Bug or Regression",
+	"Other (Cleanup or Flake)"}
+
+// notesSection names the parts of the release's CHANGELOG to read, in all releases after ours. A patch release stands in the CHANGELOG of the next one.
 func notesSection(current, next release) (section, error) {
 	s := section{title: "Release notes", against: "the releases up to " + current.version}
 	v, err := version.ParseSemantic(next.version)
@@ -44,7 +49,7 @@ type note struct {
 	first, last    int
 }
 
-// notes finds the parts on upgrades and deprecations of the releases after from up to to, in the file's order. Releases
+// notes finds the parts to read of the releases after from up to to, in the file's order. Releases
 // before a final one count only while the final one is not there: it repeats them.
 func notes(changelog string, from, to *version.Version) (found []note) {
 	var of string // the release, if it counts
@@ -67,7 +72,7 @@ func notes(changelog string, from, to *version.Version) (found []note) {
 		title = strings.TrimLeft(title, "# ")
 		switch {
 		case of == "":
-		case heading && (title == "Urgent Upgrade Notes" || title == "Deprecation"):
+		case heading && slices.Contains(toRead, title):
 			found, open = append(found, note{version: of, title: title, first: n, last: n}), true
 		case heading && !strings.HasPrefix(title, "(No, really"):
 			open = false

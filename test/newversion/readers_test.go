@@ -51,6 +51,7 @@ func TestReaders(t *testing.T) {
   versionedSpecs:
   - {default: false, lockToDefault: false, preRelease: Alpha, version: "1.9"}
   - {default: true, lockToDefault: false, preRelease: Beta, version: "1.37"}
+  - {default: false, lockToDefault: false, preRelease: Beta, version: "1.37", minCompatibilityVersion: "1.37"}
   - {default: true, lockToDefault: true, preRelease: GA, version: "1.38"}
 - name: Later
   versionedSpecs:

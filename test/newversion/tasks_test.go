@@ -48,8 +48,10 @@ func TestNotes(t *testing.T) {
 ### Deprecation
 - one
   - of it
-### Feature
+### Documentation
 - other
+### Bug or Regression
+- mended
 # v1.37.0
 ## Urgent Upgrade Notes 
 ### (No, really, you MUST read this before you upgrade)
@@ -66,12 +68,13 @@ func TestNotes(t *testing.T) {
 		want     []note
 	}{
 		"final releases": {"v1.36.3", "v1.37.1", []note{{"v1.37.1", "Deprecation", 4, 6},
-			{"v1.37.0", "Urgent Upgrade Notes", 10, 13}}},
-		"not what comes later": {"v1.36.3", "v1.37.0", []note{{"v1.37.0", "Urgent Upgrade Notes", 10, 13}}},
-		"not what we have":     {"v1.37.0", "v1.37.1", []note{{"v1.37.1", "Deprecation", 4, 6}}},
-		"before a final one":   {"v1.36.3", "v1.37.0-rc.1", []note{{"v1.37.0-rc.1", "Deprecation", 17, 18}}},
+			{"v1.37.1", "Bug or Regression", 9, 10}, {"v1.37.0", "Urgent Upgrade Notes", 12, 15}}},
+		"not what comes later": {"v1.36.3", "v1.37.0", []note{{"v1.37.0", "Urgent Upgrade Notes", 12, 15}}},
+		"not what we have": {"v1.37.0", "v1.37.1", []note{{"v1.37.1", "Deprecation", 4, 6},
+			{"v1.37.1", "Bug or Regression", 9, 10}}},
+		"before a final one": {"v1.36.3", "v1.37.0-rc.1", []note{{"v1.37.0-rc.1", "Deprecation", 19, 20}}},
 		"of the next minor": {"v1.36.3", "v1.38.0-beta.0", []note{{"v1.37.1", "Deprecation", 4, 6},
-			{"v1.37.0", "Urgent Upgrade Notes", 10, 13}}},
+			{"v1.37.1", "Bug or Regression", 9, 10}, {"v1.37.0", "Urgent Upgrade Notes", 12, 15}}},
 	} {
 		got := notes(changelog, version.MustParseSemantic(c.from), version.MustParseSemantic(c.to))
 		if !slices.Equal(got, c.want) {
