@@ -25,7 +25,7 @@ import (
 	"bonsai/pkg/referencetest"
 )
 
-// TestMetricFamilies: names, types, labels and numbers of buckets are those that kube-proxy 1.36.3 shows.
+// TestMetricFamilies: names, types, labels and numbers of buckets are those that kube-proxy 1.37.2 shows.
 func TestMetricFamilies(t *testing.T) {
 	t.Parallel()
 	both := []string{

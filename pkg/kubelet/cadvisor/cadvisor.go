@@ -26,9 +26,22 @@ type Usage struct {
 	ActiveFile, InactiveFile, MaxUsage, FailCount, PageFaults, MajorFaults uint64
 	OOMKills, Processes, Threads, Files, Sockets                           uint64
 	MemoryLimit, Reservation, SwapLimit, ThreadsMax, Shares, Quota, Period uint64
-	Disks                                                                  []Disk
+	Reclaim
+	Disks []Disk
 	// The pressures are nil if they are not known.
 	CPUPressure, MemoryPressure, IOPressure *psi.Pressure
+}
+
+// Reclaim is how the kernel takes memory back; all 0 with cgroup v1.
+type Reclaim struct {
+	// PagesScanned and PagesTaken are pages that the kernel looked at to take them back, and those that it took.
+	PagesScanned, PagesTaken uint64
+	// RefaultsAnon and RefaultsFile are pages that were needed again after they had been taken.
+	RefaultsAnon, RefaultsFile uint64
+	// DirtyFile and WritebackFile are bytes of files that are to be written to disk, and that are being written.
+	DirtyFile, WritebackFile uint64
+	// AboveHigh and AtMax are how often the cgroup was throttled for its memory, and how often it was at its limit.
+	AboveHigh, AtMax uint64
 }
 
 // Disk is what was read from and written to a disk.
@@ -202,6 +215,7 @@ func emit(ch chan<- prometheus.Metric, g *Group, o owner, now time.Time) {
 func slicesOf(g *Group, now time.Time) []series {
 	out := append(cpuSeries(&g.Usage), memorySeries(&g.Usage)...)
 	out = append(out, specSeries(g, now)...)
+	out = append(out, reclaimSeries(&g.Usage.Reclaim)...)
 	out = append(out, pressureSeries(&g.Usage)...)
 	for _, d := range g.Usage.Disks {
 		out = append(out,
@@ -271,6 +285,32 @@ func cpuSeries(u *Usage) []series {
 			series{"container_spec_cpu_quota", "CPU quota of the container.", gaugeKind, float64(u.Quota), nil})
 	}
 	return out
+}
+
+// reclaimSeries show how the kernel takes memory back.
+func reclaimSeries(r *Reclaim) []series {
+	return []series{
+		{"container_memory_events_high_total", "Cumulative count of memory.high throttle events for the container",
+			counterKind, float64(r.AboveHigh), nil},
+		{"container_memory_events_max_total", "Cumulative count of memory.max limit hit events for the container",
+			counterKind, float64(r.AtMax), nil},
+		{"container_memory_file_dirty_bytes",
+			"Number of bytes of file cache that has been modified but not yet written back to disk.", gaugeKind,
+			float64(r.DirtyFile), nil},
+		{"container_memory_file_writeback_bytes",
+			"Number of bytes of file cache that is currently being written back to disk.", gaugeKind,
+			float64(r.WritebackFile), nil},
+		{"container_memory_pgscan_total", "Cumulative number of pages scanned by the page reclaim algorithm.",
+			counterKind, float64(r.PagesScanned), nil},
+		{"container_memory_pgsteal_total", "Cumulative number of pages reclaimed by the page reclaim algorithm.",
+			counterKind, float64(r.PagesTaken), nil},
+		{"container_memory_workingset_refault_anon_total",
+			"Cumulative number of refaults of previously evicted anonymous pages.", counterKind,
+			float64(r.RefaultsAnon), nil},
+		{"container_memory_workingset_refault_file_total",
+			"Cumulative number of refaults of previously evicted file pages.", counterKind, float64(r.RefaultsFile),
+			nil},
+	}
 }
 
 func memorySeries(u *Usage) []series {
@@ -345,6 +385,8 @@ func specSeries(g *Group, now time.Time) []series {
 			float64(u.Reservation), nil},
 		{"container_spec_memory_swap_limit_bytes", "Memory swap limit for the container.", gaugeKind,
 			float64(u.SwapLimit), nil},
+		{"container_creation_time_seconds", "Container creation time since unix epoch in seconds.", gaugeKind,
+			float64(g.Started.Unix()), nil},
 		{"container_start_time_seconds", "Start time of the container since unix epoch in seconds.", gaugeKind,
 			float64(g.Started.Unix()), nil},
 		{"container_threads", "Number of threads running inside the container", gaugeKind, float64(u.Threads), nil},

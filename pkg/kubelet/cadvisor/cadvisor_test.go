@@ -17,7 +17,7 @@ import (
 	"bonsai/pkg/referencetest"
 )
 
-// The names, types and labels are those that a kubelet of Kubernetes 1.36.3 shows.
+// The names, types and labels are those that a kubelet of Kubernetes 1.37.2 shows.
 func TestCollect(t *testing.T) {
 	t.Parallel()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Name: "p", Namespace: "ns"},
@@ -28,6 +28,7 @@ func TestCollect(t *testing.T) {
 		{ID: "/kubepods", Usage: Usage{CPU: 2e9}}, {ID: "/kubepods/podu", Pod: "u"},
 		{ID: "/kubepods/podu/id", Pod: "u", Container: "id", Started: time.Unix(50, 0), MaxFiles: new(int64(1024)),
 			Usage: Usage{CPU: 1e9, Files: 20, Sockets: 3, WorkingSet: 9, RSS: 8, Quota: 1000, Throttled: 2,
+				Reclaim: Reclaim{AboveHigh: 4, RefaultsFile: 6},
 				MemoryPressure: &psi.Pressure{Some: psi.Stall{Total: 1_500_000},
 					Full: psi.Stall{Total: 250_000}},
 				Disks: []Disk{{Device: "/dev/vda", ReadBytes: 6}}}},
@@ -58,6 +59,15 @@ container_cpu_usage_seconds_total{container="c",cpu="total",id="/kubepods/podu/i
 # HELP container_fs_reads_bytes_total Cumulative count of bytes read
 # TYPE container_fs_reads_bytes_total counter
 container_fs_reads_bytes_total{container="c",device="/dev/vda",id="/kubepods/podu/id",image="i:1",name="id",namespace="ns",pod="p"} 6 100000
+# HELP container_memory_events_high_total Cumulative count of memory.high throttle events for the container
+# TYPE container_memory_events_high_total counter
+container_memory_events_high_total{container="c",id="/kubepods/podu/id",image="i:1",name="id",namespace="ns",pod="p"} 4 100000
+# HELP container_memory_workingset_refault_file_total Cumulative number of refaults of previously evicted file pages.
+# TYPE container_memory_workingset_refault_file_total counter
+container_memory_workingset_refault_file_total{container="c",id="/kubepods/podu/id",image="i:1",name="id",namespace="ns",pod="p"} 6 100000
+# HELP container_creation_time_seconds Container creation time since unix epoch in seconds.
+# TYPE container_creation_time_seconds gauge
+container_creation_time_seconds{container="c",id="/kubepods/podu/id",image="i:1",name="id",namespace="ns",pod="p"} 50 100000
 # TYPE container_file_descriptors gauge
 container_file_descriptors{container="",id="/",image="",name="",namespace="",pod=""} 0 100000
 container_file_descriptors{container="c",id="/kubepods/podu/id",image="i:1",name="id",namespace="ns",pod="p"} 20 100000

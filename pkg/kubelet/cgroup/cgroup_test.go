@@ -469,8 +469,8 @@ func TestGroups(t *testing.T) {
 				"blkio.throttle.io_serviced_recursive":      "254:0 Read 1\n254:0 Write 2\n"}},
 		"v2": {true, DriverSystemd, "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-poda_b.slice",
 			"cri-containerd-id.scope", map[string]string{
-				"cpu.stat": "usage_usec 1\nuser_usec 20000\nsystem_usec 10000\nnr_periods 9\nnr_throttled 8\nthrottled_usec 7\n", "memory.current": "40", "memory.stat": "file 4\nanon 3\ninactive_file 1\n",
-				"memory.events": "max 6\noom_kill 1\n", "cpu.weight": "1", "cpu.max": "5000 100000",
+				"cpu.stat": "usage_usec 1\nuser_usec 20000\nsystem_usec 10000\nnr_periods 9\nnr_throttled 8\nthrottled_usec 7\n", "memory.current": "40", "memory.stat": "file 4\nanon 3\ninactive_file 1\npgscan 21\npgsteal 22\nworkingset_refault_anon 23\nworkingset_refault_file 24\nfile_dirty 25\nfile_writeback 26\n",
+				"memory.events": "high 5\nmax 6\noom_kill 1\n", "cpu.weight": "1", "cpu.max": "5000 100000",
 				"pids.current": "5",
 				"cgroup.procs": "77\n78\n", "io.stat": "254:0 rbytes=10 wbytes=20 rios=1 wios=2 dbytes=0\n"}},
 	} {
@@ -507,6 +507,9 @@ func TestGroups(t *testing.T) {
 			!slices.Equal(s.PIDs, []int{77, 78, 79}) || s.Reservation != 0 ||
 			!slices.Equal(s.IO, []IO{{Major: 254, ReadBytes: 10, WriteBytes: 20, Reads: 1, Written: 2}}) {
 			t.Errorf("%s: %+v", name, s)
+		}
+		if want := (Reclaim{21, 22, 23, 24, 25, 26, 5, 6}); c.v2 && s.Reclaim != want {
+			t.Errorf("%s: %+v, want %+v", name, s.Reclaim, want)
 		}
 		if pid := m.Process(groups[3]); pid != 77 {
 			t.Errorf("%s: process %d", name, pid)

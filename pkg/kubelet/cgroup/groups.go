@@ -87,9 +87,22 @@ type Stats struct {
 	Reservation, SwapLimit         uint64
 	// Threads is how many there are, ThreadsMax how many there may be.
 	Threads, ThreadsMax uint64
+	Reclaim
 	// PIDs are its processes, those of the cgroup itself before those of cgroups in it.
 	PIDs []int
 	IO   []IO
+}
+
+// Reclaim is how the kernel takes memory back, by cgroup v2.
+type Reclaim struct {
+	// PagesScanned and PagesTaken are pages that the kernel looked at to take them back, and those that it took.
+	PagesScanned, PagesTaken uint64
+	// RefaultsAnon and RefaultsFile are pages that were needed again after they had been taken.
+	RefaultsAnon, RefaultsFile uint64
+	// DirtyFile and WritebackFile are bytes of files that are to be written to disk, and that are being written.
+	DirtyFile, WritebackFile uint64
+	// AboveHigh and AtMax are how often the cgroup was throttled for its memory, and how often it was at its limit.
+	AboveHigh, AtMax uint64
 }
 
 // IO is what a cgroup has read from one disk and written to it.
@@ -198,6 +211,10 @@ func (m *Manager) statsV2(cgroup string, s *Stats) {
 	mem, events := m.fields("memory", cgroup, "memory.stat"), m.fields("memory", cgroup, "memory.events")
 	s.Cache, s.Mapped, s.Kernel = mem["file"], mem["file_mapped"], mem["kernel"]
 	s.ActiveFile, s.InactiveFile = mem["active_file"], mem["inactive_file"]
+	s.Reclaim = Reclaim{PagesScanned: mem["pgscan"], PagesTaken: mem["pgsteal"],
+		RefaultsAnon: mem["workingset_refault_anon"], RefaultsFile: mem["workingset_refault_file"],
+		DirtyFile: mem["file_dirty"], WritebackFile: mem["file_writeback"],
+		AboveHigh: events["high"], AtMax: events["max"]}
 	s.MaxUsage = m.number("memory", cgroup, "memory.peak")
 	s.FailCount, s.OOMKills = events["max"], events["oom_kill"]
 	if w := m.number("cpu", cgroup, "cpu.weight"); w > 0 {

@@ -10,13 +10,15 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// admissions count the pods that got a place.
-type admissions struct{ all *prometheus.CounterVec }
+// admissions count the pods that got a place, and those that got none.
+type admissions struct{ all, rejected *prometheus.CounterVec }
 
 func newAdmissions(r prometheus.Registerer) admissions {
-	a := admissions{prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_pod_level_resources_admission_total",
-		Help: "Pods that got a place, by who says what they need (pod_level, container_level, pod_and_container_level, or nobody) and by class."}, []string{"config_mode", "qos_class"})}
-	r.MustRegister(a.all)
+	a := admissions{all: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_pod_level_resources_admission_total",
+		Help: "Pods that got a place, by who says what they need (pod_level, container_level, pod_and_container_level, or nobody) and by class."}, []string{"config_mode", "qos_class"}),
+		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_admission_rejections_total",
+			Help: "Pods that got no place, by the reason in their status."}, []string{"reason"})}
+	r.MustRegister(a.all, a.rejected)
 	return a
 }
 
@@ -24,6 +26,9 @@ func newAdmissions(r prometheus.Registerer) admissions {
 func (a admissions) PodAdmitted(pod *corev1.Pod) {
 	a.all.WithLabelValues(configMode(pod), strings.ToLower(string(runtime.QOSClass(pod)))).Inc()
 }
+
+// PodRejected counts a pod that got no place.
+func (a admissions) PodRejected(reason string) { a.rejected.WithLabelValues(reason).Inc() }
 
 // configMode is who says what a pod needs, "" for nobody.
 func configMode(pod *corev1.Pod) string {

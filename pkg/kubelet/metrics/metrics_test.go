@@ -82,6 +82,7 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	m.MemoryProtected(memoryqos.Protection{Min: 5, Low: 7})
 	m.PodAdmitted(&corev1.Pod{})
 	m.PodsAsked("get", "NotFound")
+	m.PodRejected("SysctlForbidden")
 	m.Preempted(corev1.ResourceMemory)
 	m.Evicted("emptydirfs.limit")
 	resize(m)
@@ -139,6 +140,7 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 		"kubelet_pod_requests_total v1alpha1 NotFound":                                          1,
 		"kubelet_pod_requests_get_total v1alpha1 NotFound":                                      1,
 		"kubelet_pod_watch_events_dropped_total":                                                0,
+		"kubelet_admission_rejections_total SysctlForbidden":                                    1,
 		"kubelet_cpu_manager_pinning_requests_total":                                            2,
 		"kubelet_memory_manager_pinning_requests_total":                                         2,
 		"kubelet_memory_manager_pinning_errors_total":                                           1,

@@ -218,7 +218,7 @@ func setup() (*Syncer, *parts) {
 		Cgroups: p, Resources: resources{p}, Objects: p,
 		Logs: logs{p}, Events: p, Changes: NewChanges(), Resizes: p, Terminated: func(_ runtime.Kind, exit int32) {
 			p.ends = append(p.ends, exit)
-		}, Evicted: func(signal string) {
+		}, Rejected: func(reason string) { p.note("rejected %s", reason) }, Evicted: func(signal string) {
 			p.note("evicted %s", signal)
 		}, Running: func(_, created, images time.Duration) {
 			p.started, p.created, p.images = p.started+1, created, images

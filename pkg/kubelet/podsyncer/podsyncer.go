@@ -147,7 +147,9 @@ type Config struct {
 	Changes *Changes
 	// Evicted counts a pod that was ended to relieve what the signal names.
 	Evicted func(signal string)
-	Resizes Resizes
+	// Rejected counts a pod that got no place, by the reason in its status.
+	Rejected func(reason string)
+	Resizes  Resizes
 	// Running receives the time from a pod's first round until it ran, and from its creation, 0 if that is unknown,
 	// with the part that its images and init containers took. Only pods that this kubelet has started count.
 	Running func(seen, created, images time.Duration)

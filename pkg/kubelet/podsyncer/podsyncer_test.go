@@ -77,7 +77,7 @@ func TestWhyAPodEnds(t *testing.T) {
 		"it gets no place": {func(p *parts, _ *corev1.Pod) {
 			p.verdict, p.why = admission.Rejected, &admission.Rejection{Reason: "OutOfcpu"}
 		}, 0,
-			"begin, event OutOfcpu, release, status Failed OutOfcpu"},
+			"begin, event OutOfcpu, rejected OutOfcpu, release, status Failed OutOfcpu"},
 		"it loses its place": {func(p *parts, _ *corev1.Pod) {
 			p.verdict, p.why = admission.Preempted, &admission.Rejection{Reason: "Preempting"}
 			runs(&p.rt)
@@ -246,7 +246,8 @@ func TestAllocation(t *testing.T) {
 	if out, err := s.Sync(t.Context(), onePod()); err != nil || !out.Ended {
 		t.Error(out, err)
 	}
-	expect(t, "refused", p, "begin, event UnexpectedAdmissionError, release, status Failed UnexpectedAdmissionError")
+	expect(t, "refused", p,
+		"begin, event UnexpectedAdmissionError, rejected UnexpectedAdmissionError, release, status Failed UnexpectedAdmissionError")
 	if p.status.Message != "Pod was rejected: Allocate failed due to x, which is unexpected" ||
 		len(p.status.ContainerStatuses) > 0 || p.freed != 1 {
 		t.Errorf("%+v, freed %d times", p.status, p.freed)

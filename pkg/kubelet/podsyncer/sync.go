@@ -152,6 +152,7 @@ func (s *Syncer) allocate(ctx context.Context, pod *corev1.Pod, st *podState, rt
 // reject records that the node does not take a pod. The message of the status has a prefix; that of the event has not.
 func (s *Syncer) reject(pod *corev1.Pod, st *podState, why admission.Rejection) {
 	s.cfg.Events.Pod(pod, corev1.EventTypeWarning, why.Reason, why.Message)
+	s.cfg.Rejected(why.Reason)
 	why.Message = "Pod was rejected: " + why.Message
 	st.rejected = &why
 }
