@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -106,7 +107,8 @@ func newAuthorization(o *Options, s *sources, nodeRules []rbacv1.PolicyRule, log
 		webhooks: accessreview.NewMetrics(o.Metrics), dial: o.Egress.Dial(selector.ControlPlane), log: log}
 	a.node = node.New(node.Config{Pods: s.of("", "pods"), Volumes: s.of("", "persistentvolumes"),
 		Attachments: s.of(storagev1.GroupName, "volumeattachments"),
-		Slices:      s.of(resourcev1.GroupName, "resourceslices"), Rules: nodeRules, Log: log})
+		Slices:      s.of(resourcev1.GroupName, "resourceslices"),
+		Requests:    s.of(certificatesv1.GroupName, "podcertificaterequests"), Rules: nodeRules, Log: log})
 	modes := a.settings.modes()
 	var all configuration.Built
 	var err error

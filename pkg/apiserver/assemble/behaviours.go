@@ -27,6 +27,7 @@ import (
 	"bonsai/pkg/apiserver/registry/reviews"
 	"bonsai/pkg/apiserver/registry/scale"
 	"bonsai/pkg/apiserver/registry/serviceip"
+	"bonsai/pkg/apiserver/registry/signing"
 	"bonsai/pkg/apiserver/registry/token"
 )
 
@@ -66,6 +67,8 @@ func newBehaviours(o *Options, stores registry.Stores, who *authentication, may 
 			"portforward": {Connecter: kubelets.PortForward()}, "proxy": {Connecter: kubelets.Pod()},
 		}}},
 		{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests"}: {Hook: requester.Hook{}},
+		{Group: certificatesv1.GroupName,
+			Resource: "podcertificaterequests"}: {Checker: signing.New(may.authorizer)},
 		{Group: resourcev1.GroupName, Resource: "resourceclaims"}: {Hook: admin,
 			Checker: registry.Checkers{admin, claimstatus.New(may.authorizer)}},
 		{Group: resourcev1.GroupName, Resource: "resourceclaimtemplates"}: {Hook: admin},

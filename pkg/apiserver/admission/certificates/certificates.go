@@ -1,13 +1,13 @@
-// Package certificates is the admission plug-ins of CertificateSigningRequests: CertificateApproval and
-// CertificateSigning ask whether the user may approve and sign for the signer that a request names,
-// CertificateSubjectRestriction keeps clients out of the group of administrators.
+// Package certificates is the admission plug-ins of CertificateSigningRequests and ClusterTrustBundles:
+// CertificateApproval and CertificateSigning ask whether the user may approve and sign for the signer that a request
+// names, ClusterTrustBundleAttest whether he may attest what a signer's bundle says, and CertificateSubjectRestriction
+// keeps clients out of the group of administrators.
 package certificates
 
 import (
 	"bytes"
 	"context"
 	"slices"
-	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -16,6 +16,7 @@ import (
 	"bonsai/api/certificates"
 	"bonsai/pkg/apiserver/admission"
 	"bonsai/pkg/apiserver/authz"
+	"bonsai/pkg/apiserver/authz/signers"
 	"bonsai/pkg/apiserver/request"
 )
 
@@ -27,6 +28,11 @@ func Approval(a authz.Authorizer) admission.Plugin {
 // Signing returns the plug-in CertificateSigning.
 func Signing(a authz.Authorizer) admission.Plugin {
 	return admission.Plugin{Name: "CertificateSigning", Validator: signing{a}}
+}
+
+// Attest returns the plug-in ClusterTrustBundleAttest.
+func Attest(a authz.Authorizer) admission.Plugin {
+	return admission.Plugin{Name: "ClusterTrustBundleAttest", Validator: attest{a}}
 }
 
 // SubjectRestriction returns the plug-in CertificateSubjectRestriction.
@@ -51,7 +57,7 @@ type approval struct{ authorizer authz.Authorizer }
 // Validate implements admission.Validator. What counts is the signer that the request was made for.
 func (p approval) Validate(ctx context.Context, a *admission.Attributes) error {
 	if _, old, ok := requests(a, admission.Update, "approval"); ok && old != nil &&
-		!may(ctx, p.authorizer, a.User, "approve", old.Spec.SignerName) {
+		!signers.May(ctx, p.authorizer, a.User, "approve", old.Spec.SignerName) {
 		return admission.Forbid(a, "user not permitted to approve requests with signerName %q", old.Spec.SignerName)
 	}
 	return nil
@@ -66,24 +72,37 @@ func (p signing) Validate(ctx context.Context, a *admission.Attributes) error {
 		equality.Semantic.DeepEqual(now.Status.Conditions, old.Status.Conditions) {
 		return nil
 	}
-	if !may(ctx, p.authorizer, a.User, "sign", old.Spec.SignerName) {
+	if !signers.May(ctx, p.authorizer, a.User, "sign", old.Spec.SignerName) {
 		return admission.Forbid(a, "user not permitted to sign requests with signerName %q", old.Spec.SignerName)
 	}
 	return nil
 }
 
-// may asks for a verb on a signer by its name, or on all of its domain.
-func may(ctx context.Context, authorizer authz.Authorizer, user *request.User, verb, signer string) bool {
-	domain, _, _ := strings.Cut(signer, "/")
-	for _, name := range []string{signer, domain + "/*"} {
-		d, _, _ := authorizer.Authorize(ctx, authz.Attributes{User: user, Info: request.Info{
-			IsResource: true, Verb: verb, APIGroup: certificatesv1.GroupName, APIVersion: "*", Resource: "signers",
-			Name: name}})
-		if d == authz.Allow {
-			return true
-		}
+type attest struct{ authorizer authz.Authorizer }
+
+// Validate implements admission.Validator. A signer's bundle says whom its clients trust. Who changes nothing but owners
+// and finalizers, as the garbage collector does, attests nothing.
+func (p attest) Validate(ctx context.Context, a *admission.Attributes) error {
+	now, ok := a.Object.(*certificatesv1.ClusterTrustBundle)
+	if !ok || a.Subresource != "" || a.Resource.GroupResource() !=
+		(schema.GroupResource{Group: certificatesv1.GroupName, Resource: "clustertrustbundles"}) {
+		return nil
 	}
-	return false
+	if old, ok := a.OldObject.(*certificatesv1.ClusterTrustBundle); ok && collected(now, old) {
+		return nil
+	}
+	if signer := now.Spec.SignerName; signer != "" && !signers.May(ctx, p.authorizer, a.User, "attest", signer) {
+		return admission.Forbid(a, "user not permitted to attest for signerName %q", signer)
+	}
+	return nil
+}
+
+// collected reports whether two bundles differ in owners, finalizers and notes of who wrote what alone.
+func collected(now, old *certificatesv1.ClusterTrustBundle) bool {
+	now = now.DeepCopy()
+	now.OwnerReferences, now.Finalizers, now.ManagedFields = old.OwnerReferences, old.Finalizers, old.ManagedFields
+	now.ResourceVersion, now.TypeMeta = old.ResourceVersion, old.TypeMeta
+	return equality.Semantic.DeepEqual(now, old)
 }
 
 type subjects struct{}

@@ -109,3 +109,51 @@ func TestSubjectRestriction(t *testing.T) {
 		}
 	}
 }
+
+// TestAttest: the answers are those of a kube-apiserver v1.37.2.
+func TestAttest(t *testing.T) {
+	t.Parallel()
+	bundle := func(signer string, change func(*certificatesv1.ClusterTrustBundle)) *certificatesv1.ClusterTrustBundle {
+		b := &certificatesv1.ClusterTrustBundle{ObjectMeta: metav1.ObjectMeta{Name: "b"},
+			Spec: certificatesv1.ClusterTrustBundleSpec{SignerName: signer}}
+		if change != nil {
+			change(b)
+		}
+		return b
+	}
+	labelled := func(b *certificatesv1.ClusterTrustBundle) { b.Labels = map[string]string{"a": "b"} }
+	for name, c := range map[string]struct {
+		may      only
+		now, old *certificatesv1.ClusterTrustBundle
+		denied   bool
+	}{
+		"create":                     {may: only{"attest", "a.b/s"}, now: bundle("a.b/s", nil)},
+		"create, for the domain":     {may: only{"attest", "a.b/*"}, now: bundle("a.b/s", nil)},
+		"create, for another signer": {may: only{"attest", "a.b/t"}, now: bundle("a.b/s", nil), denied: true},
+		"may sign":                   {may: only{"sign", "a.b/s"}, now: bundle("a.b/s", nil), denied: true},
+		"without signer":             {now: bundle("", nil)},
+		"label":                      {now: bundle("a.b/s", labelled), old: bundle("a.b/s", nil), denied: true},
+		"label, may":                 {may: only{"attest", "a.b/s"}, now: bundle("a.b/s", labelled), old: bundle("a.b/s", nil)},
+		"label one without signer":   {now: bundle("", labelled), old: bundle("", nil)},
+		"change nothing":             {now: bundle("a.b/s", labelled), old: bundle("a.b/s", labelled)},
+		"finalizers, owners, managers": {old: bundle("a.b/s", nil), now: bundle("a.b/s", func(b *certificatesv1.ClusterTrustBundle) {
+			b.Finalizers, b.OwnerReferences = []string{"a.b/c"}, make([]metav1.OwnerReference, 1)
+			b.ManagedFields = make([]metav1.ManagedFieldsEntry, 1)
+		})},
+		"finalizers and trust": {old: bundle("a.b/s", nil), now: bundle("a.b/s", func(b *certificatesv1.ClusterTrustBundle) {
+			b.Finalizers, b.Spec.TrustBundle = []string{"a.b/c"}, "x"
+		}), denied: true},
+	} {
+		a := &admission.Attributes{Operation: admission.Create, Name: "b", Object: c.now,
+			Resource: certificatesv1.SchemeGroupVersion.WithResource("clustertrustbundles"),
+			User:     &request.User{Name: "bob"}}
+		if c.old != nil {
+			a.Operation, a.OldObject = admission.Update, c.old
+		}
+		err := Attest(c.may).Validator.Validate(t.Context(), a)
+		want := `clustertrustbundles.certificates.k8s.io "b" is forbidden: user not permitted to attest for signerName "a.b/s"`
+		if (err != nil) != c.denied || err != nil && err.Error() != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

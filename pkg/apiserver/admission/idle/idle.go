@@ -8,7 +8,6 @@ import "bonsai/pkg/apiserver/admission"
 // Plugins returns them.
 func Plugins() []admission.Plugin {
 	return []admission.Plugin{
-		{Name: "PodGroupProtection", Idle: "PodGroups (scheduling.k8s.io, alpha) are not served"},
-		{Name: "ClusterTrustBundleAttest", Idle: "ClusterTrustBundles (certificates.k8s.io, beta) are not served"},
+		{Name: "PodGroupProtection", Idle: "PodGroups (scheduling.k8s.io/v1beta1) are not served"},
 	}
 }

@@ -28,6 +28,8 @@ type Config struct {
 	Pods, Nodes registry.Getter
 	// Claims and Volumes lead to the drivers, CSIDrivers, that give a pod its volumes.
 	Claims, Volumes, Drivers registry.Getter
+	// ServiceAccounts are those that pods run as.
+	ServiceAccounts registry.Getter
 	// Authorizer tells for which other audiences a node may have tokens.
 	Authorizer authz.Authorizer
 }
@@ -64,6 +66,8 @@ func (p plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 		if a.Subresource == "token" {
 			return p.token(ctx, a, node)
 		}
+	case "certificates.k8s.io/podcertificaterequests":
+		return p.certificate(ctx, a, node)
 	case "coordination.k8s.io/leases":
 		return lease(a, node)
 	case "storage.k8s.io/csinodes":

@@ -38,7 +38,7 @@ type graph struct {
 	// volumes are the PersistentVolumes that name a claim, by name; secrets says which volumes name a secret.
 	volumes map[string]boundVolume
 	secrets map[object]map[string]bool
-	// named are the nodes that VolumeAttachments and ResourceSlices name.
+	// named are the nodes that VolumeAttachments, ResourceSlices and PodCertificateRequests name.
 	named map[object]string
 	// changed is closed and replaced when a pod comes to a node, and when a volume gets a claim, or an object names a
 	// node.
@@ -132,7 +132,7 @@ func (g *graph) needs(node string, o object) (yes bool, changed <-chan struct{})
 	defer g.mu.RUnlock()
 	need := g.nodes[node]
 	switch o.resource {
-	case "volumeattachments", "resourceslices":
+	case "volumeattachments", "resourceslices", "podcertificaterequests":
 		return g.named[o] == node, g.changed
 	case "persistentvolumes":
 		v, bound := g.volumes[o.name]

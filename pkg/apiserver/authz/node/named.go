@@ -3,17 +3,27 @@ package node
 import (
 	"path"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// named is the graph as the follow.Handler of a cluster-scoped resource whose objects name the node that they are
-// about.
+// named is the graph as the follow.Handler of a resource whose objects name the node that they are about.
 type named struct {
-	g        *graph
-	resource string
-	node     func(runtime.Object) string
+	g          *graph
+	resource   string
+	namespaced bool
+	node       func(runtime.Object) string
+}
+
+// object is what a key in storage is of.
+func (h named) object(key string) object {
+	o := object{resource: h.resource, name: path.Base(key)}
+	if h.namespaced {
+		o.namespace = path.Base(path.Dir(key))
+	}
+	return o
 }
 
 // attachedTo is the node that a VolumeAttachment attaches to.
@@ -32,9 +42,17 @@ func devicesOf(obj runtime.Object) string {
 	return ""
 }
 
+// requestedBy is the node that asked for a certificate of a pod on it.
+func requestedBy(obj runtime.Object) string {
+	if r, ok := obj.(*certificatesv1.PodCertificateRequest); ok {
+		return string(r.Spec.NodeName)
+	}
+	return ""
+}
+
 // Put implements follow.Handler.
 func (h named) Put(key string, obj runtime.Object) {
-	o, node := object{h.resource, "", path.Base(key)}, h.node(obj)
+	o, node := h.object(key), h.node(obj)
 	h.g.mu.Lock()
 	defer h.g.mu.Unlock()
 	if h.g.named[o] == node {
@@ -52,5 +70,5 @@ func (h named) Put(key string, obj runtime.Object) {
 func (h named) Delete(key string) {
 	h.g.mu.Lock()
 	defer h.g.mu.Unlock()
-	delete(h.g.named, object{h.resource, "", path.Base(key)})
+	delete(h.g.named, h.object(key))
 }

@@ -24,8 +24,8 @@ import (
 // Config is what an Authorizer needs.
 type Config struct {
 	// Pods is where pods are, Volumes where PersistentVolumes, Attachments where VolumeAttachments, Slices where
-	// ResourceSlices.
-	Pods, Volumes, Attachments, Slices follow.Resource
+	// ResourceSlices, Requests where PodCertificateRequests.
+	Pods, Volumes, Attachments, Slices, Requests follow.Resource
 	// Rules are what any node may do where no rule of this package is stricter: those of the ClusterRole system:node.
 	Rules []rbacv1.PolicyRule
 	Log   *slog.Logger
@@ -48,8 +48,9 @@ func New(cfg Config) *Authorizer {
 	g := newGraph()
 	return &Authorizer{rules: cfg.Rules, graph: g, followers: []*follow.Follower{follow.New(cfg.Pods, g, cfg.Log),
 		follow.New(cfg.Volumes, volumes{g}, cfg.Log),
-		follow.New(cfg.Attachments, named{g, "volumeattachments", attachedTo}, cfg.Log),
-		follow.New(cfg.Slices, named{g, "resourceslices", devicesOf}, cfg.Log)}}
+		follow.New(cfg.Attachments, named{g, "volumeattachments", false, attachedTo}, cfg.Log),
+		follow.New(cfg.Slices, named{g, "resourceslices", false, devicesOf}, cfg.Log),
+		follow.New(cfg.Requests, named{g, "podcertificaterequests", true, requestedBy}, cfg.Log)}}
 }
 
 // Run keeps the graph of pods and what they need fresh until ctx ends.
@@ -120,6 +121,8 @@ func (a *Authorizer) authorize(ctx context.Context, node string, at *authz.Attri
 		reason, allowed = a.getNeeded(ctx, node, at)
 	case "resource.k8s.io/resourceslices":
 		reason, allowed = a.slices(ctx, node, at)
+	case "certificates.k8s.io/podcertificaterequests":
+		reason, allowed = a.requests(ctx, node, at)
 	case "/serviceaccounts":
 		reason, allowed = a.serviceAccount(ctx, node, at)
 	case "/pods":
@@ -242,6 +245,24 @@ func (a *Authorizer) slices(ctx context.Context, node string, at *authz.Attribut
 			selects(at.FieldSelector, node)
 	}
 	return "can only get, list, watch, create, update, patch, delete, or deletecollection ResourceSlices", false
+}
+
+// requests: a node asks for certificates of its pods, and reads the answers. What it asks for is looked at by
+// NodeRestriction.
+func (a *Authorizer) requests(ctx context.Context, node string, at *authz.Attributes) (string, bool) {
+	if at.Subresource != "" {
+		return "nodes may not access the status subresource of PodCertificateRequests", false
+	}
+	switch at.Verb {
+	case "create":
+		return "", true
+	case "get":
+		return a.related(ctx, node, object{at.Resource, at.Namespace, at.Name})
+	case "list", "watch":
+		return "can only list/watch podcertificaterequests with nodeName field selector",
+			selects(at.FieldSelector, node)
+	}
+	return fmt.Sprintf("nodes may not %s podcertificaterequests", at.Verb), false
 }
 
 // selects reports whether the field selector keeps only objects of node.

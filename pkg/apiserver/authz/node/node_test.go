@@ -5,11 +5,13 @@ import (
 	"log/slog"
 	"testing"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/request"
@@ -74,7 +76,8 @@ func start(t *testing.T, rules ...rbacv1.PolicyRule) (a *Authorizer, sync func()
 	close(none)
 	a = New(Config{Pods: follow.Resource{Source: pods{may}}, Volumes: follow.Resource{Source: pods{none}},
 		Attachments: follow.Resource{Source: pods{none}}, Slices: follow.Resource{Source: pods{none}},
-		Log: slog.New(slog.DiscardHandler), Rules: rules})
+		Requests: follow.Resource{Source: pods{none}},
+		Log:      slog.New(slog.DiscardHandler), Rules: rules})
 	done := make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { done <- a.Run(ctx) }()
@@ -160,10 +163,10 @@ func TestAuthorize(t *testing.T) {
 	v.Put("/registry/persistentvolumes/released", bound("released", "claim", "other"))
 	v.Put("/registry/persistentvolumes/released", &corev1.PersistentVolume{})
 	attached := func(name, node string) {
-		named{a.graph, "volumeattachments", attachedTo}.Put("/registry/volumeattachments/"+name,
+		named{a.graph, "volumeattachments", false, attachedTo}.Put("/registry/volumeattachments/"+name,
 			&storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{NodeName: node}})
 	}
-	lists := named{a.graph, "resourceslices", devicesOf}
+	lists := named{a.graph, "resourceslices", false, devicesOf}
 	lists.Put("/registry/resourceslices/mine",
 		&resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{NodeName: new("n1")}})
 	lists.Put("/registry/resourceslices/theirs",
@@ -319,5 +322,46 @@ func TestAuthorizeWaitsForTheNews(t *testing.T) {
 	<-changed
 	if !ok {
 		t.Error("got no")
+	}
+}
+
+// TestPodCertificateRequests: the reasons are those of a kube-apiserver v1.37.2.
+func TestPodCertificateRequests(t *testing.T) {
+	t.Parallel()
+	a, sync := start(t, rbacv1.PolicyRule{Verbs: []string{"create", "get", "list", "watch"},
+		APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"podcertificaterequests"}})
+	sync()
+	requests := named{a.graph, "podcertificaterequests", true, requestedBy}
+	for key, node := range map[string]string{"ns/mine": "n1", "ns/theirs": "n2", "ns/gone": "n1", "other/mine": "n2"} {
+		requests.Put("/registry/podcertificaterequests/"+key, &certificatesv1.PodCertificateRequest{
+			Spec: certificatesv1.PodCertificateRequestSpec{NodeName: types.NodeName(node)}})
+	}
+	requests.Delete("/registry/podcertificaterequests/ns/gone")
+	const unrelated = "no relationship found between node 'n1' and this object"
+	const unselected = "can only list/watch podcertificaterequests with nodeName field selector"
+	const noStatus = "nodes may not access the status subresource of PodCertificateRequests"
+	for _, c := range []struct{ verb, sub, ns, name, selector, reason string }{
+		{verb: "create", ns: "ns"}, {verb: "get", ns: "ns", name: "mine"},
+		{verb: "get", ns: "ns", name: "theirs", reason: unrelated},
+		{verb: "get", ns: "ns", name: "gone", reason: unrelated},
+		{verb: "get", ns: "other", name: "mine", reason: unrelated},
+		{verb: "list", selector: "spec.nodeName=n1"}, {verb: "list", ns: "ns", reason: unselected},
+		{verb: "list", ns: "ns", name: "mine", selector: "metadata.name=mine", reason: unselected},
+		{verb: "watch", ns: "ns", name: "mine", selector: "metadata.name=mine,spec.nodeName=n1"},
+		{verb: "watch", ns: "ns", selector: "spec.nodeName=n2", reason: unselected},
+		{verb: "patch", ns: "ns", name: "mine", reason: "nodes may not patch podcertificaterequests"},
+		{verb: "delete", ns: "ns", name: "mine", reason: "nodes may not delete podcertificaterequests"},
+		{verb: "deletecollection", ns: "ns", reason: "nodes may not deletecollection podcertificaterequests"},
+		{verb: "get", sub: "status", ns: "ns", name: "mine", reason: noStatus},
+		{verb: "patch", sub: "status", ns: "ns", name: "mine", reason: noStatus},
+	} {
+		d, reason, err := a.Authorize(t.Context(), authz.Attributes{
+			User: &request.User{Name: "system:node:n1", Groups: []string{request.GroupNodes}},
+			Info: request.Info{IsResource: true, Verb: c.verb, APIGroup: "certificates.k8s.io",
+				Resource: "podcertificaterequests", Subresource: c.sub, Namespace: c.ns, Name: c.name,
+				FieldSelector: c.selector}})
+		if err != nil || (d == authz.Allow) != (c.reason == "") || reason != c.reason {
+			t.Errorf("%+v: %v %q %v", c, d, reason, err)
+		}
 	}
 }
