@@ -9,6 +9,7 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -28,8 +29,9 @@ func trustBundleRow() resources.Row {
 	return resources.Row{
 		GVK:      certificatesv1.SchemeGroupVersion.WithKind("ClusterTrustBundle"),
 		Resource: "clustertrustbundles", Singular: "clustertrustbundle",
-		StoragePath: "clustertrustbundles",
-		New:         resources.Make[trustBundle],
+		StoragePath:    "clustertrustbundles",
+		StorageVersion: certificatesv1beta1.SchemeGroupVersion.Version,
+		New:            resources.Make[trustBundle],
 		Strategy: resources.Typed[*trustBundle]{
 			Validate: validateTrustBundle,
 			ValidateUpdate: func(obj, old *trustBundle) field.ErrorList {

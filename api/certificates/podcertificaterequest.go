@@ -4,6 +4,7 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -23,10 +24,11 @@ func podRequestRow(now func() time.Time) resources.Row {
 	return resources.Row{
 		GVK:      certificatesv1.SchemeGroupVersion.WithKind("PodCertificateRequest"),
 		Resource: "podcertificaterequests", Singular: "podcertificaterequest", Namespaced: true,
-		StoragePath:  "podcertificaterequests",
-		New:          resources.Make[podRequest],
-		Strategy:     podRequestStrategy().Strategy(),
-		Subresources: []resources.Subresource{resources.Status(podRequestStatusStrategy(now).Strategy())},
+		StoragePath:    "podcertificaterequests",
+		StorageVersion: certificatesv1beta1.SchemeGroupVersion.Version,
+		New:            resources.Make[podRequest],
+		Strategy:       podRequestStrategy().Strategy(),
+		Subresources:   []resources.Subresource{resources.Status(podRequestStatusStrategy(now).Strategy())},
 		Fields: resources.Fields(func(r *podRequest) fields.Set {
 			return fields.Set{"spec.signerName": r.Spec.SignerName, "spec.podName": r.Spec.PodName,
 				"spec.nodeName": string(r.Spec.NodeName)}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -18,11 +19,12 @@ func deviceTaintRuleRow(now func() time.Time) resources.Row {
 	doc := resourcev1.DeviceTaint{}.SwaggerDoc()
 	return resources.Row{
 		GVK: resourcev1.SchemeGroupVersion.WithKind("DeviceTaintRule"), Resource: "devicetaintrules",
-		Singular:     "devicetaintrule",
-		StoragePath:  "devicetaintrules",
-		New:          resources.Make[resourcev1.DeviceTaintRule],
-		Strategy:     deviceTaintRuleStrategy(now).Strategy(),
-		Subresources: []resources.Subresource{resources.Status(deviceTaintRuleStatusStrategy().Strategy())},
+		Singular:       "devicetaintrule",
+		StoragePath:    "devicetaintrules",
+		StorageVersion: resourcev1beta2.SchemeGroupVersion.Version,
+		New:            resources.Make[resourcev1.DeviceTaintRule],
+		Strategy:       deviceTaintRuleStrategy(now).Strategy(),
+		Subresources:   []resources.Subresource{resources.Status(deviceTaintRuleStatusStrategy().Strategy())},
 		Columns: []metav1.TableColumnDefinition{
 			resources.NameColumn(),
 			resources.Column("Key", doc["key"]),

@@ -52,6 +52,9 @@ type Row struct {
 	// Stored, if not nil, is the stored kind where that is not GVK: this resource is a view of the objects of an
 	// earlier row with the same StoragePath (events.k8s.io over core events). All its Versions convert.
 	Stored *schema.GroupVersionKind
+	// StorageVersion, if not empty, is the version that stored objects name where Kubernetes stores an earlier one than
+	// GVK's: it can go back to a release that knows no later one. Both must have the same protobuf fields.
+	StorageVersion string
 
 	Strategy     Strategy
 	Subresources []Subresource
@@ -109,6 +112,15 @@ func (r *Row) StoredGVK() schema.GroupVersionKind {
 		return *r.Stored
 	}
 	return r.GVK
+}
+
+// StorageGVK is the kind that stored objects name.
+func (r *Row) StorageGVK() schema.GroupVersionKind {
+	gvk := r.StoredGVK()
+	if r.StorageVersion != "" {
+		gvk.Version = r.StorageVersion
+	}
+	return gvk
 }
 
 // Strategy is what the generic registry asks about a kind, in this order for create: Default, mutating admission,

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	migrationv1 "k8s.io/api/storagemigration/v1"
+	migrationv1beta1 "k8s.io/api/storagemigration/v1beta1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,11 +24,12 @@ func migrationRow() resources.Row {
 	name.Format = "" // upstream's has none here
 	return resources.Row{
 		GVK: migrationv1.SchemeGroupVersion.WithKind("StorageVersionMigration"), Resource: "storageversionmigrations",
-		Singular:     "storageversionmigration",
-		StoragePath:  "storageversionmigrations",
-		New:          resources.Make[migration],
-		Strategy:     migrationStrategy().Strategy(),
-		Subresources: []resources.Subresource{resources.Status(migrationStatusStrategy().Strategy())},
+		Singular:       "storageversionmigration",
+		StoragePath:    "storageversionmigrations",
+		StorageVersion: migrationv1beta1.SchemeGroupVersion.Version,
+		New:            resources.Make[migration],
+		Strategy:       migrationStrategy().Strategy(),
+		Subresources:   []resources.Subresource{resources.Status(migrationStatusStrategy().Strategy())},
 		Columns: []metav1.TableColumnDefinition{
 			name,
 			resources.Column("Resource", "GroupResource to migrate"),

@@ -133,7 +133,7 @@ func resourceOf(rt *catalog.Route) resource {
 	if r.NotStored {
 		return resource{APIResourceDiscovery: out}
 	}
-	return resource{out, r.StoredGVK()}
+	return resource{out, r.StorageGVK()}
 }
 
 // kindIn names a kind where rt stands. Group and version are left out where they are rt's own, except of custom

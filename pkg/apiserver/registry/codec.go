@@ -81,8 +81,11 @@ func NewCodec(row *resources.Row) Codec {
 	if j, ok := c.(*JSONCodec); ok {
 		j.upgrade = row.Upgrade
 	}
-	if p, ok := c.(*ProtobufCodec); ok && row.KeepsEmpty {
-		p.empty = nil
+	if p, ok := c.(*ProtobufCodec); ok {
+		p.storeAs(row.StorageGVK().Version)
+		if row.KeepsEmpty {
+			p.empty = nil
+		}
 	}
 	return c
 }

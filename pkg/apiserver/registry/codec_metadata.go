@@ -29,8 +29,8 @@ func (c *MetadataCodec) Item(stored Codec, item *storage.Item) (*storage.Item, e
 		return nil, fmt.Errorf("metadata of %s: %w", item.Key, err)
 	}
 	size := 1 + UvarintLen(uint64(len(meta))) + len(meta)
-	value := make([]byte, 0, len(c.head)+UvarintLen(uint64(size))+size+len(EnvelopeTail))
-	value = binary.AppendUvarint(append(value, c.head...), uint64(size))
+	value := make([]byte, 0, len(c.stored)+UvarintLen(uint64(size))+size+len(EnvelopeTail))
+	value = binary.AppendUvarint(append(value, c.stored...), uint64(size))
 	value = binary.AppendUvarint(append(value, tagMetadata), uint64(len(meta)))
 	value = append(append(value, meta...), EnvelopeTail...)
 	facts := item.Facts

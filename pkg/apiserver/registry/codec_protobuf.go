@@ -27,7 +27,9 @@ type ProtobufCodec struct {
 	decoded func(runtime.Object) // completes what was decoded; may be nil
 	empty   *emptyLists          // what becomes none when it is drafted
 
-	head     []byte // of the protobuf envelope
+	head     []byte // of the protobuf envelope of answers
+	stored   []byte // of the envelope of stored values: the same, or that of storedAs
+	storedAs schema.GroupVersion
 	jsonHead []byte // {"kind":"Pod","apiVersion":"v1", which elements of lists leave out; nil: they do not
 	json     storage.Form
 	encode   func(*storage.Item) (storage.Bytes, error)
@@ -44,10 +46,17 @@ func NewProtobufCodec(gvk schema.GroupVersionKind, newObject func() runtime.Obje
 	fields func(runtime.Object) fields.Set) *ProtobufCodec {
 	c := &ProtobufCodec{gvk: gvk, new: newObject, facts: factReader{fields: fields}}
 	c.head = EnvelopeHead(c.gvk)
+	c.storeAs(gvk.Version)
 	c.jsonHead = fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,`, c.gvk.Kind, c.gvk.GroupVersion().String())
 	c.encode = c.makeJSON
 	c.empty = emptyListsOf(reflect.TypeOf(newObject()))
 	return c
+}
+
+// storeAs makes stored values name another version of the kind, whose messages have the same fields.
+func (c *ProtobufCodec) storeAs(version string) {
+	c.storedAs = schema.GroupVersion{Group: c.gvk.Group, Version: version}
+	c.stored = EnvelopeHead(c.storedAs.WithKind(c.gvk.Kind))
 }
 
 // MediaTypes implements Codec.
@@ -92,7 +101,8 @@ func (c *ProtobufCodec) raw(value []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if string(e.APIVersion) != c.gvk.GroupVersion().String() || string(e.Kind) != c.gvk.Kind {
+		if v := string(e.APIVersion); v != c.gvk.GroupVersion().String() && v != c.storedAs.String() ||
+			string(e.Kind) != c.gvk.Kind {
 			return nil, fmt.Errorf("stored as %s %s, not as %s", e.APIVersion, e.Kind, c.gvk)
 		}
 		return e.Raw, nil
@@ -103,11 +113,11 @@ func (c *ProtobufCodec) raw(value []byte) ([]byte, error) {
 // span tells where the message of a stored value lies that begins with front and is of a length; from is 0 for one that
 // this codec has not written.
 func (c *ProtobufCodec) span(front []byte, length int) (from, to int, err error) {
-	if !bytes.HasPrefix(front, c.head) {
+	if !bytes.HasPrefix(front, c.stored) {
 		return 0, 0, nil
 	}
-	size, n := binary.Uvarint(front[len(c.head):])
-	from = len(c.head) + n
+	size, n := binary.Uvarint(front[len(c.stored):])
+	from = len(c.stored) + n
 	if n <= 0 || size > uint64(length-from) {
 		return 0, 0, fmt.Errorf("%w: cut short", errEnvelope)
 	}
@@ -302,7 +312,7 @@ func (c *ProtobufCodec) Draft(obj runtime.Object) (storage.Draft, error) {
 		access.SetResourceVersion("")
 		defer access.SetResourceVersion(version)
 	}
-	value, err := Envelop(c.head, m)
+	value, err := Envelop(c.stored, m)
 	if err != nil {
 		return storage.Draft{}, err
 	}
@@ -322,7 +332,7 @@ func (c *ProtobufCodec) FactsOf(value []byte) (storage.Facts, error) {
 		return storage.Facts{}, fmt.Errorf("decode stored %s: %w", c.gvk.Kind, err)
 	}
 	facts := c.facts.of(obj, access)
-	if bytes.HasPrefix(value, c.head) {
+	if bytes.HasPrefix(value, c.stored) {
 		facts.Shared = c.sets.in(value, access)
 	}
 	return facts, nil
