@@ -37,6 +37,7 @@ import (
 	"bonsai/pkg/controller/nodelifecycle"
 	"bonsai/pkg/controller/persistentvolume"
 	"bonsai/pkg/controller/podautoscaler"
+	"bonsai/pkg/controller/podcertificaterequestcleaner"
 	"bonsai/pkg/controller/podgc"
 	"bonsai/pkg/controller/replicaset"
 	"bonsai/pkg/controller/resourceclaim"
@@ -52,6 +53,7 @@ import (
 	"bonsai/pkg/controller/tainteviction"
 	"bonsai/pkg/controller/tokencleaner"
 	"bonsai/pkg/controller/tokens"
+	"bonsai/pkg/controller/trustbundlepublisher"
 	"bonsai/pkg/controller/ttl"
 	"bonsai/pkg/controller/ttlafterfinished"
 	"bonsai/pkg/controller/validatingadmissionpolicystatus"
@@ -88,6 +90,8 @@ func entries() []entry {
 			build: plain(serviceaccount.New)},
 		{name: "root-ca-certificate-publisher-controller", alias: "root-ca-cert-publisher",
 			account: "root-ca-cert-publisher", build: buildRootCA},
+		{name: "kube-apiserver-serving-clustertrustbundle-publisher-controller",
+			account: "kube-apiserver-serving-clustertrustbundle-publisher", build: buildTrustBundle},
 		{name: "deployment-controller", alias: "deployment", account: "deployment-controller",
 			build: plain(deployment.New)},
 		{name: "replicaset-controller", alias: "replicaset", account: "replicaset-controller",
@@ -136,6 +140,8 @@ func entries() []entry {
 			account: "certificate-controller", build: plain(csrapproving.New)},
 		{name: "certificatesigningrequest-cleaner-controller", alias: "csrcleaner", account: "certificate-controller",
 			build: plain(csrcleaner.New)},
+		{name: "podcertificaterequest-cleaner-controller", account: "podcertificaterequestcleaner",
+			build: plain(podcertificaterequestcleaner.New)},
 		{name: "service-lb-controller", alias: "service", source: "service-controller", account: "service-controller",
 			build: buildBalancers},
 		{name: "node-ipam-controller", alias: "nodeipam", account: "node-controller", workers: 30, build: buildIPAM},
@@ -203,10 +209,9 @@ func entries() []entry {
 // elsewhere names upstream's controllers that this manager does not have, so that --controllers may name them.
 func elsewhere() []string {
 	return []string{
-		"kube-apiserver-serving-clustertrustbundle-publisher-controller",
 		"node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller",
-		"podcertificaterequest-cleaner-controller", "podgroup-protection-controller",
-		"resourcepoolstatusrequest-controller", "storageversion-garbage-collector-controller",
+		"podgroup-protection-controller", "resourcepoolstatusrequest-controller",
+		"storageversion-garbage-collector-controller",
 	}
 }
 
@@ -228,6 +233,18 @@ func buildRootCA(o *options, d controller.Deps) (runner, error) {
 		return nil, fmt.Errorf("--root-ca-file: %w", err)
 	}
 	return rootca.New(d, bundle)
+}
+
+// buildTrustBundle has nothing to do without --root-ca-file, which is read once, too.
+func buildTrustBundle(o *options, d controller.Deps) (runner, error) {
+	if o.rootCAFile == "" {
+		return nil, nil
+	}
+	bundle, err := os.ReadFile(o.rootCAFile)
+	if err != nil {
+		return nil, fmt.Errorf("--root-ca-file: %w", err)
+	}
+	return trustbundlepublisher.New(d, bundle)
 }
 
 // buildTokens acts as the manager itself: anyone who can fill token secrets could become anybody.

@@ -32,7 +32,7 @@ type Controller struct {
 	namespaces *controller.Informer[*corev1.Namespace]
 	maps       *controller.Informer[*corev1.ConfigMap]
 	writes     *apiclient.Resource[*corev1.ConfigMap]
-	metrics    *metrics
+	metrics    *controller.SyncMetrics
 	now        func() time.Time
 	loop       *controller.Loop[controller.Key]
 }
@@ -45,7 +45,7 @@ func New(d controller.Deps, bundle []byte) (*Controller, error) {
 		maps: controller.FilteredInformerFor(d.Informers, core.ConfigMaps,
 			apiclient.Selection{Fields: "metadata.name=" + name}),
 		writes:  core.ConfigMaps(d.Client),
-		metrics: newMetrics(d.Metrics),
+		metrics: controller.NewSyncMetrics(d.Metrics, "root_ca_cert_publisher", "at the map in a namespace"),
 		now:     d.Now,
 	}
 	c.loop = controller.NewLoop(
@@ -69,7 +69,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	}
 	begun := c.now()
 	err := c.publish(ctx, key.Name)
-	c.metrics.published(err, c.now().Sub(begun))
+	c.metrics.Synced(err, c.now().Sub(begun))
 	if err == nil || apierrors.IsAlreadyExists(err) || controller.NamespaceEnding(err) {
 		return controller.Result{}, nil
 	}

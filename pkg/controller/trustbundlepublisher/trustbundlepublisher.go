@@ -1,8 +1,8 @@
 // Package trustbundlepublisher publishes the cluster's certificate authority as a ClusterTrustBundle of the signer
 // kubernetes.io/kube-apiserver-serving, from where pods project it to verify the API server.
 //
-// The bundle's name has a hash of its content. With another authority there is another bundle; earlier ones of the
-// signer are deleted when it is there.
+// The bundle's name has a hash of its content, as Kubernetes names it. With another authority there is another bundle;
+// earlier ones of the signer are deleted when it is there.
 package trustbundlepublisher
 
 import (
@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,6 +25,8 @@ import (
 const (
 	signer = "kubernetes.io/kube-apiserver-serving"
 	prefix = "kubernetes.io:kube-apiserver-serving:"
+	// hashed is how much of the hash a name has, in bytes.
+	hashed = 12
 )
 
 // Controller reconciles the signer's bundles, all at once.
@@ -31,6 +34,8 @@ type Controller struct {
 	bundle  *certificatesv1.ClusterTrustBundle
 	bundles *controller.Informer[*certificatesv1.ClusterTrustBundle]
 	writes  *apiclient.Resource[*certificatesv1.ClusterTrustBundle]
+	metrics *controller.SyncMetrics
+	now     func() time.Time
 	loop    *controller.Loop[controller.Key]
 }
 
@@ -39,13 +44,16 @@ func New(d controller.Deps, bundle []byte) (*Controller, error) {
 	hash := sha256.Sum256(bundle)
 	c := &Controller{
 		bundle: &certificatesv1.ClusterTrustBundle{
-			ObjectMeta: metav1.ObjectMeta{Name: prefix + hex.EncodeToString(hash[:])},
+			ObjectMeta: metav1.ObjectMeta{Name: prefix + hex.EncodeToString(hash[:hashed])},
 			Spec:       certificatesv1.ClusterTrustBundleSpec{SignerName: signer, TrustBundle: string(bundle)}},
 		bundles: controller.FilteredInformerFor(d.Informers, certificatesclient.ClusterTrustBundles,
 			apiclient.Selection{Fields: "spec.signerName=" + signer}),
 		writes: certificatesclient.ClusterTrustBundles(d.Client),
+		metrics: controller.NewSyncMetrics(d.Metrics, "clustertrustbundle_publisher",
+			"at the API server's trust bundle"),
+		now: d.Now,
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "kube-apiserver-serving-clustertrustbundle-publisher",
+	c.loop = controller.NewLoop(controller.LoopConfig{Name: "ca_cert_publisher_cluster_trust_bundles",
 		Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	c.loop.Add(controller.Key{Name: signer}) // also if there is no bundle yet
 	return c, controller.Watch(c.loop, c.bundles, controller.All(func(*certificatesv1.ClusterTrustBundle) {
@@ -58,8 +66,15 @@ func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
 // Reconcile creates the bundle, or puts right what was changed in it, and then deletes others of the signer.
 func (c *Controller) Reconcile(ctx context.Context, _ controller.Key) (controller.Result, error) {
+	begun := c.now()
+	err := c.reconcile(ctx)
+	c.metrics.Synced(err, c.now().Sub(begun))
+	return controller.Result{}, err
+}
+
+func (c *Controller) reconcile(ctx context.Context) error {
 	if err := c.publish(ctx); err != nil {
-		return controller.Result{}, fmt.Errorf("publish the ClusterTrustBundle %s: %w", c.bundle.Name, err)
+		return fmt.Errorf("publish the ClusterTrustBundle %s: %w", c.bundle.Name, err)
 	}
 	var errs []error
 	for _, other := range c.bundles.List() {
@@ -71,7 +86,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ controller.Key) (controlle
 			errs = append(errs, fmt.Errorf("delete the ClusterTrustBundle %s: %w", other.Name, err))
 		}
 	}
-	return controller.Result{}, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 func (c *Controller) publish(ctx context.Context) error {

@@ -1,4 +1,4 @@
-package rootca
+package controller
 
 import (
 	"errors"
@@ -8,26 +8,24 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"bonsai/pkg/controller"
 )
 
-// metrics are upstream's, by its names. A label says what the API server answered: 200 where there was nothing to write
-// or it was written, 500 where there was no answer.
-type metrics struct {
+// SyncMetrics are those of a publisher, by upstream's names. A label says what the API server answered: 200 where there
+// was nothing to write or it was written, 500 where there was no answer.
+type SyncMetrics struct {
 	total *prometheus.CounterVec
 	took  *prometheus.HistogramVec
 }
 
-func newMetrics(m *controller.Metrics) *metrics {
-	const subsystem = "root_ca_cert_publisher"
+// NewSyncMetrics registers the metrics of a subsystem. what says what each look is at: "at the map in a namespace".
+func NewSyncMetrics(m *Metrics, subsystem, what string) *SyncMetrics {
 	label := []string{"code"}
-	out := &metrics{
+	out := &SyncMetrics{
 		total: prometheus.NewCounterVec(
 			prometheus.CounterOpts{Subsystem: subsystem, Name: "sync_total",
-				Help: "Looks at the map in a namespace, by the API server's answer."}, label),
+				Help: "Looks " + what + ", by the API server's answer."}, label),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Subsystem: subsystem, Name: "sync_duration_seconds",
-			Help:    "Seconds of a look at the map in a namespace, by the API server's answer.",
+			Help:    "Seconds of a look " + what + ", by the API server's answer.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}, label),
 	}
 	m.Register(out.total)
@@ -35,8 +33,8 @@ func newMetrics(m *controller.Metrics) *metrics {
 	return out
 }
 
-// published counts a look at a namespace.
-func (m *metrics) published(err error, took time.Duration) {
+// Synced counts a look.
+func (m *SyncMetrics) Synced(err error, took time.Duration) {
 	code := http.StatusOK
 	if err != nil {
 		code = http.StatusInternalServerError
