@@ -241,10 +241,12 @@ func TestAnswers(t *testing.T) {
 		"twice": {now: status{Conditions: is("Denied", "Denied")}, errs: []string{
 			`status.conditions.[1].type: Invalid value: "Denied": ` + single,
 			`status.conditions[1]: Duplicate value: "Denied"`}},
-		"no condition":              {now: mine(func(s *status) { s.Conditions = nil }), errs: []string{early}},
-		"times alone":               {now: status{NotBefore: at(0), NotAfter: at(0), BeginRefreshAt: at(0)}, errs: []string{early}},
-		"denied with a certificate": {now: mine(func(s *status) { s.Conditions = is("Denied") }), errs: []string{empty}},
-		"failed with a time":        {now: status{Conditions: is("Failed"), NotAfter: at(0)}, errs: []string{empty}},
+		"no condition": {now: mine(func(s *status) { s.Conditions = nil }), errs: []string{early}},
+		"times alone": {now: status{NotBefore: at(0), NotAfter: at(0), BeginRefreshAt: at(0)},
+			errs: []string{early}},
+		"denied with a certificate": {now: mine(func(s *status) { s.Conditions = is("Denied") }),
+			errs: []string{empty}},
+		"failed with a time": {now: status{Conditions: is("Failed"), NotAfter: at(0)}, errs: []string{empty}},
 		"issued without": {now: status{Conditions: is("Issued")}, errs: []string{
 			chain + "issued certificate chain must contain at least one certificate"}},
 		"text": {now: mine(func(s *status) { s.CertificateChain = "x" }), errs: []string{
@@ -297,8 +299,8 @@ func TestAnswers(t *testing.T) {
 		"last refresh": {now: mine(func(s *status) { s.BeginRefreshAt = at(24*time.Hour - 10*time.Minute) })},
 		"refresh too late": {now: mine(func(s *status) { s.BeginRefreshAt = at(24 * time.Hour) }), errs: []string{
 			refreshes + `Invalid value: "2026-12-01T00:00:00Z": must be at least 10 minutes before status.notAfter`}},
-		"denied twice": {old: status{Conditions: is("Denied")}, now: condition(func(c *metav1.Condition) { c.Reason = "Z" }),
-			errs: []string{final}},
+		"denied twice": {old: status{Conditions: is("Denied")},
+			now: condition(func(c *metav1.Condition) { c.Reason = "Z" }), errs: []string{final}},
 		"denied, then pending": {old: status{Conditions: is("Denied")}, errs: []string{final}},
 		"failed, then issued":  {old: status{Conditions: is("Failed")}, now: mine(nil), errs: []string{final}},
 		"issued, then nothing": {old: mine(nil), errs: []string{final}},
@@ -334,8 +336,9 @@ func TestPodRequestStrategies(t *testing.T) {
 	row := podRequestRow(nil)
 	obj := changed()
 	row.Strategy.PrepareUpdate(obj, old)
-	if errs, _ := row.Strategy.ValidateUpdate(obj, old); obj.Status.CertificateChain != "old" || obj.Labels["a"] != "b" ||
-		len(errs) != 1 || errs[0].Field != "spec" || errs[0].Detail != "field is immutable" {
+	errs, _ := row.Strategy.ValidateUpdate(obj, old)
+	if obj.Status.CertificateChain != "old" || obj.Labels["a"] != "b" || len(errs) != 1 ||
+		errs[0].Field != "spec" || errs[0].Detail != "field is immutable" {
 		t.Errorf("the object: %+v, %v", obj, errs)
 	}
 	obj = changed()

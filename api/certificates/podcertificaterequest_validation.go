@@ -88,7 +88,7 @@ func validateUserAnnotations(all map[string]string, path *field.Path) field.Erro
 	return errs
 }
 
-// validateStub checks the request of which the signer takes the public key: that its maker has the private one.
+// validateStub checks the request whose public key the signer takes: that its maker has the private one.
 func validateStub(der []byte, spec *field.Path) field.ErrorList {
 	path := spec.Child("stubPKCS10Request")
 	switch {

@@ -53,7 +53,7 @@ func newVolumeParts(cfg *Config, r reporting, n *node.Node) (*volumeParts, error
 		return nil, fmt.Errorf("prepare the cache of configMaps, secrets and trust bundles: %w", err)
 	}
 	v.certificates, err = podcertificates.New(podcertificates.Config{Client: cfg.Client, Now: time.Now,
-		Random: rand.Float64, Log: cfg.Log, Node: func() (types.NodeName, types.UID) {
+		Random: rand.Float64, Event: r.events.Pod, Log: cfg.Log, Node: func() (types.NodeName, types.UID) {
 			return types.NodeName(cfg.NodeName), n.UID()
 		}})
 	if err != nil {

@@ -23,7 +23,6 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	"bonsai/pkg/apiclient"
-	"bonsai/pkg/kubelet/podcertificates"
 	"bonsai/pkg/kubelet/volume"
 	"bonsai/pkg/kubelet/volume/csi"
 	"bonsai/pkg/kubelet/volume/csi/csitest"
@@ -56,8 +55,8 @@ func (volumeContent) TrustBundles(context.Context,
 }
 
 func (volumeContent) Get(context.Context, *corev1.Pod, string, int, *corev1.PodCertificateProjection,
-	bool) (podcertificates.Credential, error) {
-	return podcertificates.Credential{Key: []byte("k"), Chain: []byte("c")}, nil
+	bool) (key, chain []byte, err error) {
+	return []byte("k"), []byte("c"), nil
 }
 
 func (volumeContent) Forget(types.UID) {}
@@ -101,9 +100,9 @@ func TestVolumeSources(t *testing.T) {
 	t.Cleanup(func() { drivers.Deregister(context.Background(), "d", driver.Endpoint) })
 	list := func() []volume.Source {
 		c := volumeContent{}
-		sources, err := volumeSources(projected.Config{Objects: c, Tokens: c, Certificates: c, Allocatable: func() int64 {
-			return 64 << 20
-		}, Now: func() time.Time { return time.Unix(0, 0) }, Log: slog.New(slog.DiscardHandler),
+		sources, err := volumeSources(projected.Config{Objects: c, Tokens: c, Certificates: c,
+			Allocatable: func() int64 { return 64 << 20 }, Now: func() time.Time { return time.Unix(0, 0) },
+			Log:   slog.New(slog.DiscardHandler),
 			Field: func(*corev1.Pod, string) (string, error) { return "f", nil },
 			Resource: func(*corev1.Pod, string, *corev1.ResourceFieldSelector) (string, error) {
 				return "r", nil

@@ -39,7 +39,8 @@ func TestStorageVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, value := range map[string][]byte{"ours": draft.Value, "Kubernetes'": written, "of a later release": later} {
+	for name, value := range map[string][]byte{"ours": draft.Value, "Kubernetes'": written,
+		"of a later release": later} {
 		obj, err := codec.Decode(value, 1)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

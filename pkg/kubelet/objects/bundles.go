@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,7 +34,8 @@ type bundles struct {
 }
 
 func newBundles(client Client, log *slog.Logger) *bundles {
-	return &bundles{client: client, log: log, wanted: notify.New(), all: map[string]*certificatesv1.ClusterTrustBundle{},
+	return &bundles{client: client, log: log, wanted: notify.New(),
+		all:  map[string]*certificatesv1.ClusterTrustBundle{},
 		pods: map[types.UID][]*corev1.ClusterTrustBundleProjection{}, synced: make(chan struct{})}
 }
 
@@ -103,7 +105,7 @@ func (b *bundles) selected(ctx context.Context,
 		}
 	}
 	if found == nil && ask.Name != nil {
-		return nil, apierrors.NewNotFound(certificatesv1.Resource("clustertrustbundles"), *ask.Name)
+		return nil, apierrors.NewNotFound(certificatesv1.Resource("clustertrustbundle"), *ask.Name)
 	}
 	return found, nil
 }
@@ -175,7 +177,7 @@ func (s bundleStore) Delete(one *certificatesv1.ClusterTrustBundle) {
 // Replace records all bundles.
 func (s bundleStore) Replace(all []*certificatesv1.ClusterTrustBundle) {
 	s.b.mu.Lock()
-	changed := all
+	changed := slices.Clone(all)
 	for _, one := range s.b.all {
 		changed = append(changed, one)
 	}

@@ -62,7 +62,7 @@ func TestTrustBundles(t *testing.T) {
 	}
 	missing := &corev1.ClusterTrustBundleProjection{Name: new("missing")}
 	if _, err := c.TrustBundles(ctx, missing); !apierrors.IsNotFound(err) ||
-		err.Error() != `clustertrustbundles.certificates.k8s.io "missing" not found` {
+		err.Error() != `clustertrustbundle.certificates.k8s.io "missing" not found` {
 		t.Error(err)
 	}
 
@@ -103,7 +103,8 @@ func labelled(value string) *metav1.LabelSelector {
 // TestUnlistedTrustBundles: a pod does not wait for ever for an API server that does not list them.
 func TestUnlistedTrustBundles(t *testing.T) {
 	t.Parallel()
-	c, err := New(Config{Client: kubelettest.Client{Interface: fake.NewClientset()}, Log: slog.New(slog.DiscardHandler)})
+	c, err := New(Config{Client: kubelettest.Client{Interface: fake.NewClientset()},
+		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

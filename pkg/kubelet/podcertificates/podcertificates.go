@@ -1,15 +1,14 @@
-// Package podcertificates gets the keys and certificates of podCertificate volumes (KEP-4317). For each such source of a
-// pod it makes a key, asks the source's signer by a PodCertificateRequest, waits for the answer, and asks again, with a
-// new key, when the certificate is to be replaced.
+// Package podcertificates gets the keys and certificates of podCertificate volumes (KEP-4317). For each such source of
+// a pod it makes a key, asks the source's signer by a PodCertificateRequest, waits for the answer, and asks again, with
+// a new key, when the certificate is to be replaced.
 //
-// Keys are in the kubelet's memory, and on the memory of the volumes, and nowhere else: a kubelet that starts again asks
-// for all certificates again. Volumes keep what they have until then.
+// Keys are in the kubelet's memory, and on the memory of the volumes, and nowhere else: a kubelet that starts again
+// asks for all certificates again. Volumes keep what they have until then.
 package podcertificates
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -49,13 +48,9 @@ type Config struct {
 	Now  func() time.Time
 	// Random returns a number in [0, 1).
 	Random func() float64
-	Log    *slog.Logger
-}
-
-// Credential is a key and its certificate, as files hold them.
-type Credential struct {
-	Key   []byte // one PEM block, PKCS#8
-	Chain []byte // PEM blocks: the certificate of the key, then those that it builds on
+	// Event tells the users of a pod that a signer refused.
+	Event func(pod *corev1.Pod, kind, reason, message string)
+	Log   *slog.Logger
 }
 
 // Source names a source of a volume of a pod.
@@ -89,16 +84,17 @@ type state struct {
 	again time.Time
 }
 
-// issued is a credential with wall-clock times alone, as its readers compare them.
+// issued is a key and its certificate, as files hold them, with wall-clock times alone, as its readers compare them.
 type issued struct {
-	Credential
+	key, chain    []byte
 	replace, ends time.Time
 }
 
 // New checks the configuration and returns a Manager that asks for nothing before Run.
 func New(cfg Config) (*Manager, error) {
-	if cfg.Client == nil || cfg.Node == nil || cfg.Now == nil || cfg.Random == nil || cfg.Log == nil {
-		return nil, errors.New("pod certificates: Client, Node, Now, Random and Log are required")
+	if cfg.Client == nil || cfg.Node == nil || cfg.Now == nil || cfg.Random == nil || cfg.Event == nil ||
+		cfg.Log == nil {
+		return nil, errors.New("pod certificates: Client, Node, Now, Random, Event and Log are required")
 	}
 	return &Manager{cfg: cfg, wake: notify.New(), sources: map[Source]*state{}}, nil
 }
@@ -127,37 +123,40 @@ func (m *Manager) Run(ctx context.Context, changed func(pods []types.UID)) error
 	}
 }
 
-// Get returns the credential of a source of a pod's volume. The first call asks the signer, and waits a little for the
+// Get returns the credential of a source of a pod's volume: a key (one PEM block, PKCS#8), and PEM blocks with the
+// certificate of the key, then those that it builds on. The first call asks the signer, and waits a little for the
 // answer; an error says what there is to wait for, or that the signer refused. With renew, a credential that is due is
-// asked for anew; the one that is there is good until it ends.
+// asked for again; the one that is there is good until it ends.
 func (m *Manager) Get(ctx context.Context, pod *corev1.Pod, volume string, index int,
-	p *corev1.PodCertificateProjection, renew bool) (Credential, error) {
+	p *corev1.PodCertificateProjection, renew bool) (key, chain []byte, err error) {
 	m.mu.Lock()
 	r, held, err := m.look(Source{pod.UID, volume, index}, pod, p, renew)
 	m.mu.Unlock()
-	if held != nil || err != nil {
-		return heldOr(held), err
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case held != nil:
+		return held.key, held.chain, nil
 	}
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
 	select {
 	case <-r.done:
 	case <-timeout.C:
-		return Credential{}, fmt.Errorf("signer %q has not answered the PodCertificateRequest of volume %q yet",
-			p.SignerName, volume)
+		return nil, nil, errors.New("credential bundle is not issued yet")
 	case <-ctx.Done():
-		return Credential{}, ctx.Err()
+		return nil, nil, ctx.Err()
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.sources[r.source]
 	switch {
 	case s == nil:
-		return Credential{}, errors.New("the pod is gone")
+		return nil, nil, errors.New("the pod is gone")
 	case s.issued != nil:
-		return s.issued.Credential, nil
+		return s.issued.key, s.issued.chain, nil
 	}
-	return Credential{}, s.failed
+	return nil, nil, s.failed
 }
 
 // look returns a credential that is good enough, an error that stays, or the request to wait for. m.mu is held.
@@ -185,13 +184,6 @@ func (m *Manager) look(source Source, pod *corev1.Pod, p *corev1.PodCertificateP
 		return nil, s.issued, nil
 	}
 	return s.pending, nil, nil
-}
-
-func heldOr(held *issued) Credential {
-	if held == nil {
-		return Credential{}
-	}
-	return held.Credential
 }
 
 // Forget drops the credentials of a pod, and no longer waits for others.
@@ -224,7 +216,10 @@ func (m *Manager) finish(r *request, got *issued, err error) {
 		return
 	}
 	var refused refusal
-	s.final = errors.As(err, &refused)
+	if s.final = errors.As(err, &refused); s.final {
+		m.cfg.Event(r.pod, corev1.EventTypeWarning, refused.verdict, refused.event(r.pod.Namespace))
+	}
 	s.again = m.cfg.Now().Add(pause)
-	m.cfg.Log.Warn("no certificate for a pod", "pod", r.namespace+"/"+r.podName, "volume", r.source.Volume, "err", err)
+	m.cfg.Log.Warn("no certificate for a pod", "pod", r.pod.Namespace+"/"+r.pod.Name, "volume", r.source.Volume,
+		"err", err)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,10 +31,18 @@ type server struct {
 	watches  []*watch.FakeWatcher
 	// signer answers a request by its number, from 1 on; nil: later.
 	signer func(n int, r *certificatesv1.PodCertificateRequest) *certificatesv1.PodCertificateRequestStatus
+	events []string
+}
+
+func (s *server) event(_ *corev1.Pod, kind, reason, message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = append(s.events, kind+" "+reason+" "+message)
 }
 
 func (s *server) ServiceAccount(_ context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
-	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "account-uid"}}, nil
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "account-uid"}
+	return &corev1.ServiceAccount{ObjectMeta: meta}, nil
 }
 
 func (s *server) CreatePodCertificateRequest(_ context.Context,
@@ -115,8 +124,9 @@ func hours(_ int, _ *certificatesv1.PodCertificateRequest) *certificatesv1.PodCe
 func manager(t *testing.T, s *server) (*Manager, *corev1.Pod) {
 	t.Helper()
 	m, err := New(Config{Client: s, Now: time.Now, Random: func() float64 { return 0.5 },
-		Log:  slog.New(slog.DiscardHandler),
-		Node: func() (types.NodeName, types.UID) { return "n1", "node-uid" }})
+		Log:   slog.New(slog.DiscardHandler),
+		Event: s.event,
+		Node:  func() (types.NodeName, types.UID) { return "n1", "node-uid" }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,16 +151,19 @@ func TestLife(t *testing.T) {
 		m, pod := manager(t, s)
 		p := &corev1.PodCertificateProjection{SignerName: "example.com/s", KeyType: "ECDSAP256",
 			UserAnnotations: map[string]string{"example.com/k": "v"}}
-		get := func() (Credential, error) { return m.Get(t.Context(), pod, "v", 1, p, true) }
+		get := func() (issued, error) {
+			key, chain, err := m.Get(t.Context(), pod, "v", 1, p, true)
+			return issued{key: key, chain: chain}, err
+		}
 
-		if _, err := get(); err == nil || !strings.Contains(err.Error(), "has not answered") {
+		if _, err := get(); err == nil || !strings.Contains(err.Error(), "credential bundle is not issued yet") {
 			t.Fatalf("an unanswered request: %v", err)
 		}
 		s.decide()
 		synctest.Wait()
 		first, err := get()
-		if err != nil || string(first.Chain) != chain {
-			t.Fatalf("%q, %v", first.Chain, err)
+		if err != nil || string(first.chain) != chain {
+			t.Fatalf("%q, %v", first.chain, err)
 		}
 		spec := s.requests[0].Spec
 		csr, err := x509.ParseCertificateRequest(spec.StubPKCS10Request)
@@ -162,20 +175,20 @@ func TestLife(t *testing.T) {
 			spec.ServiceAccountName != "sa" || spec.UnverifiedUserAnnotations["example.com/k"] != "v" {
 			t.Errorf("%+v", spec)
 		}
-		if block, _ := pem.Decode(first.Key); block == nil || block.Type != "PRIVATE KEY" {
-			t.Errorf("the key is %q", first.Key)
+		if block, _ := pem.Decode(first.key); block == nil || block.Type != "PRIVATE KEY" {
+			t.Errorf("the key is %q", first.key)
 		}
 
 		time.Sleep(time.Hour)
-		if again, err := get(); err != nil || !bytes.Equal(again.Key, first.Key) || len(s.requests) != 1 {
+		if again, err := get(); err != nil || !bytes.Equal(again.key, first.key) || len(s.requests) != 1 {
 			t.Errorf("asked %d times before it was due: %v", len(s.requests), err)
 		}
 		time.Sleep(spread / 2)
-		if again, err := m.Get(t.Context(), pod, "v", 1, p, false); err != nil || !bytes.Equal(again.Key, first.Key) {
+		if again, _, err := m.Get(t.Context(), pod, "v", 1, p, false); err != nil || !bytes.Equal(again, first.key) {
 			t.Error(err)
 		}
 		for range 2 { // while it is being replaced, the old one is good
-			if again, err := get(); err != nil || !bytes.Equal(again.Key, first.Key) {
+			if again, err := get(); err != nil || !bytes.Equal(again.key, first.key) {
 				t.Error(err)
 			}
 		}
@@ -185,7 +198,7 @@ func TestLife(t *testing.T) {
 		}
 		s.decide()
 		synctest.Wait()
-		if second, err := get(); err != nil || bytes.Equal(second.Key, first.Key) {
+		if second, err := get(); err != nil || bytes.Equal(second.key, first.key) {
 			t.Errorf("it was not replaced: %v", err)
 		}
 
@@ -213,16 +226,23 @@ func TestRefusals(t *testing.T) {
 				s := &server{signer: refuse}
 				m, pod := manager(t, s)
 				p := &corev1.PodCertificateProjection{SignerName: "example.com/s", KeyType: "ED25519"}
-				get := func() error { _, err := m.Get(t.Context(), pod, "v", 0, p, true); return err }
+				get := func() error { _, _, err := m.Get(t.Context(), pod, "v", 0, p, true); return err }
 				_ = get() // it is asked for
 				s.decide()
 				synctest.Wait()
 				for range 2 {
 					time.Sleep(time.Hour)
-					if err := get(); err == nil || !strings.Contains(err.Error(), `was `+strings.ToLower(verdict)+
-						`: reason "Why", message "because"`) || len(s.requests) != 1 {
+					if err := get(); err == nil || !strings.Contains(err.Error(), `was permanently `+
+						strings.ToLower(verdict)+`: reason="Why" message="because"`) || len(s.requests) != 1 {
 						t.Errorf("%v after %d requests", err, len(s.requests))
 					}
+				}
+
+				what := map[string]string{"Denied": "was denied", "Failed": "failed"}[verdict]
+				want := "Warning " + verdict + " PodCertificateRequest ns/" + s.requests[0].Name + " " + what +
+					`, reason="Why", message="because"`
+				if !slices.Equal(s.events, []string{want}) {
+					t.Errorf("%q, want %q", s.events, want)
 				}
 
 				other := pod.DeepCopy()
@@ -261,13 +281,14 @@ func TestFaults(t *testing.T) {
 			"key type":  {"example.com/s", "DSA", `the key type "DSA" is not known`},
 		} {
 			p := &corev1.PodCertificateProjection{SignerName: c.signer, KeyType: c.key}
-			if _, err := m.Get(t.Context(), pod, name, 0, p, true); err == nil || !strings.Contains(err.Error(), c.want) {
+			_, _, err := m.Get(t.Context(), pod, name, 0, p, true)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 		// Somebody deletes the request.
 		p := &corev1.PodCertificateProjection{SignerName: "example.com/s", KeyType: "ECDSAP384"}
-		_, _ = m.Get(t.Context(), pod, "v", 0, p, true)
+		_, _, _ = m.Get(t.Context(), pod, "v", 0, p, true)
 		s.mu.Lock()
 		gone := s.requests[0]
 		s.requests = nil
@@ -278,11 +299,12 @@ func TestFaults(t *testing.T) {
 		}
 		s.mu.Unlock()
 		synctest.Wait()
-		if _, err := m.Get(t.Context(), pod, "v", 0, p, true); err == nil || !strings.Contains(err.Error(), "was deleted") {
+		_, _, err := m.Get(t.Context(), pod, "v", 0, p, true)
+		if err == nil || !strings.Contains(err.Error(), "was deleted") {
 			t.Error(err)
 		}
 		time.Sleep(pause)
-		_, _ = m.Get(t.Context(), pod, "v", 0, p, true)
+		_, _, _ = m.Get(t.Context(), pod, "v", 0, p, true)
 		if len(s.requests) != 1 {
 			t.Error("it was not asked for again")
 		}

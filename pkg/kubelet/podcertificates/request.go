@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,9 +18,9 @@ import (
 
 // request is one that a signer has not answered.
 type request struct {
-	source                      Source
-	namespace, podName, account string
-	of                          corev1.PodCertificateProjection
+	source Source
+	pod    *corev1.Pod
+	of     corev1.PodCertificateProjection
 	// done is closed when there is an answer, or none will come.
 	done    chan struct{}
 	gone    chan struct{} // closed when the pod is gone
@@ -27,17 +28,27 @@ type request struct {
 }
 
 func newRequest(source Source, pod *corev1.Pod, p *corev1.PodCertificateProjection) *request {
-	r := &request{source: source, namespace: pod.Namespace, podName: pod.Name, account: pod.Spec.ServiceAccountName,
-		of: *p.DeepCopy(), done: make(chan struct{}), gone: make(chan struct{})}
+	r := &request{source: source, pod: pod, of: *p.DeepCopy(), done: make(chan struct{}), gone: make(chan struct{})}
 	r.abandon = sync.OnceFunc(func() { close(r.gone) })
 	return r
 }
 
-// refusal is a signer's no: Denied or Failed. Another request would get the same.
+// refusal is a signer's no: its verdict is the condition, Denied or Failed. Another request would get the same.
 type refusal struct{ name, verdict, reason, message string }
 
 func (r refusal) Error() string {
-	return fmt.Sprintf("PodCertificateRequest %s was %s: reason %q, message %q", r.name, r.verdict, r.reason, r.message)
+	return fmt.Sprintf("PodCertificateRequest was permanently %s: reason=%q message=%q", strings.ToLower(r.verdict),
+		r.reason, r.message)
+}
+
+// event tells the users of the pod.
+func (r refusal) event(namespace string) string {
+	what := "failed"
+	if r.verdict == certificatesv1.PodCertificateRequestConditionTypeDenied {
+		what = "was denied"
+	}
+	return fmt.Sprintf("PodCertificateRequest %s/%s %s, reason=%q, message=%q", namespace, r.name, what, r.reason,
+		r.message)
 }
 
 // ask makes a key, sends the request for it and waits for the answer.
@@ -60,7 +71,7 @@ func (m *Manager) answer(ctx context.Context, r *request) (*issued, error) {
 	if nodeUID == "" {
 		return nil, errors.New("the node is not registered yet")
 	}
-	account, err := m.cfg.Client.ServiceAccount(ctx, r.namespace, r.account)
+	account, err := m.cfg.Client.ServiceAccount(ctx, r.pod.Namespace, r.pod.Spec.ServiceAccountName)
 	if err != nil {
 		return nil, fmt.Errorf("read the pod's service account: %w", err)
 	}
@@ -77,13 +88,13 @@ func (m *Manager) answer(ctx context.Context, r *request) (*issued, error) {
 		return nil, fmt.Errorf("sign with the key: %w", err)
 	}
 	sent, err := m.cfg.Client.CreatePodCertificateRequest(ctx, &certificatesv1.PodCertificateRequest{
-		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, GenerateName: "req-",
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.pod.Namespace, GenerateName: "req-",
 			// The request goes with its pod.
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: r.podName,
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: r.pod.Name,
 				UID: r.source.Pod}}},
-		Spec: certificatesv1.PodCertificateRequestSpec{SignerName: r.of.SignerName, PodName: r.podName,
-			PodUID: r.source.Pod, ServiceAccountName: r.account, ServiceAccountUID: account.UID, NodeName: node,
-			NodeUID: nodeUID, MaxExpirationSeconds: r.of.MaxExpirationSeconds, StubPKCS10Request: csr,
+		Spec: certificatesv1.PodCertificateRequestSpec{SignerName: r.of.SignerName, PodName: r.pod.Name,
+			PodUID: r.source.Pod, ServiceAccountName: r.pod.Spec.ServiceAccountName, ServiceAccountUID: account.UID,
+			NodeName: node, NodeUID: nodeUID, MaxExpirationSeconds: r.of.MaxExpirationSeconds, StubPKCS10Request: csr,
 			UnverifiedUserAnnotations: r.of.UserAnnotations}})
 	if err != nil {
 		return nil, fmt.Errorf("ask signer %q for a certificate: %w", r.of.SignerName, err)
@@ -168,11 +179,8 @@ func verdict(r *certificatesv1.PodCertificateRequest) *metav1.Condition {
 
 // read returns what a signer has issued for a key, or its refusal.
 func (m *Manager) read(r *certificatesv1.PodCertificateRequest, private []byte) (*issued, error) {
-	switch c := verdict(r); c.Type {
-	case certificatesv1.PodCertificateRequestConditionTypeDenied:
-		return nil, refusal{r.Name, "denied", c.Reason, c.Message}
-	case certificatesv1.PodCertificateRequestConditionTypeFailed:
-		return nil, refusal{r.Name, "failed", c.Reason, c.Message}
+	if c := verdict(r); c.Type != certificatesv1.PodCertificateRequestConditionTypeIssued {
+		return nil, refusal{r.Name, c.Type, c.Reason, c.Message}
 	}
 	s := &r.Status
 	if s.NotAfter == nil || s.BeginRefreshAt == nil {
@@ -183,6 +191,6 @@ func (m *Manager) read(r *certificatesv1.PodCertificateRequest, private []byte) 
 		return nil, fmt.Errorf("PodCertificateRequest %s: %w", r.Name, err)
 	}
 	later := time.Duration(m.cfg.Random() * float64(spread))
-	return &issued{Credential: Credential{Key: private, Chain: chain}, replace: s.BeginRefreshAt.Add(later),
+	return &issued{key: private, chain: chain, replace: s.BeginRefreshAt.Add(later),
 		ends: s.NotAfter.Time}, nil
 }

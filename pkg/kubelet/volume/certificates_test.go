@@ -14,8 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"bonsai/pkg/kubelet/podcertificates"
 )
 
 // TrustBundles returns those of bundle/NAME, or of any name if the source selects.
@@ -38,9 +36,8 @@ func (a *api) TrustBundles(_ context.Context,
 
 // Get returns a credential that says what it is for.
 func (a *api) Get(_ context.Context, _ *corev1.Pod, volume string, index int, s *corev1.PodCertificateProjection,
-	_ bool) (podcertificates.Credential, error) {
-	return podcertificates.Credential{Key: []byte("key\n"),
-		Chain: fmt.Appendf(nil, "%s %d %s\n", volume, index, s.SignerName)}, nil
+	_ bool) (key, chain []byte, err error) {
+	return []byte("key\n"), fmt.Appendf(nil, "%s %d %s\n", volume, index, s.SignerName), nil
 }
 
 func (a *api) Forget(types.UID) {}
@@ -91,7 +88,8 @@ func TestTrustBundles(t *testing.T) {
 	pod := podOf(corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{
 		Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 			{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{SignerName: &signer, Path: "p"}}}}}})
-	if _, err := none.Mount(t.Context(), pod); err == nil || !strings.Contains(err.Error(), signer) {
+	if _, err := none.Mount(t.Context(), pod); err == nil || !strings.Contains(err.Error(),
+		"combination of signerName and labelSelector matched zero ClusterTrustBundles") {
 		t.Error(err)
 	}
 }

@@ -107,9 +107,8 @@ func newManagerOf(t *testing.T, a *api, objects projected.Objects, tokens projec
 	}
 	a.now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	sources := []volume.Source{emptydir.New(func() int64 { return 1 << 20 }), hostpath.New(), image.New()}
-	files, err := projected.New(projected.Config{Objects: objects, Tokens: tokens, Certificates: a, Allocatable: func() int64 {
-		return 64 << 20
-	}, Now: a.clock, Log: slog.New(slog.DiscardHandler),
+	files, err := projected.New(projected.Config{Objects: objects, Tokens: tokens, Certificates: a,
+		Allocatable: func() int64 { return 64 << 20 }, Now: a.clock, Log: slog.New(slog.DiscardHandler),
 		Field: func(p *corev1.Pod, path string) (string, error) { return p.Labels["v"] + path, nil },
 		Resource: func(_ *corev1.Pod, c string, s *corev1.ResourceFieldSelector) (string, error) {
 			return c + s.Resource, nil

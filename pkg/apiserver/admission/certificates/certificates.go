@@ -16,7 +16,6 @@ import (
 	"bonsai/api/certificates"
 	"bonsai/pkg/apiserver/admission"
 	"bonsai/pkg/apiserver/authz"
-	"bonsai/pkg/apiserver/authz/signers"
 	"bonsai/pkg/apiserver/request"
 )
 
@@ -57,7 +56,7 @@ type approval struct{ authorizer authz.Authorizer }
 // Validate implements admission.Validator. What counts is the signer that the request was made for.
 func (p approval) Validate(ctx context.Context, a *admission.Attributes) error {
 	if _, old, ok := requests(a, admission.Update, "approval"); ok && old != nil &&
-		!signers.May(ctx, p.authorizer, a.User, "approve", old.Spec.SignerName) {
+		!authz.OnSigner(ctx, p.authorizer, a.User, "approve", old.Spec.SignerName) {
 		return admission.Forbid(a, "user not permitted to approve requests with signerName %q", old.Spec.SignerName)
 	}
 	return nil
@@ -72,7 +71,7 @@ func (p signing) Validate(ctx context.Context, a *admission.Attributes) error {
 		equality.Semantic.DeepEqual(now.Status.Conditions, old.Status.Conditions) {
 		return nil
 	}
-	if !signers.May(ctx, p.authorizer, a.User, "sign", old.Spec.SignerName) {
+	if !authz.OnSigner(ctx, p.authorizer, a.User, "sign", old.Spec.SignerName) {
 		return admission.Forbid(a, "user not permitted to sign requests with signerName %q", old.Spec.SignerName)
 	}
 	return nil
@@ -80,8 +79,8 @@ func (p signing) Validate(ctx context.Context, a *admission.Attributes) error {
 
 type attest struct{ authorizer authz.Authorizer }
 
-// Validate implements admission.Validator. A signer's bundle says whom its clients trust. Who changes nothing but owners
-// and finalizers, as the garbage collector does, attests nothing.
+// Validate implements admission.Validator. A signer's bundle says whom its clients trust. Who changes nothing but
+// owners and finalizers, as the garbage collector does, attests nothing.
 func (p attest) Validate(ctx context.Context, a *admission.Attributes) error {
 	now, ok := a.Object.(*certificatesv1.ClusterTrustBundle)
 	if !ok || a.Subresource != "" || a.Resource.GroupResource() !=
@@ -91,7 +90,7 @@ func (p attest) Validate(ctx context.Context, a *admission.Attributes) error {
 	if old, ok := a.OldObject.(*certificatesv1.ClusterTrustBundle); ok && collected(now, old) {
 		return nil
 	}
-	if signer := now.Spec.SignerName; signer != "" && !signers.May(ctx, p.authorizer, a.User, "attest", signer) {
+	if signer := now.Spec.SignerName; signer != "" && !authz.OnSigner(ctx, p.authorizer, a.User, "attest", signer) {
 		return admission.Forbid(a, "user not permitted to attest for signerName %q", signer)
 	}
 	return nil

@@ -113,7 +113,8 @@ func TestSubjectRestriction(t *testing.T) {
 // TestAttest: the answers are those of a kube-apiserver v1.37.2.
 func TestAttest(t *testing.T) {
 	t.Parallel()
-	bundle := func(signer string, change func(*certificatesv1.ClusterTrustBundle)) *certificatesv1.ClusterTrustBundle {
+	type trusted = certificatesv1.ClusterTrustBundle
+	bundle := func(signer string, change func(*trusted)) *trusted {
 		b := &certificatesv1.ClusterTrustBundle{ObjectMeta: metav1.ObjectMeta{Name: "b"},
 			Spec: certificatesv1.ClusterTrustBundleSpec{SignerName: signer}}
 		if change != nil {
@@ -121,7 +122,7 @@ func TestAttest(t *testing.T) {
 		}
 		return b
 	}
-	labelled := func(b *certificatesv1.ClusterTrustBundle) { b.Labels = map[string]string{"a": "b"} }
+	labelled := func(b *trusted) { b.Labels = map[string]string{"a": "b"} }
 	for name, c := range map[string]struct {
 		may      only
 		now, old *certificatesv1.ClusterTrustBundle
@@ -133,14 +134,15 @@ func TestAttest(t *testing.T) {
 		"may sign":                   {may: only{"sign", "a.b/s"}, now: bundle("a.b/s", nil), denied: true},
 		"without signer":             {now: bundle("", nil)},
 		"label":                      {now: bundle("a.b/s", labelled), old: bundle("a.b/s", nil), denied: true},
-		"label, may":                 {may: only{"attest", "a.b/s"}, now: bundle("a.b/s", labelled), old: bundle("a.b/s", nil)},
-		"label one without signer":   {now: bundle("", labelled), old: bundle("", nil)},
-		"change nothing":             {now: bundle("a.b/s", labelled), old: bundle("a.b/s", labelled)},
-		"finalizers, owners, managers": {old: bundle("a.b/s", nil), now: bundle("a.b/s", func(b *certificatesv1.ClusterTrustBundle) {
+		"label, may": {may: only{"attest", "a.b/s"}, now: bundle("a.b/s", labelled),
+			old: bundle("a.b/s", nil)},
+		"label one without signer": {now: bundle("", labelled), old: bundle("", nil)},
+		"change nothing":           {now: bundle("a.b/s", labelled), old: bundle("a.b/s", labelled)},
+		"finalizers, owners, managers": {old: bundle("a.b/s", nil), now: bundle("a.b/s", func(b *trusted) {
 			b.Finalizers, b.OwnerReferences = []string{"a.b/c"}, make([]metav1.OwnerReference, 1)
 			b.ManagedFields = make([]metav1.ManagedFieldsEntry, 1)
 		})},
-		"finalizers and trust": {old: bundle("a.b/s", nil), now: bundle("a.b/s", func(b *certificatesv1.ClusterTrustBundle) {
+		"finalizers and trust": {old: bundle("a.b/s", nil), now: bundle("a.b/s", func(b *trusted) {
 			b.Finalizers, b.Spec.TrustBundle = []string{"a.b/c"}, "x"
 		}), denied: true},
 	} {

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/pkg/apiserver/authz"
-	"bonsai/pkg/apiserver/authz/signers"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/request"
 )
@@ -33,7 +32,7 @@ func (c Checker) CheckUpdate(ctx context.Context, subresource string, obj, old r
 	}
 	now, was := obj.(*certificatesv1.PodCertificateRequest), old.(*certificatesv1.PodCertificateRequest)
 	if apiequality.Semantic.DeepEqual(now.Status, was.Status) ||
-		signers.May(ctx, c.authorizer, user, "sign", was.Spec.SignerName) {
+		authz.OnSigner(ctx, c.authorizer, user, "sign", was.Spec.SignerName) {
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(field.NewPath("spec", "signerName"),

@@ -214,14 +214,14 @@ func (c *content) tokenFile(ctx context.Context, r volume.Request, s *corev1.Ser
 // certificateFiles adds a key and its certificates, in one file or in two.
 func (c *content) certificateFiles(ctx context.Context, r volume.Request, p projection, mode int32,
 	files map[string]file) error {
-	got, err := c.cfg.Certificates.Get(ctx, r.Pod, r.Volume.Name, p.index, p.certificate, r.Renew)
+	key, chain, err := c.cfg.Certificates.Get(ctx, r.Pod, r.Volume.Name, p.index, p.certificate, r.Renew)
 	if err != nil {
 		return err
 	}
 	for path, data := range map[string][]byte{
-		p.certificate.CredentialBundlePath: slices.Concat(got.Key, got.Chain),
-		p.certificate.KeyPath:              got.Key,
-		p.certificate.CertificateChainPath: got.Chain,
+		p.certificate.CredentialBundlePath: slices.Concat(key, chain),
+		p.certificate.KeyPath:              key,
+		p.certificate.CertificateChainPath: chain,
 	} {
 		if path != "" {
 			files[path] = ownFile(r.Pod, data, mode)
@@ -230,8 +230,8 @@ func (c *content) certificateFiles(ctx context.Context, r volume.Request, p proj
 	return nil
 }
 
-// ownFile is a file that is the pod's alone, a secret of its own. Where the pod runs as a user or group of its own, only
-// those may read it.
+// ownFile is a file that is the pod's alone, a secret of its own. Where the pod runs as a user or group of its own,
+// only those may read it.
 //
 // Mode 0600 with a group that volume.Owner applies lets that group read it as well.
 func ownFile(pod *corev1.Pod, data []byte, mode int32) file {

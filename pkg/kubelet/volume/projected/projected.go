@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"bonsai/pkg/kubelet/podcertificates"
 	"bonsai/pkg/kubelet/volume"
 )
 
@@ -31,7 +30,7 @@ type Objects interface {
 // Certificates gets the key and the certificates of a podCertificate source: the one at that index of a volume.
 type Certificates interface {
 	Get(ctx context.Context, pod *corev1.Pod, volume string, index int, s *corev1.PodCertificateProjection,
-		renew bool) (podcertificates.Credential, error)
+		renew bool) (key, chain []byte, err error)
 	// Forget drops those of a pod.
 	Forget(pod types.UID)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -19,10 +20,10 @@ func (c *content) trustFile(ctx context.Context, s *corev1.ClusterTrustBundlePro
 	optional := s.Optional != nil && *s.Optional
 	found, err := c.cfg.Objects.TrustBundles(ctx, s)
 	if err != nil && !(optional && apierrors.IsNotFound(err)) {
-		return err
+		return fmt.Errorf("while getting ClusterTrustBundle: %w", err)
 	}
 	if len(found) == 0 && !optional {
-		return fmt.Errorf("no ClusterTrustBundle of signer %q has the labels that are selected", *s.SignerName)
+		return errors.New("combination of signerName and labelSelector matched zero ClusterTrustBundles")
 	}
 	var all [][]byte // DER
 	for _, one := range found {
