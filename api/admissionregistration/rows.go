@@ -3,6 +3,11 @@
 package admissionregistration
 
 import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+
 	"bonsai/api/admissionregistration/expression"
 	"bonsai/api/resources"
 )
@@ -13,6 +18,22 @@ const category = "api-extensions"
 // Rows returns the resources of the group.
 func Rows() []resources.Row {
 	c := &expression.Compiler{}
-	return []resources.Row{mutatingPolicyRow(c), mutatingBindingRow(), mutatingRow(c), validatingPolicyRow(c),
+	all := []resources.Row{mutatingPolicyRow(c), mutatingBindingRow(), mutatingRow(c), validatingPolicyRow(c),
 		validatingBindingRow(), validatingRow(c)}
+	for i := range all {
+		all[i].Strategy.ValidateName = validateName
+	}
+	return all
+}
+
+// reserved is how the names of webhooks and policies end that are no objects of the API.
+const reserved = ".static.k8s.io"
+
+// validateName checks a name, in Kubernetes' words.
+func validateName(name string, prefix bool) []string {
+	faults := validation.NameIsDNSSubdomain(name, prefix)
+	if strings.HasSuffix(name, reserved) {
+		faults = append(faults, fmt.Sprintf("names ending with %q are reserved for static manifest-based configurations and cannot be managed via the API", reserved))
+	}
+	return faults
 }

@@ -15,7 +15,9 @@ func TestReferenceMetrics(t *testing.T) {
 	r := referencetest.NewRegistry()
 	start(t, func(c *assemble.Config) {
 		c.HTTP.Metrics = r
-		withCountedParts(t, c, r)
+		withCountedParts(t, c, r, func(o *assemble.Options) {
+			o.Admission.Manifests = map[string]string{"ValidatingAdmissionPolicy": t.TempDir()}
+		})
 		var err error
 		c.HTTP.Auditor, err = assemble.NewAuditor(t.Context(), &assemble.Audit{}, io.Discard, r,
 			slog.New(slog.DiscardHandler))

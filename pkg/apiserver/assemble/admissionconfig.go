@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	sigsjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
@@ -30,6 +31,8 @@ const configGroup = "apiserver.config.k8s.io/v1"
 type AdmissionConfiguration struct {
 	// MutatingWebhooks and ValidatingWebhooks are the credentials that webhooks are shown.
 	MutatingWebhooks, ValidatingWebhooks webhook.Directory
+	// Manifests are directories with webhooks and policies of plug-ins, by the plug-ins' names.
+	Manifests map[string]string
 	// Limited is what nothing may be used of without a quota.
 	Limited []resourcequota.Limited
 	// PodSecurity is what holds where namespaces do not say it.
@@ -72,7 +75,14 @@ type pluginConfiguration struct {
 
 type webhookConfiguration struct {
 	metav1.TypeMeta
-	KubeConfigFile string `json:"kubeConfigFile"`
+	KubeConfigFile     string `json:"kubeConfigFile"`
+	StaticManifestsDir string `json:"staticManifestsDir"`
+}
+
+// policyConfiguration is that of ValidatingAdmissionPolicy and MutatingAdmissionPolicy.
+type policyConfiguration struct {
+	metav1.TypeMeta
+	StaticManifestsDir string `json:"staticManifestsDir"`
 }
 
 type quotaConfiguration struct {
@@ -133,9 +143,14 @@ func (c *AdmissionConfiguration) read(p *pluginConfiguration, dir string) error 
 	var err error
 	switch p.Name {
 	case "MutatingAdmissionWebhook":
-		c.MutatingWebhooks, err = readCredentials(doc)
+		c.MutatingWebhooks, err = c.readWebhooks(p.Name, doc)
 	case "ValidatingAdmissionWebhook":
-		c.ValidatingWebhooks, err = readCredentials(doc)
+		c.ValidatingWebhooks, err = c.readWebhooks(p.Name, doc)
+	case "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy":
+		var policies policyConfiguration
+		if err = readConfiguration(doc, p.Name+"Configuration", &policies, &policies.TypeMeta); err == nil {
+			err = c.setManifests(p.Name, policies.StaticManifestsDir)
+		}
 	case "ResourceQuota":
 		c.Limited, err = readLimited(doc)
 	case "PodSecurity":
@@ -169,18 +184,47 @@ func (c *AdmissionConfiguration) read(p *pluginConfiguration, dir string) error 
 	return nil
 }
 
-func readCredentials(doc []byte) (webhook.Directory, error) {
-	var c webhookConfiguration
-	if err := readConfiguration(doc, "WebhookAdmissionConfiguration", &c, &c.TypeMeta); err != nil {
+// setManifests sets the directory of a plug-in's manifests; "" is none. Errors are in Kubernetes' words.
+func (c *AdmissionConfiguration) setManifests(plugin, dir string) error {
+	if dir == "" {
+		return nil
+	}
+	invalid := func(why string) error {
+		return field.Invalid(field.NewPath("staticManifestsDir"), dir, why)
+	}
+	if !filepath.IsAbs(dir) {
+		return invalid("must be an absolute file path")
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return invalid("unable to read: " + err.Error())
+	}
+	if !info.IsDir() {
+		return invalid("must be a directory")
+	}
+	if c.Manifests == nil {
+		c.Manifests = map[string]string{}
+	}
+	c.Manifests[plugin] = dir
+	return nil
+}
+
+// readWebhooks reads the configuration of a plug-in of webhooks, and returns the credentials that they are shown.
+func (c *AdmissionConfiguration) readWebhooks(plugin string, doc []byte) (webhook.Directory, error) {
+	var of webhookConfiguration
+	if err := readConfiguration(doc, "WebhookAdmissionConfiguration", &of, &of.TypeMeta); err != nil {
 		return nil, err
 	}
-	if c.KubeConfigFile == "" {
+	if err := c.setManifests(plugin, of.StaticManifestsDir); err != nil {
+		return nil, err
+	}
+	if of.KubeConfigFile == "" {
 		return nil, nil
 	}
-	if !filepath.IsAbs(c.KubeConfigFile) {
-		return nil, fmt.Errorf("kubeConfigFile must be an absolute path, got %q", c.KubeConfigFile)
+	if !filepath.IsAbs(of.KubeConfigFile) {
+		return nil, fmt.Errorf("kubeConfigFile must be an absolute path, got %q", of.KubeConfigFile)
 	}
-	found, err := webhook.LoadDirectory(c.KubeConfigFile)
+	found, err := webhook.LoadDirectory(of.KubeConfigFile)
 	if err != nil {
 		return nil, fmt.Errorf("kubeConfigFile: %w", err)
 	}

@@ -108,6 +108,10 @@ func NewParts(o Options, c *catalog.Catalog, from storage.Interface, rows []reso
 	if err != nil {
 		return nil, err
 	}
+	files, err := newManifests(&o, rows, hooks, rules, log)
+	if err != nil {
+		return nil, err
+	}
 	chain, err := newAdmission(&o, c, hooks, rules, may, log)
 	if err != nil {
 		return nil, err
@@ -143,7 +147,7 @@ func NewParts(o Options, c *catalog.Catalog, from storage.Interface, rows []reso
 		Authenticator: who.authenticator, Authorizer: may.authorizer, Admission: chain, Fields: fields,
 		Behaviours: behaviours, Paths: who.keys,
 		Ready: []health.Check{may.informerSync()}, Started: bootstrapChecks(boot, policy, may), Hooks: partHooks(),
-		Runs: slices.Concat(who.runs(), may.runs, hooks.Runs(), rules.Runs(),
+		Runs: slices.Concat(who.runs(), may.runs, hooks.Runs(), rules.Runs(), files,
 			[]func(context.Context) error{client.Run, boot.Run, known.Run, addresses.Repair}),
 		ClientAuthorities: who.authorities(),
 		Fairness:          turns,

@@ -14,8 +14,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -94,6 +92,15 @@ func (p *Plugins) Validating() admission.Plugin {
 	return admission.Plugin{Name: validatingName, Validator: validator{p.validating}}
 }
 
+// FromFiles inform a plug-in of what files describe.
+type FromFiles struct{ Policies, Bindings follow.Handler }
+
+// FromFiles inform the plug-ins of policies and bindings that files describe.
+func (p *Plugins) FromFiles() (mutating, validating FromFiles) {
+	of := func(k *known) FromFiles { return FromFiles{(*fixedPolicies)(k), (*fixedBindings)(k)} }
+	return of(p.mutating.known), of(p.validating.known)
+}
+
 // Runs keep the plug-ins informed until their context ends.
 func (p *Plugins) Runs() []func(context.Context) error {
 	return []func(context.Context) error{p.mutating.policies.Run, p.mutating.bindings.Run, p.validating.policies.Run,
@@ -102,27 +109,29 @@ func (p *Plugins) Runs() []func(context.Context) error {
 
 // concerned returns the policies that may concern the request, with their bindings.
 func (p *plugin) concerned(ctx context.Context, a *admission.Attributes) ([]candidate, error) {
-	if exempt(a) {
+	if match.Virtual(a) {
 		return nil, nil
 	}
 	if err := match.Wait(ctx, a, p.policies, p.bindings); err != nil {
 		return nil, err
 	}
-	return p.known.current().candidates(p.Matcher.Catalog.Snapshot(), a), nil
+	found := p.known.current().candidates(p.Matcher.Catalog.Snapshot(), a)
+	if !exempt(a) {
+		return found, nil
+	}
+	var fixed []candidate
+	for _, c := range found {
+		if c.fixed {
+			fixed = append(fixed, c)
+		}
+	}
+	return fixed, nil
 }
 
-// exempt tells requests that no policy is about: those for policies and bindings, by which they could be taken away
-// again, and questions, which change nothing.
+// exempt tells requests that no policy of the API is about: those for policies and bindings, by which they could be
+// taken away again.
 func exempt(a *admission.Attributes) bool {
-	switch a.Resource.Group {
-	case admissionregistrationv1.GroupName:
-		return slices.Contains([]string{"validatingadmissionpolicies", "validatingadmissionpolicybindings",
+	return a.Resource.Group == admissionregistrationv1.GroupName &&
+		slices.Contains([]string{"validatingadmissionpolicies", "validatingadmissionpolicybindings",
 			"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"}, a.Resource.Resource)
-	case authenticationv1.GroupName:
-		return slices.Contains([]string{"tokenreviews", "selfsubjectreviews"}, a.Resource.Resource)
-	case authorizationv1.GroupName:
-		return slices.Contains([]string{"localsubjectaccessreviews", "selfsubjectaccessreviews",
-			"selfsubjectrulesreviews", "subjectaccessreviews"}, a.Resource.Resource)
-	}
-	return false
 }

@@ -17,6 +17,7 @@ import (
 // policy is a policy of either kind, read once.
 type policy struct {
 	name       string
+	fixed      bool // a file describes it, not an object of the API
 	criteria   criteria
 	params     *schema.GroupVersionKind // nil: none
 	ignores    bool                     // failurePolicy
@@ -36,6 +37,7 @@ type policy struct {
 // binding puts a policy in force.
 type binding struct {
 	name, policy string
+	fixed        bool // as of a policy: a binding is of a policy from the same place
 	criteria     criteria
 	param        *paramRef // nil: the policy is evaluated without parameters
 	actions      []admissionregistrationv1.ValidationAction

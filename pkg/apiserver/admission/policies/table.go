@@ -50,6 +50,35 @@ func (k *knownBindings) Delete(key string) {
 	(*known)(k).change(func(k *known) { delete(k.bindings, key) })
 }
 
+// fixedPolicies and fixedBindings are follow.Handlers of what files describe.
+type (
+	fixedPolicies known
+	fixedBindings known
+)
+
+// inFiles begins the keys of what files describe.
+const inFiles = "\x00"
+
+// Put implements follow.Handler.
+func (k *fixedPolicies) Put(key string, obj runtime.Object) {
+	p := newPolicy(obj)
+	p.fixed = true
+	(*known)(k).change(func(k *known) { put(&k.policies, inFiles+key, p) })
+}
+
+// Delete implements follow.Handler.
+func (k *fixedPolicies) Delete(key string) { (*knownPolicies)(k).Delete(inFiles + key) }
+
+// Put implements follow.Handler.
+func (k *fixedBindings) Put(key string, obj runtime.Object) {
+	b := newBinding(obj)
+	b.fixed = true
+	(*known)(k).change(func(k *known) { put(&k.bindings, inFiles+key, b) })
+}
+
+// Delete implements follow.Handler.
+func (k *fixedBindings) Delete(key string) { (*knownBindings)(k).Delete(inFiles + key) }
+
 func put[V any](m *map[string]V, key string, v V) {
 	if *m == nil {
 		*m = map[string]V{}
@@ -78,7 +107,7 @@ func (k *known) current() *table {
 
 // table are the policies in force at one moment, and which of them which requests concern.
 type table struct {
-	bound []bound  // in the order of the policies' names
+	bound []bound  // those of files first, then in the order of the policies' names
 	found sync.Map // match.Question → *answer; as many as there are resources, subresources and operations
 }
 
@@ -89,18 +118,31 @@ type bound struct {
 }
 
 func newTable(policies map[string]*policy, bindings map[string]*binding) *table {
-	of := map[string][]*binding{}
+	type place struct {
+		policy string
+		fixed  bool
+	}
+	of := map[place][]*binding{}
 	for _, b := range bindings {
-		of[b.policy] = append(of[b.policy], b)
+		at := place{b.policy, b.fixed}
+		of[at] = append(of[at], b)
 	}
 	t := &table{}
 	for _, p := range policies {
-		if all := of[p.name]; len(all) > 0 {
+		if all := of[place{p.name, p.fixed}]; len(all) > 0 {
 			slices.SortFunc(all, func(a, b *binding) int { return cmp.Compare(a.name, b.name) })
 			t.bound = append(t.bound, bound{p, all})
 		}
 	}
-	slices.SortFunc(t.bound, func(a, b bound) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(t.bound, func(a, b bound) int {
+		if a.fixed != b.fixed {
+			if a.fixed {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.name, b.name)
+	})
 	return t
 }
 

@@ -26,6 +26,7 @@ type hook struct {
 	to            webhook.Hook
 	timeout       time.Duration
 	version       string // of the review
+	fixed         bool   // a file describes it, not an object of the API
 	selectors     match.Selectors
 	conditions    *match.Conditions
 }
@@ -59,6 +60,25 @@ func (c *configurations) Put(key string, obj runtime.Object) {
 
 // Delete implements follow.Handler.
 func (c *configurations) Delete(key string) { c.change(key, nil) }
+
+// fixed is the follow.Handler of configurations that files describe.
+type fixed configurations
+
+// beforeAll begins the keys of what files describe: it is asked first.
+const beforeAll = "\x00"
+
+// Put implements follow.Handler.
+func (f *fixed) Put(key string, obj runtime.Object) {
+	c := (*configurations)(f)
+	hooks := hooksOf(obj, c.credentials)
+	for _, h := range hooks {
+		h.fixed, h.uid = true, beforeAll+h.uid
+	}
+	c.change(beforeAll+key, hooks)
+}
+
+// Delete implements follow.Handler.
+func (f *fixed) Delete(key string) { (*configurations)(f).change(beforeAll+key, nil) }
 
 // change makes the next table. Webhooks are asked in the order of their configurations' names.
 func (c *configurations) change(key string, hooks []*hook) {

@@ -95,6 +95,11 @@ func (p *Plugins) Validating() admission.Plugin {
 	return admission.Plugin{Name: validatingName, Validator: validator{p.validating}}
 }
 
+// FromFiles inform the plug-ins of configurations that files describe.
+func (p *Plugins) FromFiles() (mutating, validating follow.Handler) {
+	return (*fixed)(p.mutating.known), (*fixed)(p.validating.known)
+}
+
 // Runs keep the plug-ins informed until their context ends.
 func (p *Plugins) Runs() []func(context.Context) error {
 	return []func(context.Context) error{p.mutating.follower.Run, p.validating.follower.Run}
@@ -107,17 +112,27 @@ func (p *Plugins) HasSynced() bool {
 
 // hooksFor returns the webhooks whose rules match the request.
 func (p *plugin) hooksFor(ctx context.Context, a *admission.Attributes) ([]candidate, error) {
-	if exempt(a) {
+	if match.Virtual(a) {
 		return nil, nil
 	}
 	if err := match.Wait(ctx, a, p.follower); err != nil {
 		return nil, err
 	}
-	return p.known.current().candidates(p.Matcher.Catalog.Snapshot(), a), nil
+	found := p.known.current().candidates(p.Matcher.Catalog.Snapshot(), a)
+	if !exempt(a) {
+		return found, nil
+	}
+	var fixed []candidate
+	for _, c := range found {
+		if c.fixed {
+			fixed = append(fixed, c)
+		}
+	}
+	return fixed, nil
 }
 
-// exempt tells requests that no webhook is asked about: those for the configurations by which webhooks and policies
-// could be taken away again.
+// exempt tells requests that no webhook of the API is asked about: those for the configurations by which webhooks and
+// policies could be taken away again.
 func exempt(a *admission.Attributes) bool {
 	if a.Resource.Group != admissionregistrationv1.GroupName {
 		return false

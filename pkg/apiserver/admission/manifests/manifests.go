@@ -1,0 +1,236 @@
+// Package manifests informs admission plug-ins of webhooks and policies that files describe. They hold from the first
+// request on, whatever is in the API or in etcd, and no client can change them. The files of a directory are read at
+// the start, where a bad one ends it, and when they change, where a bad one changes nothing.
+package manifests
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"bonsai/api/resources"
+	"bonsai/pkg/apiserver/configfile"
+	"bonsai/pkg/apiserver/storage/follow"
+)
+
+const (
+	lookEvery  = time.Second
+	retryEvery = time.Minute // a directory that is not good
+	// maxFiles bounds the files of a directory; configfile bounds each.
+	maxFiles = 1000
+)
+
+// Suffix is how all names of objects of files end, and no name of the API.
+const Suffix = ".static.k8s.io"
+
+// Kind is what a plug-in takes from files.
+type Kind struct {
+	Row  *resources.Row
+	Into follow.Handler
+}
+
+// Config says what to read, and for whom.
+type Config struct {
+	// Plugin is the plug-in's name, What its objects: "policy" or "webhook".
+	Plugin, What string
+	// Path is the directory.
+	Path string
+	// Kinds are put in their order, and removed in the other one.
+	Kinds   []Kind
+	Metrics *Metrics
+	Now     func() time.Time
+	Log     *slog.Logger
+}
+
+// Directory is a directory of manifests. Its methods belong to one goroutine.
+type Directory struct {
+	Config
+	looked string             // how the files were at the last look
+	failed time.Time          // when changed files were not taken; zero: they were
+	hash   string             // of what is in force
+	known  map[string]*object // by key: what is in force
+}
+
+// Load reads the directory and informs the plug-in.
+func Load(cfg Config) (*Directory, error) {
+	d := &Directory{Config: cfg, looked: look(cfg.Path)}
+	if _, err := d.reload(); err != nil {
+		return nil, fmt.Errorf("failed to initialize admission plugin %q: failed to load static %s manifests from %q: %w",
+			d.Plugin, d.What, d.Path, err)
+	}
+	return d, nil
+}
+
+// Run follows the directory until ctx ends.
+func (d *Directory) Run(ctx context.Context) error {
+	for configfile.Sleep(ctx, lookEvery) {
+		d.turn()
+	}
+	return nil
+}
+
+// turn takes over what has changed.
+func (d *Directory) turn() {
+	now := look(d.Path)
+	if now == d.looked && (d.failed.IsZero() || d.Now().Sub(d.failed) < retryEvery) {
+		return
+	}
+	d.looked = now
+	changed, err := d.reload()
+	if err != nil {
+		d.failed = d.Now()
+		d.Metrics.reloaded(d.Plugin, false, d.failed)
+		d.Log.Error("the manifests of an admission plug-in are not taken over: the earlier ones stay in force",
+			"plugin", d.Plugin, "path", d.Path, "err", err)
+		return
+	}
+	d.failed = time.Time{}
+	if changed {
+		d.Log.Info("the manifests of an admission plug-in are taken over", "plugin", d.Plugin, "path", d.Path)
+	}
+}
+
+// reload reads the files, and puts their objects in force if all of them are good.
+func (d *Directory) reload() (changed bool, err error) {
+	files, err := read(d.Path)
+	if err != nil {
+		return false, err
+	}
+	all, err := d.objects(files)
+	if err != nil {
+		return false, err
+	}
+	hash := hashOf(files)
+	if hash == d.hash {
+		return false, nil
+	}
+	for i, kind := range d.Kinds {
+		for key, o := range all {
+			if o.kind == i {
+				kind.Into.Put(key, o.obj)
+			}
+		}
+	}
+	for i := len(d.Kinds) - 1; i >= 0; i-- {
+		for key, o := range d.known {
+			if _, stays := all[key]; o.kind == i && !stays {
+				d.Kinds[i].Into.Delete(key)
+			}
+		}
+	}
+	d.known, d.hash = all, hash
+	d.Metrics.reloaded(d.Plugin, true, d.Now())
+	d.Metrics.applied(d.Plugin, hash)
+	return true, nil
+}
+
+// object is what a manifest describes.
+type object struct {
+	kind int // of Config.Kinds
+	obj  runtime.Object
+	name string
+	file string
+}
+
+// objects reads the objects of all files, by the keys that the plug-in knows them by.
+func (d *Directory) objects(files []file) (map[string]*object, error) {
+	all := map[string]*object{}
+	for _, f := range files {
+		found, err := d.decode(f)
+		if err != nil {
+			return nil, fmt.Errorf("error loading %s: %w", f.path, err)
+		}
+		for _, o := range found {
+			key := d.Kinds[o.kind].Row.Resource + "/" + o.name
+			if before := all[key]; before != nil {
+				return nil, fmt.Errorf("error loading %s: duplicate name %q found in file %q (previously seen in %q)",
+					f.path, o.name, f.path, before.file)
+			}
+			all[key] = o
+		}
+	}
+	return all, bound(all)
+}
+
+// file is a file of the directory.
+type file struct {
+	path string
+	text []byte
+}
+
+// names are the paths of a directory's manifests, in order.
+func names(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, e := range entries {
+		if !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) {
+			out = append(out, filepath.Join(dir, e.Name()))
+		}
+	}
+	if len(out) > maxFiles {
+		return nil, fmt.Errorf("%d files, and %d are allowed", len(out), maxFiles)
+	}
+	return out, nil
+}
+
+func read(dir string) ([]file, error) {
+	paths, err := names(dir)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]file, len(paths))
+	for i, path := range paths {
+		text, err := configfile.Read(path)
+		if err != nil {
+			return nil, fmt.Errorf("error loading %s: %w", path, err)
+		}
+		out[i] = file{path, text}
+	}
+	return out, nil
+}
+
+// look tells of each file what changes with it, without reading one.
+func look(dir string) string {
+	paths, err := names(dir)
+	if err != nil {
+		return err.Error()
+	}
+	var out strings.Builder
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			fmt.Fprintln(&out, path, err)
+			continue
+		}
+		fmt.Fprintln(&out, path, info.Size(), info.ModTime().UnixNano())
+	}
+	return out.String()
+}
+
+// hashOf is the hash of all files, as metrics show it.
+func hashOf(files []file) string {
+	var all []byte
+	for _, f := range files {
+		all = fmt.Appendf(all, "%s %d\n%s", f.path, len(f.text), f.text)
+	}
+	return configfile.Hash(all)
+}
+
+// sorted are the objects in the order of their keys.
+func sorted(all map[string]*object) (out []*object) {
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, all[key])
+	}
+	return out
+}
