@@ -35,8 +35,8 @@ func ProjectedWarnings(volumes []corev1.Volume) []string {
 	return w
 }
 
-// projectedPaths names a source as warnings do, with the paths that it is known to fill; a pod certificate is none of
-// those known.
+// projectedPaths names a source as warnings do, with the paths that it is known to fill: those of a pod certificate are
+// the rules' to compare.
 func projectedPaths(s *corev1.VolumeProjection) (source string, paths []string) {
 	items := func(list []corev1.KeyToPath) {
 		for _, k := range list {
@@ -59,6 +59,8 @@ func projectedPaths(s *corev1.VolumeProjection) (source string, paths []string) 
 		source, paths = "ServiceAccountToken", []string{s.ServiceAccountToken.Path}
 	case s.ClusterTrustBundle != nil:
 		source, paths = "ClusterTrustBundle", []string{s.ClusterTrustBundle.Path}
+	case s.PodCertificate != nil:
+		source = "PodCertificate"
 	}
 	return source, paths
 }
