@@ -2,6 +2,7 @@ package core
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/api/equal"
@@ -11,16 +12,32 @@ import (
 
 func podStrategy() resources.Typed[*corev1.Pod] {
 	return resources.Typed[*corev1.Pod]{
-		ReturnDeleted:  true,
-		Default:        DefaultPod,
-		PrepareCreate:  preparePodCreate,
-		PrepareUpdate:  func(obj, old *corev1.Pod) { obj.Status = *old.Status.DeepCopy() },
+		ReturnDeleted: true,
+		Default:       DefaultPod,
+		PrepareCreate: preparePodCreate,
+		PrepareUpdate: func(obj, old *corev1.Pod) {
+			obj.Status = *old.Status.DeepCopy()
+			keepResources(&obj.Spec, &old.Spec)
+		},
 		Validate:       validatePodCreate,
 		ValidateUpdate: validatePodUpdate,
 		EarlyWarnings:  func(p *corev1.Pod) []string { return podspec.AppArmorWarnings(&p.Spec, p.Annotations) },
 		Warnings:       podWarnings,
 		SpecChanged:    podSpecChanged,
 		Graceful:       podGrace,
+	}
+}
+
+// keepResources keeps the pod-level resources of a pod that was stored before these had today's defaults, if nothing
+// else makes them differ.
+func keepResources(s, old *corev1.PodSpec) {
+	if s.Resources == nil || old.Resources == nil {
+		return
+	}
+	was := old.DeepCopy()
+	podspec.DefaultPodResources(was)
+	if apiequality.Semantic.DeepEqual(was.Resources, s.Resources) {
+		s.Resources = old.Resources.DeepCopy()
 	}
 }
 

@@ -23,7 +23,9 @@ func podResizeStrategy() resources.Typed[*corev1.Pod] {
 func preparePodResize(obj, old *corev1.Pod) {
 	sent := obj.Spec
 	*obj = *withMeta(old, obj)
-	obj.Spec.Resources = sent.Resources
+	if sent.Resources != nil {
+		obj.Spec.Resources = sent.Resources
+	}
 	obj.Spec.Containers = resizedContainers(sent.Containers, old.Spec.Containers)
 	obj.Spec.InitContainers = resizedContainers(sent.InitContainers, old.Spec.InitContainers)
 }
@@ -87,12 +89,7 @@ func notMoved(list string, now, was []corev1.Container, path *field.Path) field.
 func validateResizeRemovals(obj, old *corev1.Pod, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if was := old.Spec.Resources; was != nil {
-		switch now := obj.Spec.Resources; {
-		case now == nil:
-			errs = append(errs, field.Forbidden(path.Child("resources"), "pod-level resources cannot be removed"))
-		default:
-			errs = append(errs, notRemoved(now, was, "pod-level resource", path.Child("resources"))...)
-		}
+		errs = append(errs, notRemoved(obj.Spec.Resources, was, "pod-level resource", path.Child("resources"))...)
 	}
 	for i := range obj.Spec.InitContainers {
 		errs = append(errs, notRemoved(&obj.Spec.InitContainers[i].Resources, &old.Spec.InitContainers[i].Resources,
@@ -126,8 +123,7 @@ func lacks(now, was corev1.ResourceList) bool {
 	return false
 }
 
-// validateResizeChanges: only CPU and memory may change. Which claims a container uses is not looked at, as Kubernetes
-// has it.
+// validateResizeChanges: only CPU and memory may change.
 func validateResizeChanges(obj, old *corev1.Pod, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if now, was := obj.Spec.Resources, old.Spec.Resources; now != nil && was != nil &&
@@ -166,5 +162,5 @@ func fixedResources(r corev1.ResourceRequirements) corev1.ResourceRequirements {
 		}
 		return out
 	}
-	return corev1.ResourceRequirements{Requests: fixed(r.Requests), Limits: fixed(r.Limits)}
+	return corev1.ResourceRequirements{Requests: fixed(r.Requests), Limits: fixed(r.Limits), Claims: r.Claims}
 }

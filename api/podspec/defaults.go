@@ -57,7 +57,7 @@ func DefaultPod(s *corev1.PodSpec) {
 	for i := range s.Containers {
 		defaultRequests(&s.Containers[i].Resources)
 	}
-	defaultPodRequests(s) // after the containers', whose sum it takes
+	DefaultPodResources(s) // after the containers', whose sum it takes
 	if s.HostNetwork {
 		defaultHostPorts(s.InitContainers)
 		defaultHostPorts(s.Containers)

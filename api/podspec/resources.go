@@ -157,7 +157,24 @@ func validatePodResources(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 				fmt.Sprintf("must be greater than or equal to aggregate container requests of %s", total.String())))
 		}
 	}
+	if needsMore(r) {
+		errs = append(errs, field.Forbidden(path, "HugePages require cpu or memory"))
+	}
 	return append(errs, tooHigh...)
+}
+
+// needsMore reports whether there are huge pages, and neither CPU nor memory.
+func needsMore(r *corev1.ResourceRequirements) bool {
+	huge := false
+	for _, list := range []corev1.ResourceList{r.Limits, r.Requests} {
+		for name := range list {
+			if name == corev1.ResourceCPU || name == corev1.ResourceMemory {
+				return false
+			}
+			huge = huge || quantity.IsHugePage(name)
+		}
+	}
+	return huge
 }
 
 func validatePodResource(name corev1.ResourceName, q resource.Quantity, path *field.Path) field.ErrorList {

@@ -3,25 +3,41 @@ package podspec
 import (
 	corev1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
+
+	"bonsai/api/quantity"
 )
 
-// defaultPodRequests completes pod-level requests (spec.resources): a resource that containers request gets their
-// sum, else its pod-level limit.
-func defaultPodRequests(s *corev1.PodSpec) {
+// DefaultPodResources completes pod-level resources (spec.resources) that a pod has.
+//
+// Limits: what all containers limit gets the sum of their limits, or its pod-level request if that is more; so do huge
+// pages that any container limits. Requests: a resource that containers request gets their sum, else its pod-level
+// limit, which huge pages always get.
+func DefaultPodResources(s *corev1.PodSpec) {
 	if s.Resources == nil || len(s.Resources.Limits) == 0 && len(s.Resources.Requests) == 0 {
 		return
 	}
-	requests := s.Resources.Requests.DeepCopy()
-	if requests == nil {
-		requests = corev1.ResourceList{}
+	pod := &corev1.Pod{Spec: *s}
+	given, limits := s.Resources.Limits, orEmpty(s.Resources.Limits)
+	for name, q := range resourcehelper.AggregateContainerLimits(pod, resourcehelper.PodResourcesOptions{}) {
+		if _, ok := limits[name]; ok || !resourcehelper.IsSupportedPodLevelResource(name) ||
+			!quantity.IsHugePage(name) && !allLimit(s, name) {
+			continue
+		}
+		if request, ok := s.Resources.Requests[name]; ok && request.Cmp(q) > 0 {
+			q = request.DeepCopy()
+		}
+		limits[name] = q
 	}
-	containers := resourcehelper.AggregateContainerRequests(&corev1.Pod{Spec: *s}, resourcehelper.PodResourcesOptions{})
-	for name, q := range containers {
+	requests := orEmpty(s.Resources.Requests)
+	for name, q := range resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{}) {
+		if limit, ok := given[name]; ok && quantity.IsHugePage(name) {
+			q = limit.DeepCopy()
+		}
 		if _, ok := requests[name]; !ok && resourcehelper.IsSupportedPodLevelResource(name) {
 			requests[name] = q
 		}
 	}
-	for name, q := range s.Resources.Limits {
+	for name, q := range given {
 		if _, ok := requests[name]; !ok && resourcehelper.IsSupportedPodLevelResource(name) {
 			requests[name] = q.DeepCopy()
 		}
@@ -29,6 +45,28 @@ func defaultPodRequests(s *corev1.PodSpec) {
 	if len(requests) > 0 {
 		s.Resources.Requests = requests
 	}
+	if len(limits) > 0 {
+		s.Resources.Limits = limits
+	}
+}
+
+func orEmpty(list corev1.ResourceList) corev1.ResourceList {
+	if list == nil {
+		return corev1.ResourceList{}
+	}
+	return list.DeepCopy()
+}
+
+// allLimit reports whether every container limits a resource.
+func allLimit(s *corev1.PodSpec, name corev1.ResourceName) bool {
+	for _, list := range [][]corev1.Container{s.InitContainers, s.Containers} {
+		for i := range list {
+			if _, ok := list[i].Resources.Limits[name]; !ok {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // defaultRequests sets a missing request to its limit.

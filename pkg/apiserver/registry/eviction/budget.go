@@ -84,8 +84,7 @@ func spend(pdb *policyv1.PodDisruptionBudget, pod *corev1.Pod, now metav1.Time) 
 		return tooMany(fmt.Sprintf("The disruption budget %s is still being processed by the server.", pdb.Name), 10)
 	}
 	if len(pdb.Status.DisruptedPods) > maxDisrupted {
-		return apierrors.NewForbidden(budgetResource, pdb.Name,
-			errors.New("DisruptedPods map too big - too many evictions not confirmed by PDB controller"))
+		return unconfirmed(pdb.Name)
 	}
 	if pdb.Status.DisruptionsAllowed <= 0 {
 		return tooMany(spent(pdb), 0)
@@ -142,5 +141,15 @@ func tooMany(detail string, retrySeconds int) error {
 		retrySeconds)
 	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes,
 		metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: detail})
+	return err
+}
+
+// unconfirmed is the error while the controller has not seen too many of a budget's evictions.
+func unconfirmed(budget string) error {
+	err := apierrors.NewForbidden(schema.GroupResource{Group: policyv1.GroupName, Resource: "poddisruptionbudget"}, budget,
+		errors.New("DisruptedPods map too big - too many evictions not confirmed by PDB controller"))
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause,
+		Message: fmt.Sprintf("The disruption budget %s does not allow evicting pods currently: too many pending evictions "+
+			"not confirmed by PDB controller", budget)}}
 	return err
 }

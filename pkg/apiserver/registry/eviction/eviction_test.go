@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -174,6 +175,27 @@ func short(b *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
 }
 
 // TestRefused: what the client is told, as Kubernetes words it.
+// TestUnconfirmed: the error is that of a kube-apiserver v1.37.2.
+func TestUnconfirmed(t *testing.T) {
+	t.Parallel()
+	full := budget("b", 1)
+	full.Status.DisruptedPods = map[string]metav1.Time{}
+	for i := range 2001 {
+		full.Status.DisruptedPods[fmt.Sprint(i)] = metav1.Now()
+	}
+	err := evict(t, registrytest.Stores{registrytest.Of(t, "pods", running("p")), budgets(t, full)}, of("p"))
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsForbidden(err) {
+		t.Fatal(err)
+	}
+	want := []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: "The disruption budget b does not allow " +
+		"evicting pods currently: too many pending evictions not confirmed by PDB controller"}}
+	if s := status.Status(); !equality.Semantic.DeepEqual(s.Details.Causes, want) || !strings.HasPrefix(s.Message,
+		`poddisruptionbudget.policy "b" is forbidden: DisruptedPods map too big`) {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	ahead, failed, unseen := budget("b", 0), budget("b", 0), budget("b", 1)
