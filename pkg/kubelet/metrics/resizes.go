@@ -22,6 +22,7 @@ type resizes struct {
 	pending    *prometheus.GaugeVec
 	inProgress prometheus.Gauge
 	took       *prometheus.HistogramVec
+	deferred   *prometheus.HistogramVec
 
 	mu     sync.Mutex
 	states map[types.UID]resizeState
@@ -30,6 +31,7 @@ type resizes struct {
 // resizeState is that of one pod whose resize is not done.
 type resizeState struct {
 	pending    string
+	bucket     string
 	inProgress bool
 }
 
@@ -43,7 +45,11 @@ func newResizes(r prometheus.Registerer) *resizes {
 			Help: "Resizes that were granted after they had been deferred."}, []string{"retry_trigger"}),
 		pending: prometheus.NewGaugeVec(
 			prometheus.GaugeOpts{Name: "kubelet_pod_pending_resizes", Help: "Pods that do not have what they ask for."},
-			[]string{"reason"}),
+			[]string{"priority_bucket", "reason"}),
+		deferred: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kubelet_pod_deferred_resize_duration_seconds",
+			Help:    "Seconds that a resize was deferred, by what ended the wait: accepted, reverted or terminated.",
+			Buckets: []float64{5, 10, 15, 20, 30, 45, 60, 90, 120, 150, 180, 300, 600, 1200, 1800, 3600}},
+			[]string{"priority_bucket", "resolution"}),
 		inProgress: prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_pod_in_progress_resizes",
 			Help: "Pods whose containers do not have what the pods have by now."}),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kubelet_pod_resize_duration_milliseconds",
@@ -51,7 +57,7 @@ func newResizes(r prometheus.Registerer) *resizes {
 			Buckets: prometheus.ExponentialBuckets(10, 2, 16)}, []string{"success"}),
 		states: map[types.UID]resizeState{},
 	}
-	r.MustRegister(m.requested, m.infeasible, m.accepted, m.pending, m.inProgress, m.took)
+	r.MustRegister(m.requested, m.infeasible, m.accepted, m.pending, m.inProgress, m.took, m.deferred)
 	return m
 }
 
@@ -100,29 +106,54 @@ func (m *resizes) Accepted(trigger string) {
 }
 
 // States takes the state of a pod's resize.
-func (m *resizes) States(uid types.UID, pending string, inProgress bool) {
+func (m *resizes) States(pod *corev1.Pod, pending string, inProgress bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now, was := resizeState{strings.ToLower(pending), inProgress}, m.states[uid]
+	uid := pod.UID
+	now, was := resizeState{strings.ToLower(pending), priorityBucket(pod), inProgress}, m.states[uid]
 	if now == was {
 		return
 	}
-	if delete(m.states, uid); now != (resizeState{}) {
+	if delete(m.states, uid); now.pending != "" || now.inProgress {
 		m.states[uid] = now
 	}
-	count := map[string]float64{was.pending: 0, now.pending: 0}
 	doing := 0.0
+	m.pending.Reset()
 	for _, s := range m.states {
-		count[s.pending]++
+		if s.pending != "" {
+			m.pending.WithLabelValues(s.bucket, s.pending).Inc()
+		}
 		if s.inProgress {
 			doing++
 		}
 	}
-	delete(count, "")
-	for reason, n := range count {
-		m.pending.WithLabelValues(reason).Set(n)
-	}
 	m.inProgress.Set(doing)
+}
+
+// Resolved takes how long a resize was deferred, and how that ended.
+func (m *resizes) Resolved(pod *corev1.Pod, resolution string, waited time.Duration) {
+	m.deferred.WithLabelValues(priorityBucket(pod), resolution).Observe(waited.Seconds())
+}
+
+// priorityBucket is the class of a pod's priority, in upstream's words.
+func priorityBucket(pod *corev1.Pod) string {
+	priority := int32(0)
+	if pod.Spec.Priority != nil {
+		priority = *pod.Spec.Priority
+	}
+	switch {
+	case priority >= runtime.SystemCriticalPriority:
+		return "system-critical"
+	case priority >= 100_000:
+		return "high"
+	case priority >= 1:
+		return "medium"
+	case priority == 0:
+		return "normal"
+	case priority > -1000:
+		return "low"
+	}
+	return "very-low"
 }
 
 // Done takes how long a resize took that was done, or could not be.

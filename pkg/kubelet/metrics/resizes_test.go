@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/kubelet/runtime"
 )
@@ -26,10 +28,17 @@ func resize(m *Metrics) {
 	m.Infeasible(false)
 	m.Infeasible(false)
 	m.Accepted("pod_resized")
-	m.States("a", corev1.PodReasonDeferred, false)
-	m.States("b", corev1.PodReasonInfeasible, true)
-	m.States("c", "", true)
-	m.States("b", "", false)
+	pod := func(uid types.UID, priority int32) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}, Spec: corev1.PodSpec{Priority: &priority}}
+	}
+	m.States(pod("a", 7), corev1.PodReasonDeferred, false)
+	m.States(pod("b", -1000), corev1.PodReasonInfeasible, true)
+	m.States(pod("c", 0), "", true)
+	m.States(pod("b", -1000), "", false)
+	m.States(pod("d", 2_000_001_000), corev1.PodReasonInfeasible, false)
+	m.States(pod("e", 100_000), corev1.PodReasonDeferred, false)
+	m.States(pod("f", -999), corev1.PodReasonDeferred, false)
+	m.Resolved(&corev1.Pod{}, "accepted", time.Second)
 	m.Done(time.Millisecond, nil)
 	m.Done(time.Second, nil)
 	m.Done(time.Second, errors.New("in use"))

@@ -116,8 +116,11 @@ func (s *Syncer) Forget(ctx context.Context, pod *corev1.Pod) error {
 	}
 	// Again: an update in the moment of the pod's end may have tracked it.
 	s.cfg.Objects.Untrack(pod.UID)
-	s.cfg.Resizes.States(pod.UID, "", false)
+	s.cfg.Resizes.States(pod, "", false)
 	s.mu.Lock()
+	if st := s.states[pod.UID]; st != nil && st.resize.reason == corev1.PodReasonDeferred {
+		s.cfg.Resizes.Resolved(pod, "terminated", s.cfg.Now().Sub(st.resize.deferred))
+	}
 	delete(s.states, pod.UID)
 	s.cfg.Changes.forget(pod.UID)
 	s.mu.Unlock()

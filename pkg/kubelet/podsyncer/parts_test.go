@@ -152,7 +152,9 @@ func (p *parts) Requested(runtime.Resources, runtime.Resources) { p.note("reques
 
 func (p *parts) Infeasible(static bool) { p.note("infeasible %v", static) }
 
-func (p *parts) States(types.UID, string, bool) {}
+func (p *parts) States(*corev1.Pod, string, bool) {}
+
+func (p *parts) Resolved(_ *corev1.Pod, resolution string, _ time.Duration) { p.note("%s", resolution) }
 
 func (p *parts) Done(_ time.Duration, err error) { p.note("done %v", err) }
 

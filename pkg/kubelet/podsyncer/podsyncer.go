@@ -124,7 +124,9 @@ type Resizes interface {
 	Infeasible(static bool)
 	// States records the state of a pod's resize: whether it is Deferred or Infeasible ("": neither), and whether it is
 	// in progress.
-	States(uid types.UID, pending string, inProgress bool)
+	States(pod *corev1.Pod, pending string, inProgress bool)
+	// Resolved records how the wait of a deferred resize ended (accepted, reverted or terminated), after how long.
+	Resolved(pod *corev1.Pod, resolution string, waited time.Duration)
 	// Done records a resize that was done, or failed.
 	Done(took time.Duration, err error)
 }

@@ -18,8 +18,9 @@ type resize struct {
 	asked int64
 	// has is what the pod had when it was last looked at.
 	has runtime.Resources
-	// reason is the reported reason why the resize is pending, "" if none was.
-	reason string
+	// reason is the reported reason why the resize is pending, "" if none was. deferred is when it was deferred.
+	reason   string
+	deferred time.Time
 	// doing is the generation whose resize was reported as started, since when; 0: none.
 	doing int64
 	since time.Time
@@ -33,7 +34,17 @@ func (s *Syncer) tellResize(ctx context.Context, asks *corev1.Pod, f lifecycle.F
 	if was.asked != 0 && asks.Generation != was.asked && !runtime.ResourcesOf(asks).Equal(was.has) {
 		s.cfg.Resizes.Requested(was.has, runtime.ResourcesOf(asks))
 	}
+	granted := !runtime.ResourcesOf(f.Pod).Equal(was.has)
 	was.asked, was.has = asks.Generation, runtime.ResourcesOf(f.Pod)
+	switch isDeferred, wasDeferred := now.Reason == corev1.PodReasonDeferred,
+		was.reason == corev1.PodReasonDeferred; {
+	case isDeferred && !wasDeferred:
+		was.deferred = f.Now
+	case wasDeferred && now.Reason == "" && granted:
+		s.cfg.Resizes.Resolved(f.Pod, "accepted", f.Now.Sub(was.deferred))
+	case wasDeferred && now.Reason == "":
+		s.cfg.Resizes.Resolved(f.Pod, "reverted", f.Now.Sub(was.deferred))
+	}
 	if now.Reason != "" && now.Reason != was.reason {
 		s.cfg.Events.Pod(f.Pod, corev1.EventTypeWarning, "Resize"+now.Reason,
 			"Pod resize "+now.Reason+": "+lifecycle.DescribeResize(asks, asks.Generation, now.Message))
@@ -55,7 +66,7 @@ func (s *Syncer) tellResize(ctx context.Context, asks *corev1.Pod, f lifecycle.F
 		was.doing, was.problem = 0, ""
 		s.updateQoS(ctx)
 	}
-	s.cfg.Resizes.States(f.Pod.UID, now.Reason, doing)
+	s.cfg.Resizes.States(f.Pod, now.Reason, doing)
 }
 
 // resized records how a try to resize the pod went, and shows what went wrong.

@@ -40,7 +40,8 @@ func TestResizeIsToldOf(t *testing.T) {
 		var told []string
 		for _, n := range strings.Split(p.took(), ", ") {
 			if strings.HasPrefix(n, "event") || strings.HasPrefix(n, "done") || n == "requested" ||
-				strings.HasPrefix(n, "infeasible") || strings.HasPrefix(n, "act") {
+				strings.HasPrefix(n, "infeasible") || strings.HasPrefix(n, "act") ||
+				n == "reverted" || n == "accepted" {
 				told = append(told, n)
 			}
 		}
@@ -55,6 +56,16 @@ func TestResizeIsToldOf(t *testing.T) {
 	gives("1", corev1.PodReasonDeferred, 1)
 	sync("no room", "requested, event ResizeDeferred")
 	sync("still no room", "")
+	asks("1")
+	gives("1", "", 1)
+	sync("taken back", "reverted")
+	asks("2")
+	gives("1", corev1.PodReasonDeferred, 1)
+	sync("no room again", "requested, event ResizeDeferred")
+	gives("2", "", 1)
+	sync("room", "accepted")
+	gives("1", "", 1)
+	sync("as before", "")
 	asks("99")
 	gives("1", corev1.PodReasonInfeasible, 1)
 	sync("never", "requested, event ResizeInfeasible, infeasible false")
