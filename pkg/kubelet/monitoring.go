@@ -169,7 +169,8 @@ func usageOf(s cgroup.Stats) cadvisor.Usage {
 		OOMKills: s.OOMKills, Processes: s.Processes, Threads: s.Threads, MemoryLimit: s.MemoryLimitBytes,
 		Reservation: s.Reservation, SwapLimit: s.SwapLimit,
 		ThreadsMax: s.ThreadsMax, Shares: s.CPUShares, Quota: s.CPUQuota, Period: s.CPUPeriod,
-		Reclaim: cadvisor.Reclaim(s.Reclaim), CPUPressure: s.CPUPressure, MemoryPressure: s.MemoryPressure, IOPressure: s.IOPressure}
+		Reclaim: cadvisor.Reclaim(s.Reclaim), CPUPressure: s.CPUPressure, MemoryPressure: s.MemoryPressure,
+		IOPressure: s.IOPressure}
 	for _, d := range s.IO {
 		u.Disks = append(u.Disks, cadvisor.Disk{Device: device(d.Major, d.Minor), ReadBytes: d.ReadBytes,
 			WriteBytes: d.WriteBytes, Reads: d.Reads, Writes: d.Written})

@@ -85,7 +85,8 @@ func newPodParts(ctx context.Context, cfg *Config, r reporting, s signals, c *co
 	p.syncer = podsyncer.New(podsyncer.Config{Runtime: c.cri, Executor: act, Pods: s.pods, Status: r.status,
 		Admission: admitter, Probes: p.probes, Volumes: v.manager, Cgroups: c.cgroups, Resources: n.resources,
 		Objects: v.objects, Logs: cfg.Logs, Events: r.events, Changes: s.changes,
-		Evicted: r.metrics.Evicted, Rejected: r.metrics.PodRejected, Running: r.metrics.PodRunning, Terminated: r.metrics.Terminated, Resizes: r.metrics,
+		Evicted: r.metrics.Evicted, Rejected: r.metrics.PodRejected,
+		Running: r.metrics.PodRunning, Terminated: r.metrics.Terminated, Resizes: r.metrics,
 		HostIPs: n.node.HostIPs, Active: s.active, Now: time.Now, Tracer: cfg.Tracer,
 		Log: cfg.Log})
 	if p.sources, err = newSources(cfg, r, s, n, v, admitter); err != nil {

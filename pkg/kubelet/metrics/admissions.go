@@ -14,7 +14,8 @@ import (
 type admissions struct{ all, rejected *prometheus.CounterVec }
 
 func newAdmissions(r prometheus.Registerer) admissions {
-	a := admissions{all: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_pod_level_resources_admission_total",
+	a := admissions{all: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "kubelet_pod_level_resources_admission_total",
 		Help: "Pods that got a place, by who says what they need (pod_level, container_level, pod_and_container_level, or nobody) and by class."}, []string{"config_mode", "qos_class"}),
 		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_admission_rejections_total",
 			Help: "Pods that got no place, by the reason in their status."}, []string{"reason"})}

@@ -46,7 +46,8 @@ func newResizes(r prometheus.Registerer) *resizes {
 		pending: prometheus.NewGaugeVec(
 			prometheus.GaugeOpts{Name: "kubelet_pod_pending_resizes", Help: "Pods that do not have what they ask for."},
 			[]string{"priority_bucket", "reason"}),
-		deferred: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kubelet_pod_deferred_resize_duration_seconds",
+		deferred: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "kubelet_pod_deferred_resize_duration_seconds",
 			Help:    "Seconds that a resize was deferred, by what ended the wait: accepted, reverted or terminated.",
 			Buckets: []float64{5, 10, 15, 20, 30, 45, 60, 90, 120, 150, 180, 300, 600, 1200, 1800, 3600}},
 			[]string{"priority_bucket", "resolution"}),
