@@ -304,6 +304,9 @@ func ownLease(node string, at *authz.Attributes) (string, bool) {
 }
 
 func ownCSINode(node string, at *authz.Attributes) (string, bool) {
+	if at.Subresource == "status" {
+		return "CSINode status access requires CSIVolumeHealth feature", false // which is off by default
+	}
 	switch at.Verb {
 	case "get", "create", "update", "patch", "delete":
 	default:

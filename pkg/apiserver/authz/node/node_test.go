@@ -145,6 +145,11 @@ func TestAuthorize(t *testing.T) {
 		i.APIGroup = "coordination.k8s.io"
 		return i
 	}
+	csiNode := func(verb, sub, name string) request.Info {
+		i := res(verb, "csinodes", sub, "", name)
+		i.APIGroup = "storage.k8s.io"
+		return i
+	}
 	attachment := func(name string) request.Info {
 		i := res("get", "volumeattachments", "", "", name)
 		i.APIGroup = "storage.k8s.io"
@@ -238,6 +243,11 @@ func TestAuthorize(t *testing.T) {
 			"can only access node lease with the same name as the requesting node"},
 		"a lease elsewhere": {leases("create", "default", ""), false,
 			`can only access leases in the "kube-node-lease" system namespace`},
+		"its drivers": {csiNode("update", "", "n1"), true, ""},
+		"another's drivers": {csiNode("update", "", "n2"), false,
+			"can only access CSINode with the same name as the requesting node"},
+		"its drivers' health": {csiNode("patch", "status", "n1"), false,
+			"CSINode status access requires CSIVolumeHealth feature"},
 		"a claim's growth":       {res("patch", "persistentvolumeclaims", "status", "ns", "claim"), true, ""},
 		"another claim's growth": {res("patch", "persistentvolumeclaims", "status", "ns", "x"), false, unrelated},
 		"read a claim's growth": {res("get", "persistentvolumeclaims", "status", "ns", "claim"), false,
