@@ -41,15 +41,11 @@ func validateSelfSubjectAccessReview(r *authorizationv1.SelfSubjectAccessReview)
 // validateAttributes: a review asks about a resource or about a path, not both.
 func validateAttributes(r *authorizationv1.ResourceAttributes, n *authorizationv1.NonResourceAttributes,
 	path *field.Path) field.ErrorList {
-	switch {
-	case r != nil && n != nil:
-		return field.ErrorList{field.Invalid(path.Child("nonResourceAttributes"), n,
-			"cannot be specified in combination with resourceAttributes")}
-	case r == nil && n == nil:
-		return field.ErrorList{field.Invalid(path.Child("resourceAttributes"), r,
-			"exactly one of nonResourceAttributes or resourceAttributes must be specified")}
+	if (r == nil) != (n == nil) {
+		return nil
 	}
-	return nil
+	return field.ErrorList{field.Invalid(path, n,
+		"exactly one of nonResourceAttributes or resourceAttributes must be specified")}
 }
 
 func validateSelfSubjectRulesReview(r *authorizationv1.SelfSubjectRulesReview) field.ErrorList {

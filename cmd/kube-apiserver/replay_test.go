@@ -96,7 +96,7 @@ type answers struct {
 	Posts []any `json:"posts,omitempty"`
 }
 
-// TestReplay sends what a real kube-apiserver v1.36.3 was sent, under the same flags and files, and expects its answers
+// TestReplay sends what a real kube-apiserver v1.37.2 was sent, under the same flags and files, and expects its answers
 // and its audit events: every file in testdata/replay is a scenario, and the file of the same name in answers has what
 // it led to. It records them again with REFERENCE_KUBE_APISERVER=PATH go test ./cmd/kube-apiserver -run TestReplay
 // -args -record-replays.

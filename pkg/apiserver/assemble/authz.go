@@ -145,7 +145,7 @@ func (a *authorization) union(modes []configuration.Mode) (configuration.Built, 
 		if err != nil {
 			return nil, err
 		}
-		all, lists = append(all, a.counted.Counted(m.Type, m.Name, one)), append(lists, one)
+		all, lists = append(all, a.counted.Counted(m.Type, m.Name, authz.Named(m.Name, one))), append(lists, one)
 	}
 	return struct {
 		authz.Authorizer

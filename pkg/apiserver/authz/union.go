@@ -31,6 +31,24 @@ func (u union) Authorize(ctx context.Context, a Attributes) (Decision, string, e
 	return NoOpinion, strings.Join(reasons, "\n"), utilerrors.NewAggregate(errs)
 }
 
+// Named returns z under the name that its reasons begin with when it has no opinion, as in Kubernetes: of several
+// authorizers, each says its own.
+func Named(name string, z Authorizer) Authorizer { return named{z, name} }
+
+type named struct {
+	Authorizer
+	name string
+}
+
+// Authorize implements Authorizer.
+func (n named) Authorize(ctx context.Context, a Attributes) (Decision, string, error) {
+	d, reason, err := n.Authorizer.Authorize(ctx, a)
+	if d == NoOpinion && reason != "" {
+		reason = n.name + ": " + reason
+	}
+	return d, reason, err
+}
+
 // Privileged returns an Authorizer that allows everything to members of the groups (system:masters) and has no opinion
 // on others. It comes first, so that an administrator is not shut out by a broken mode.
 func Privileged(groups ...string) Authorizer { return privileged(groups) }

@@ -14,8 +14,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// auditFailure is the annotation of the audit log for a validation that does not hold under a binding that asks for
-// "Audit". Of several the first one stays, as upstream.
+// auditFailure is the annotation of the audit log for the validations that do not hold under bindings that ask for
+// "Audit".
 const auditFailure = "validation.policy.admission.k8s.io/validation_failure"
 
 // maxAnnotation is where the value of an audit annotation is cut, in bytes.
@@ -30,14 +30,21 @@ type failureNote struct {
 	ValidationActions []admissionregistrationv1.ValidationAction `json:"validationActions"`
 }
 
-// noteFailure notes a validation that does not hold.
-func noteFailure(ctx context.Context, policy *policy, b *binding, d *decision) {
+// failures are the validations of one request that the audit log is to show.
+type failures []failureNote
+
+// add notes a validation that does not hold.
+func (all *failures) add(policy *policy, b *binding, d *decision) {
+	*all = append(*all, failureNote{d.message, policy.name, b.name, d.validation, b.actions})
+}
+
+// note puts them into the audit log.
+func (all *failures) note(ctx context.Context) {
 	audit := request.AuditOf(ctx)
-	if audit == nil {
+	if audit == nil || len(*all) == 0 {
 		return
 	}
-	note, err := json.Marshal([]failureNote{{d.message, policy.name, b.name, d.validation, b.actions}})
-	if err == nil {
+	if note, err := json.Marshal(*all); err == nil {
 		audit.Annotate(auditFailure, string(note))
 	}
 }

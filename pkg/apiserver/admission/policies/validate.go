@@ -31,11 +31,13 @@ func (p validator) Validate(ctx context.Context, a *admission.Attributes) error 
 	}
 	r := p.Matcher.Request(a)
 	var denials []denial
+	var failed failures
 	for i := range all {
 		ctx, span := startSpan(ctx, "admission.policy.validate", all[i].name)
-		denials = append(denials, p.policy(ctx, r, &all[i])...)
+		denials = append(denials, p.policy(ctx, r, &all[i], &failed)...)
 		span.End()
 	}
+	failed.note(ctx)
 	if err := ctx.Err(); err != nil { // what was not looked at to its end may not pass
 		return err
 	}
@@ -50,8 +52,10 @@ func (p validator) Validate(ctx context.Context, a *admission.Attributes) error 
 }
 
 // policy evaluates a policy under all its bindings. One broken binding does not keep the others from being evaluated.
-// The audit annotations of all bindings and parameters are written together at the end.
-func (p validator) policy(ctx context.Context, r *match.Request, c *candidate) (denials []denial) {
+// The audit annotations of all bindings and parameters are written together at the end; failed takes what bindings want
+// audited.
+func (p validator) policy(ctx context.Context, r *match.Request, c *candidate,
+	failed *failures) (denials []denial) {
 	broken := func(b *binding, what string, err error) {
 		if c.ignores {
 			p.Log.Warn("a policy cannot be evaluated and is left out", "policy", c.name, "err", err)
@@ -91,7 +95,7 @@ func (p validator) policy(ctx context.Context, r *match.Request, c *candidate) (
 		}
 		for _, with := range params {
 			e := evaluation{plugin: p.plugin, request: r, policy: c.policy, target: target, param: with.content}
-			denials = append(denials, p.enforce(ctx, r, c.policy, b.binding, e.run(ctx, said))...)
+			denials = append(denials, p.enforce(r, c.policy, b.binding, e.run(ctx, said), failed)...)
 		}
 	}
 	return denials
@@ -118,8 +122,8 @@ type decision struct {
 
 // enforce does what the binding says is to be done about decisions. An evaluation that failed has no effect if the
 // policy ignores failures. Warnings and audit entries do not refuse the request: only Deny does.
-func (p validator) enforce(ctx context.Context, r *match.Request, policy *policy, b *binding,
-	decisions []decision) (denials []denial) {
+func (p validator) enforce(r *match.Request, policy *policy, b *binding, decisions []decision,
+	failed *failures) (denials []denial) {
 	for i := range decisions {
 		d := &decisions[i]
 		if d.err != nil && policy.ignores {
@@ -143,7 +147,7 @@ func (p validator) enforce(ctx context.Context, r *match.Request, policy *policy
 				}
 			case admissionregistrationv1.Audit:
 				p.metrics.validated(policy.name, b.name, "audit", d.took, d.err)
-				noteFailure(ctx, policy, b, d)
+				failed.add(policy, b, d)
 			}
 		}
 	}

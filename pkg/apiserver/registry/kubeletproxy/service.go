@@ -32,6 +32,9 @@ func (p *Proxy) Service() registry.Connecter {
 				return apierrors.NewBadRequest(fmt.Sprintf("invalid service request %q", name))
 			}
 			obj, err := p.get(ctx, "services", ns, svcName)
+			if apierrors.IsNotFound(err) { // as in Kubernetes, which asks for its endpoints alone
+				return apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", svcName))
+			}
 			if err != nil {
 				return err
 			}
@@ -48,7 +51,7 @@ func (p *Proxy) Service() registry.Connecter {
 				return err
 			}
 			if len(backends) == 0 {
-				return apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", name))
+				return apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", svcName))
 			}
 			location := &url.URL{Scheme: orDefault(scheme, "http"), Host: backends[rand.IntN(len(backends))],
 				Path: opts.Path}

@@ -139,16 +139,11 @@ func validateSpec(s *authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
 }
 
 func validateAttributes(s *authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
-	spec := field.NewPath("spec")
-	switch {
-	case s.ResourceAttributes != nil && s.NonResourceAttributes != nil:
-		return field.ErrorList{field.Invalid(spec.Child("nonResourceAttributes"), s.NonResourceAttributes,
-			"cannot be specified in combination with resourceAttributes")}
-	case s.ResourceAttributes == nil && s.NonResourceAttributes == nil:
-		return field.ErrorList{field.Invalid(spec.Child("resourceAttributes"), s.NonResourceAttributes,
-			"exactly one of nonResourceAttributes or resourceAttributes must be specified")}
+	if (s.ResourceAttributes == nil) != (s.NonResourceAttributes == nil) {
+		return nil
 	}
-	return nil
+	return field.ErrorList{field.Invalid(field.NewPath("spec"), s.NonResourceAttributes,
+		"exactly one of nonResourceAttributes or resourceAttributes must be specified")}
 }
 
 // validateMetadata: a review is not an object that could have a name or labels.
