@@ -49,7 +49,8 @@ func (r *PodResources) Collect(ch chan<- prometheus.Metric) {
 			}
 		}
 		show(podResourceRequest,
-			resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true}))
+			resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true,
+				InPlacePodLevelResourcesVerticalScalingEnabled: true}))
 		show(podResourceLimit, resourcehelper.PodLimits(p, resourcehelper.PodResourcesOptions{}))
 		return true
 	})

@@ -252,7 +252,9 @@ func TestRefusals(t *testing.T) {
 			"ResourceClaim ns/lost was not created for Pod ns/p (Pod is not owner)"},
 		{pod("p", "lost"), framework.UnschedulableAndUnresolvable, "request r: device class absent does not exist"},
 		{pod("p", "either"), framework.UnschedulableAndUnresolvable, "request r/x: device class absent does not exist"},
-		{pod("p", "bad"), framework.Error, "claim ns/bad: selector #0: CEL runtime error: no such key: nosuch"},
+		{pod("p", "bad"), framework.Error, "claim ns/bad: selector #0 on device d/s/d0: CEL runtime error: " +
+			"no such key: nosuch. consider using CEL optional chaining (.? followed by orValue()) or guarding the check " +
+			"with has() for optional fields"},
 	} {
 		n, st := d.Needs(c.pod)
 		if st == nil {

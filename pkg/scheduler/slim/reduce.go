@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
 )
 
 // reducible returns the lists of a pod in core that decisions read only in part: some entries, or parts of entries. A
@@ -43,18 +44,18 @@ func (k *Keeper) reduce(pod *corev1.Pod) {
 	if k.reduced["status.conditions"] {
 		st.Conditions = slimConditions(st.Conditions)
 	}
-	whole, allocated := resizedWhole(pod)
+	keep := !settled(pod)
 	if k.reduced["status.resources"] {
-		st.Resources = whole
+		st.Resources = requested(st.Resources, keep)
 	}
-	if k.reduced["status.allocatedResources"] {
-		st.AllocatedResources = allocated
+	if k.reduced["status.allocatedResources"] && !keep {
+		st.AllocatedResources = nil
 	}
 	if k.reduced["status.containerStatuses"] {
-		st.ContainerStatuses = resized(spec.Containers, st.ContainerStatuses)
+		st.ContainerStatuses = resized(st.ContainerStatuses, keep)
 	}
 	if k.reduced["status.initContainerStatuses"] {
-		st.InitContainerStatuses = resized(spec.InitContainers, st.InitContainerStatuses)
+		st.InitContainerStatuses = resized(st.InitContainerStatuses, keep)
 	}
 }
 
@@ -70,34 +71,56 @@ func slimConditions(list []corev1.PodCondition) []corev1.PodCondition {
 	return out
 }
 
-// resizedWhole returns what the pod as a whole has, if its spec asks for something else.
-func resizedWhole(pod *corev1.Pod) (has *corev1.ResourceRequirements, allocated corev1.ResourceList) {
-	asks, st := pod.Spec.Resources, &pod.Status
-	if asks == nil || st.Resources == nil ||
-		sameAmounts(st.Resources.Requests, asks.Requests) && sameAmounts(st.AllocatedResources, asks.Requests) {
-		return nil, nil
+// settled reports whether a pod has what its spec asks for, as far as its status tells. What a status tells beyond that
+// counts until a resize is done. The kubelet reports a resize in a condition only after it has seen it, so conditions do
+// not show all of them.
+//
+// A resize that cannot be does away with what the spec asks for: the pod then needs what its status tells.
+func settled(pod *corev1.Pod) bool {
+	st := &pod.Status
+	if resourcehelper.IsPodResizeInfeasible(pod) || !has(pod.Spec.Containers, st.ContainerStatuses) ||
+		!has(pod.Spec.InitContainers, st.InitContainerStatuses) {
+		return false
 	}
-	return &corev1.ResourceRequirements{Requests: st.Resources.Requests}, st.AllocatedResources
+	if st.Resources == nil && st.AllocatedResources == nil {
+		return true
+	}
+	asks := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{ExcludeOverhead: true})
+	return (st.Resources == nil || sameAmounts(st.Resources.Requests, asks)) &&
+		(st.AllocatedResources == nil || sameAmounts(st.AllocatedResources, asks))
 }
 
-// resized returns what containers have whose specs ask for something else: until a resize is done they occupy that,
-// too. The kubelet reports a resize in a condition only after it has seen it, so conditions do not show all of them.
-func resized(list []corev1.Container, statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
-	var out []corev1.ContainerStatus
-	for i := range statuses {
-		st := &statuses[i]
+// has reports whether containers have what their specs ask for.
+func has(list []corev1.Container, statuses []corev1.ContainerStatus) bool {
+	return !slices.ContainsFunc(statuses, func(st corev1.ContainerStatus) bool {
 		k := slices.IndexFunc(list, func(c corev1.Container) bool { return c.Name == st.Name })
-		if k < 0 || st.Resources == nil {
-			continue
+		if k < 0 {
+			return false
 		}
 		asks := list[k].Resources.Requests
-		if !sameAmounts(st.Resources.Requests, asks) ||
-			len(st.AllocatedResources) > 0 && !sameAmounts(st.AllocatedResources, asks) {
-			out = append(out, corev1.ContainerStatus{
-				Name:               st.Name,
-				AllocatedResources: st.AllocatedResources,
-				Resources:          &corev1.ResourceRequirements{Requests: st.Resources.Requests},
-			})
+		return st.Resources != nil && !sameAmounts(st.Resources.Requests, asks) ||
+			st.AllocatedResources != nil && !sameAmounts(st.AllocatedResources, asks)
+	})
+}
+
+// requested is what of a status' resources counts.
+func requested(r *corev1.ResourceRequirements, keep bool) *corev1.ResourceRequirements {
+	if r == nil || !keep {
+		return nil
+	}
+	return &corev1.ResourceRequirements{Requests: r.Requests}
+}
+
+// resized returns what containers have.
+func resized(statuses []corev1.ContainerStatus, keep bool) []corev1.ContainerStatus {
+	if !keep {
+		return nil
+	}
+	var out []corev1.ContainerStatus
+	for i := range statuses {
+		if st := &statuses[i]; st.Resources != nil || st.AllocatedResources != nil {
+			out = append(out, corev1.ContainerStatus{Name: st.Name, AllocatedResources: st.AllocatedResources,
+				Resources: requested(st.Resources, true)})
 		}
 	}
 	return out

@@ -1,8 +1,11 @@
 package slim_test
 
 import (
+	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -119,6 +122,14 @@ func TestSlimPodDecidesTheSame(t *testing.T) {
 			p.Status.Conditions = append(p.Status.Conditions,
 				corev1.PodCondition{Type: corev1.PodResizePending, Reason: corev1.PodReasonInfeasible})
 		},
+		"resize of another container that cannot be": func(p *corev1.Pod) {
+			p.Status.InitContainerStatuses = []corev1.ContainerStatus{status("sidecar", "100m", "100m")}
+			p.Status.Conditions = append(p.Status.Conditions,
+				corev1.PodCondition{Type: corev1.PodResizePending, Reason: corev1.PodReasonInfeasible})
+		},
+		"the whole has more than it asks for": func(p *corev1.Pod) {
+			p.Status.Resources, p.Status.AllocatedResources = &corev1.ResourceRequirements{Requests: cpu("9")}, cpu("8")
+		},
 	} {
 		full, small := heavyPod(), heavyPod()
 		change(full)
@@ -133,6 +144,69 @@ func TestSlimPodDecidesTheSame(t *testing.T) {
 		if class != whole || !sameGroup(got, want) || !slices.Equal(got.Ports, want.Ports) ||
 			got.HasRequiredAntiAffinity() != want.HasRequiredAntiAffinity() {
 			t.Errorf("%s: class %q, ports %v, the whole pod %q, %v", name, class, got.Ports, whole, want.Ports)
+		}
+	}
+}
+
+// TestSlimPodAsksTheSame of pods with any containers, and any statuses of them.
+func TestSlimPodAsksTheSame(t *testing.T) {
+	t.Parallel()
+	_, keeper := keepers(t)
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 37))
+		amount := func() corev1.ResourceList {
+			if r.IntN(4) == 0 {
+				return nil
+			}
+			return cpu(strconv.Itoa(1 + r.IntN(2)))
+		}
+		status := func(c corev1.Container) corev1.ContainerStatus {
+			st := corev1.ContainerStatus{Name: c.Name, AllocatedResources: c.Resources.Requests,
+				Resources: &corev1.ResourceRequirements{Requests: c.Resources.Requests}}
+			if r.IntN(3) == 0 {
+				st.AllocatedResources = amount()
+			}
+			if r.IntN(3) == 0 {
+				st.Resources.Requests = amount()
+			}
+			if r.IntN(5) == 0 {
+				st.Resources = nil
+			}
+			return st
+		}
+		p := &corev1.Pod{}
+		for i := range 1 + r.IntN(2) {
+			c := corev1.Container{Name: fmt.Sprint("c", i)}
+			c.Resources.Requests = amount()
+			p.Spec.Containers = append(p.Spec.Containers, c)
+			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, status(c))
+		}
+		for i := range r.IntN(3) {
+			c := corev1.Container{Name: fmt.Sprint("i", i)}
+			if r.IntN(2) == 0 {
+				c.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+			}
+			c.Resources.Requests = amount()
+			p.Spec.InitContainers = append(p.Spec.InitContainers, c)
+			p.Status.InitContainerStatuses = append(p.Status.InitContainerStatuses, status(c))
+		}
+		if r.IntN(3) == 0 {
+			p.Spec.Resources = &corev1.ResourceRequirements{Requests: amount()}
+		}
+		if r.IntN(2) == 0 {
+			p.Status.Resources = &corev1.ResourceRequirements{Requests: amount()}
+			p.Status.AllocatedResources = amount()
+		}
+		if r.IntN(4) == 0 {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue,
+				Reason: corev1.PodReasonInfeasible}}
+		}
+		want := model.NewPodInfo(p.DeepCopy())
+		keeper.Pod(p)
+		got := model.NewPodInfo(p)
+		if !got.Requests.Equal(&want.Requests) || got.NonZero.MilliCPU != want.NonZero.MilliCPU {
+			t.Fatalf("seed %d: asks for %dm (%dm), the whole pod for %dm (%dm)", seed, got.Requests.MilliCPU,
+				got.NonZero.MilliCPU, want.Requests.MilliCPU, want.NonZero.MilliCPU)
 		}
 	}
 }

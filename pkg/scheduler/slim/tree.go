@@ -99,8 +99,8 @@ func limb(t reflect.Type, b branch, used map[string]bool) (*tree, error) {
 	}
 	for i := range t.NumField() {
 		f := t.Field(i)
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" && options == "inline" {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" && f.Anonymous {
 			inner, err := limb(f.Type, b, used)
 			if err != nil {
 				return nil, err

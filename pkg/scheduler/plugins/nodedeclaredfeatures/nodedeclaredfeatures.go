@@ -46,6 +46,8 @@ func (Plugin) Fields() framework.Fields {
 		Pod: []string{
 			"spec.containers.restartPolicyRules", "spec.initContainers.restartPolicyRules",
 			"spec.hostNetwork", "spec.hostUsers",
+			"spec.containers.volumeMounts.bindMountOptions", "spec.initContainers.volumeMounts.bindMountOptions",
+			"spec.ephemeralContainers.volumeMounts.bindMountOptions",
 		},
 		Node: []string{"status.declaredFeatures"},
 	}

@@ -179,6 +179,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// TestRunningResizeOccupiesTheLargest of three sums: what the containers ask for, have and were allocated.
 func TestRunningResizeOccupiesTheLargest(t *testing.T) {
 	t.Parallel()
 	status := func(name, actual, allocated string) corev1.ContainerStatus {
@@ -187,15 +188,19 @@ func TestRunningResizeOccupiesTheLargest(t *testing.T) {
 	}
 	p := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{container("cpu=1"), container("cpu=4")}}}
 	p.Spec.Containers[0].Name, p.Spec.Containers[1].Name = "shrinks", "grows"
-	p.Status.ContainerStatuses = []corev1.ContainerStatus{status("shrinks", "cpu=3", "cpu=2"),
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{status("shrinks", "cpu=4", "cpu=2"),
 		status("grows", "cpu=2", "cpu=2")}
+	if got := model.NewPodInfo(p).Requests.MilliCPU; got != 6000 {
+		t.Errorf("while it is resized: %dm, want the 6 that both have together", got)
+	}
+	p.Spec.Containers[1] = container("cpu=6")
+	p.Spec.Containers[1].Name = "grows"
 	if got := model.NewPodInfo(p).Requests.MilliCPU; got != 7000 {
-		t.Errorf("while it is resized: %dm, want the 3 that one container still has and the 4 that the other wants",
-			got)
+		t.Errorf("while it is resized to more: %dm, want the 7 that both ask for together", got)
 	}
 	p.Status.Conditions = []corev1.PodCondition{
 		{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible}}
-	if got := model.NewPodInfo(p).Requests.MilliCPU; got != 5000 {
+	if got := model.NewPodInfo(p).Requests.MilliCPU; got != 6000 {
 		t.Errorf("with a resize that cannot be: %dm, want what it has", got)
 	}
 }
