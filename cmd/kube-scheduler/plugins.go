@@ -18,6 +18,7 @@ import (
 	"bonsai/pkg/scheduler/plugins/noderesources"
 	"bonsai/pkg/scheduler/preemption"
 	"bonsai/pkg/scheduler/profile"
+	"bonsai/pkg/scheduler/shape"
 )
 
 // never is a time limit that no decision reaches: a filterTimeout of 0 sets none.
@@ -46,7 +47,7 @@ func available(p *configv1.KubeSchedulerProfile, c plugins.Config) ([]profile.En
 			c.HardPodAffinityWeight, c.IgnorePreferredTermsOfExistingPods = args.HardPodAffinityWeight,
 				args.IgnorePreferredTermsOfExistingPods
 		case *configv1.VolumeBindingArgs:
-			c.BindTimeout = new(seconds(args.BindTimeoutSeconds))
+			c.BindTimeout, c.RoomScores = new(seconds(args.BindTimeoutSeconds)), points(args.Shape)
 		case *configv1.DynamicResourcesArgs:
 			c.FilterTimeout, c.BindingTimeout = cmp.Or(args.FilterTimeout.Duration, never), args.BindingTimeout.Duration
 		case *configv1.PodTopologySpreadArgs:
@@ -80,10 +81,7 @@ func fit(args *configv1.NodeResourcesFitArgs, base noderesources.Fit) noderesour
 		f.Weights = append(f.Weights, noderesources.Weight{Name: corev1.ResourceName(r.Name), Weight: r.Weight})
 	}
 	if s.RequestedToCapacityRatio != nil {
-		for _, point := range s.RequestedToCapacityRatio.Shape {
-			f.Shape = append(f.Shape,
-				noderesources.Point{Utilization: int64(point.Utilization), Score: int64(point.Score)})
-		}
+		f.Shape = points(s.RequestedToCapacityRatio.Shape)
 	}
 	if len(args.IgnoredResources) > 0 || len(args.IgnoredResourceGroups) > 0 {
 		f.Ignored = func(name corev1.ResourceName) bool {
@@ -93,6 +91,14 @@ func fit(args *configv1.NodeResourcesFitArgs, base noderesources.Fit) noderesour
 		}
 	}
 	return f
+}
+
+// points are those of a scoring function.
+func points(list []configv1.UtilizationShapePoint) (out shape.Shape) {
+	for _, p := range list {
+		out = append(out, shape.Point{Utilization: int64(p.Utilization), Score: int64(p.Score)})
+	}
+	return out
 }
 
 // addAffinity makes the node affinity that a profile demands of every pod.

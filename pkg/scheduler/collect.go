@@ -19,6 +19,9 @@ type Collector struct {
 var (
 	pendingPods = prometheus.NewDesc("scheduler_pending_pods", "Number of pending pods, by the queue they are in.",
 		[]string{"queue"}, nil)
+	queued = prometheus.NewDesc("scheduler_queued_entities",
+		"Number of what waits to be scheduled as one, by the queue that it is in and by what it is: a pod.",
+		[]string{"queue", "type"}, nil)
 	refusedPods = prometheus.NewDesc("scheduler_unschedulable_pods",
 		"Number of pods that found no node, by each plug-in that turned them down at the last attempt.",
 		[]string{"plugin", "profile"}, nil)
@@ -29,6 +32,7 @@ var (
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- pendingPods
+	ch <- queued
 	ch <- refusedPods
 	ch <- cacheSize
 }
@@ -39,10 +43,14 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
 	}
 	waiting := c.Queue.Counts()
-	gauge(pendingPods, waiting.Active, "active")
-	gauge(pendingPods, waiting.Backoff, "backoff")
-	gauge(pendingPods, waiting.Unschedulable, "unschedulable")
-	gauge(pendingPods, waiting.Gated, "gated")
+	for _, q := range []struct {
+		name string
+		n    int
+	}{{"active", waiting.Active}, {"backoff", waiting.Backoff}, {"unschedulable", waiting.Unschedulable},
+		{"gated", waiting.Gated}} {
+		gauge(pendingPods, q.n, q.name)
+		gauge(queued, q.n, q.name, "pod")
+	}
 	for by, n := range c.Queue.Refused() {
 		gauge(refusedPods, n, by.Plugin, by.Profile)
 	}

@@ -77,7 +77,7 @@ func (s *Scheduler) podPending(old, pod *corev1.Pod) {
 	}
 	was := model.NewPodInfo(old)
 	s.Queue.Update(p, clusterevent.Event{Kind: clusterevent.TargetPod, Action: podActions(was, p), Old: was, New: p,
-		Label: "PodUpdate"})
+		Label: "TargetPodUpdate"})
 }
 
 // nominate follows a waiting pod's nomination in the API, where that has changed. A nomination that this scheduler made

@@ -23,6 +23,7 @@ type Metrics struct {
 	victims     prometheus.Histogram
 	binding     prometheus.Gauge
 	incoming    *prometheus.CounterVec
+	entities    *prometheus.CounterVec
 	permit      *prometheus.HistogramVec
 }
 
@@ -58,6 +59,9 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	m.incoming = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "scheduler_queue_incoming_pods_total",
 		Help: "Number of pods that came into a queue, by the queue and by what brought them there."},
 		[]string{"queue", "event"})
+	m.entities = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "scheduler_queue_incoming_entities_total",
+		Help: "Number of what is scheduled as one that came into a queue, by the queue, by what brought it there, and by what it is: a pod."},
+		[]string{"queue", "event", "type"})
 	m.permit = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "scheduler_permit_wait_duration_seconds",
 		Help:    "Seconds that a pod waited for Permit plug-ins, by the status of the end.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}, []string{"result"})
@@ -65,7 +69,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		Help: "Number of running goroutines, by what they do."}, []string{"operation"})
 	m.binding = goroutines.WithLabelValues("binding")
 	r.MustRegister(m.attempts, m.duration, m.algorithm, m.points, m.podAttempts, m.sli, m.preemptions, m.victims,
-		m.incoming, m.permit, goroutines)
+		m.incoming, m.entities, m.permit, goroutines)
 	return m
 }
 
@@ -121,6 +125,7 @@ func codeOf(st *framework.Status) framework.Code {
 func (m *Metrics) Incoming(queue, event string) {
 	if m != nil {
 		m.incoming.WithLabelValues(queue, event).Inc()
+		m.entities.WithLabelValues(queue, event, "pod").Inc()
 	}
 }
 

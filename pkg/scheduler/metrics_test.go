@@ -68,8 +68,8 @@ func TestMetricsOfAPodsWay(t *testing.T) {
 			"framework_extension_point_duration_seconds Bind s Success":      1,
 			"framework_extension_point_duration_seconds Unreserve s Success": 1,
 			"framework_extension_point_duration_seconds PostBind s Success":  1,
-			"queue_incoming_pods_total PodAdd active":                        2,
-			"queue_incoming_pods_total PodAdd gated":                         1,
+			"queue_incoming_pods_total UnscheduledPodAdd active":             2,
+			"queue_incoming_pods_total UnscheduledPodAdd gated":              1,
 			"queue_incoming_pods_total ScheduleAttemptFailure backoff":       1,
 			"queue_incoming_pods_total ScheduleAttemptFailure unschedulable": 1,
 			"queue_incoming_pods_total BackoffComplete active":               1,
@@ -103,7 +103,7 @@ func TestNoMetrics(t *testing.T) {
 	var none *scheduler.Metrics
 	none.Preempting()
 	none.Victims(1)
-	none.Incoming("active", "PodAdd")
+	none.Incoming("active", "UnscheduledPodAdd")
 }
 
 // TestPreemptionIsCounted: searches for victims and the victims.

@@ -16,7 +16,7 @@ type kept struct {
 }
 
 func newKept(claims *controller.Informer[*resourcev1.ResourceClaim]) *kept {
-	return &kept{claims: claims, desc: prometheus.NewDesc("resourceclaim_controller_resource_claims",
+	return &kept{claims: claims, desc: prometheus.NewDesc("dynamic_resource_allocation_resource_claims",
 		"Number of ResourceClaims, categorized by allocation status, admin access, and source. Source can be 'resource_claim_template' (created from a template), "+
 			"'extended_resource' (extended resources), or empty (manually created by a user).",
 		[]string{"allocated", "admin_access", "source"}, nil)}

@@ -49,9 +49,9 @@ func New(d controller.Deps) (*Controller, error) {
 		templates: controller.InformerFor(d.Informers, resource.ResourceClaimTemplates),
 		writes:    resource.ResourceClaims(d.Client), statuses: core.Pods(d.Client),
 		created: prometheus.NewCounterVec(
-			prometheus.CounterOpts{Subsystem: "resourceclaim_controller", Name: "creates_total",
-				Help: "Number of ResourceClaims creation requests, categorized by creation status and admin access"},
-			[]string{"status", "admin_access"}),
+			prometheus.CounterOpts{Subsystem: "dynamic_resource_allocation", Name: "resourceclaim_creates_total",
+				Help: "Number of ResourceClaims creation requests, by their status, admin access, and the group and kind of the owner"},
+			[]string{"status", "admin_access", "owner_api_group", "owner_api_kind"}),
 	}
 	c.users = controller.NewIndex(c.pods, "resourceclaim", func(p *corev1.Pod) []string {
 		var at []string
@@ -210,5 +210,5 @@ func (c *Controller) count(spec *resourcev1.ResourceClaimSpec, err error) {
 	if err != nil {
 		status = "failure"
 	}
-	c.created.WithLabelValues(status, strconv.FormatBool(admin(spec))).Inc()
+	c.created.WithLabelValues(status, strconv.FormatBool(admin(spec)), "", "Pod").Inc()
 }

@@ -50,8 +50,8 @@ func TestRefusals(t *testing.T) {
 			"{resources: [{name: cpu, weight: 2}]}"): `profiles[0].pluginConfig[0].args.resources[0].weight: Invalid value: 2: must be 1`,
 		args("DynamicResources",
 			"{filterTimeout: -1s, bindingTimeout: 0s}"): `[profiles[0].pluginConfig[0].args.filterTimeout: Invalid value: "-1s": must be zero or positive, profiles[0].pluginConfig[0].args.bindingTimeout: Invalid value: "0s": must be at least 1 second]`,
-		args("VolumeBinding", "{shape: [{utilization: 0, score: 0}]}"): "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring",
-		args("VolumeBinding", "{bindTimeoutSeconds: -1}"):              `profiles[0].pluginConfig[0].args.bindTimeoutSeconds: Invalid value: -1: invalid BindTimeoutSeconds, should not be a negative value`,
+		args("VolumeBinding", "{shape: [{utilization: 0, score: 11}]}"): `profiles[0].pluginConfig[0].args.shape[0].score: Invalid value: 11: not in valid range [0, 10]`,
+		args("VolumeBinding", "{bindTimeoutSeconds: -1}"):               `profiles[0].pluginConfig[0].args.bindTimeoutSeconds: Invalid value: -1: invalid BindTimeoutSeconds, should not be a negative value`,
 		// Upstream finds these when it builds the profile, and names the path beneath the arguments only.
 		args("NodeResourcesFit",
 			`{ignoredResourceGroups: ["a/b"]}`): `ignoredResourceGroups[0]: Invalid value: "a/b": resource group name can't contain '/'`,

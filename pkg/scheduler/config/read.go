@@ -105,6 +105,9 @@ func setArgs(args runtime.Object) {
 		setDefault(&a.HardPodAffinityWeight, 1)
 	case *configv1.VolumeBindingArgs:
 		setDefault(&a.BindTimeoutSeconds, 600)
+		if len(a.Shape) == 0 {
+			a.Shape = []configv1.UtilizationShapePoint{{Utilization: 0, Score: 10}, {Utilization: 100, Score: 0}}
+		}
 	case *configv1.DynamicResourcesArgs:
 		setDefault(&a.FilterTimeout, metav1.Duration{Duration: 10 * time.Second})
 		setDefault(&a.BindingTimeout, metav1.Duration{Duration: 10 * time.Minute})

@@ -108,10 +108,7 @@ func arguments(list []configv1.PluginConfig, at *field.Path) field.ErrorList {
 				errs = append(errs, field.Invalid(args.Child("bindTimeoutSeconds"), s,
 					"invalid BindTimeoutSeconds, should not be a negative value"))
 			}
-			if len(a.Shape) > 0 {
-				errs = append(errs, field.Invalid(args.Child("shape"), a.Shape,
-					"unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"))
-			}
+			errs = append(errs, shape(a.Shape, args.Child("shape"))...)
 		case *configv1.DynamicResourcesArgs:
 			if t := a.FilterTimeout.Duration; t < 0 {
 				errs = append(errs, field.Invalid(args.Child("filterTimeout"), t.String(), "must be zero or positive"))

@@ -148,7 +148,7 @@ func (h *history) bind(c *corev1.PersistentVolumeClaim) {
 // stepStorage changes something that claims depend on.
 func (h *history) stepStorage() {
 	s := &h.storage
-	switch h.r.IntN(12) {
+	switch h.r.IntN(13) {
 	case 0, 1:
 		v := h.volume("local")
 		s.volumes = append(s.volumes, v)
@@ -163,8 +163,10 @@ func (h *history) stepStorage() {
 		name := h.one(h.nodes...)
 		n := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
-				{Name: "csi", Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(1 + h.r.IntN(2)))}},
-				{Name: "other"}}}}
+				{Name: "csi", Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(1 + h.r.IntN(2)))}}}}}
+		if h.chance(70) {
+			n.Spec.Drivers = append(n.Spec.Drivers, storagev1.CSINodeDriver{Name: "other"})
+		}
 		if h.chance(30) {
 			n = nil
 		}
@@ -181,6 +183,9 @@ func (h *history) stepStorage() {
 		}
 	case 7, 8:
 		h.stepAttachment()
+	case 9:
+		s.known.DriverChanged(nil, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: h.one("csi", "other")},
+			Spec: storagev1.CSIDriverSpec{PreventPodSchedulingIfMissing: new(h.chance(50))}})
 	case 6:
 		size := resource.MustParse(h.one("1Gi", "2Gi"))
 		s.known.CapacityChanged(nil,

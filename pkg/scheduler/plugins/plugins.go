@@ -31,6 +31,7 @@ import (
 	"bonsai/pkg/scheduler/plugins/volumerestrictions"
 	"bonsai/pkg/scheduler/plugins/volumezone"
 	"bonsai/pkg/scheduler/profile"
+	"bonsai/pkg/scheduler/shape"
 	"bonsai/pkg/scheduler/volumes"
 )
 
@@ -49,10 +50,11 @@ type Config struct {
 	// Affinity is NodeAffinity with its arguments.
 	Affinity nodeaffinity.Plugin
 	// Volumes knows the claims of pods, and Node the nodes; nil: claims are not looked at. BindTimeout is how long
-	// volumes may take to be bound, nil for the default.
+	// volumes may take to be bound, nil for the default; RoomScores scores the used part of the room for claims, likewise.
 	Volumes     *volumes.Volumes
 	Node        func(name string) *corev1.Node
 	BindTimeout *time.Duration
+	RoomScores  shape.Shape
 	// IgnorePreferredTermsOfExistingPods lets running pods' preferred affinity not count in the score of a pod that has
 	// none.
 	IgnorePreferredTermsOfExistingPods bool
@@ -78,8 +80,8 @@ func Default(c Config) []profile.Enabled {
 	list := []profile.Enabled{
 		{Plugin: schedulinggates.Plugin{}},
 		{Plugin: prioritysort.Plugin{}},
-		{Plugin: nodeunschedulable.Plugin{}},
 		{Plugin: nodename.Plugin{}},
+		{Plugin: nodeunschedulable.Plugin{}},
 		{Plugin: tainttoleration.Plugin{}, Weight: 3},
 		{Plugin: c.Affinity, Weight: 2},
 		{Plugin: nodeports.Plugin{}},
@@ -89,7 +91,8 @@ func Default(c Config) []profile.Enabled {
 		list = append(list, profile.Enabled{Plugin: volumerestrictions.Plugin{Volumes: c.Volumes}},
 			profile.Enabled{Plugin: nodevolumelimits.Plugin{Volumes: c.Volumes}},
 			profile.Enabled{Plugin: &volumebinding.Plugin{Volumes: c.Volumes, Node: c.Node,
-				BindTimeout: c.BindTimeout}}, profile.Enabled{Plugin: volumezone.Plugin{Volumes: c.Volumes}})
+				BindTimeout: c.BindTimeout, Shape: c.RoomScores}, Weight: 1},
+			profile.Enabled{Plugin: volumezone.Plugin{Volumes: c.Volumes}})
 	}
 	list = append(list, profile.Enabled{Plugin: &podtopologyspread.Plugin{Workloads: c.Workloads, Defaults: c.SpreadBy},
 		Weight: 2},

@@ -25,7 +25,7 @@ func TestOrderOfFilters(t *testing.T) {
 	for _, f := range p.Filters {
 		got = append(got, f.Name())
 	}
-	want := "NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions NodeVolumeLimits VolumeBinding VolumeZone " +
+	want := "NodeName NodeUnschedulable TaintToleration NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions NodeVolumeLimits VolumeBinding VolumeZone " +
 		"PodTopologySpread InterPodAffinity DynamicResources NodeDeclaredFeatures"
 	if text := strings.Join(got, " "); text != want {
 		t.Errorf("filters\n%s, want\n%s", text, want)
@@ -45,7 +45,7 @@ func TestWeights(t *testing.T) {
 	for _, s := range p.Scores {
 		got = append(got, fmt.Sprint(s.Name(), " ", s.Weight))
 	}
-	want := "TaintToleration 3, NodeAffinity 2, NodeResourcesFit 1, PodTopologySpread 2, InterPodAffinity 2, " +
+	want := "TaintToleration 3, NodeAffinity 2, NodeResourcesFit 1, VolumeBinding 1, PodTopologySpread 2, InterPodAffinity 2, " +
 		"NodeResourcesBalancedAllocation 1, ImageLocality 1"
 	if text := strings.Join(got, ", "); text != want {
 		t.Errorf("score plug-ins\n%s, want\n%s", text, want)

@@ -107,6 +107,47 @@ func TestNodeVolumeLimits(t *testing.T) {
 	}
 }
 
+// TestMissingDriver: a driver that asks for it is waited for, in the words of a kube-scheduler v1.37.2.
+func TestMissingDriver(t *testing.T) {
+	t.Parallel()
+	v := volumes.New(nil)
+	for name, driver := range map[string]string{"a": "csi", "x": "free"} {
+		bound(v, name, func(_ *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
+			pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}
+		})
+	}
+	v.ClassChanged(nil, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Provisioner: "csi"})
+	v.ClaimChanged(nil, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "unbound"},
+		Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: new("s")}})
+	driver := func(name string, required bool) {
+		v.DriverChanged(nil, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: storagev1.CSIDriverSpec{PreventPodSchedulingIfMissing: &required}})
+	}
+	driver("csi", true)
+	driver("free", false)
+	node := nodeWith(nil)
+	const lacks = "csi CSI driver is not installed on the node"
+	look := func(claim, want string) {
+		t.Helper()
+		if got := filter(t, nodevolumelimits.Plugin{Volumes: v}, podWith(claimed(claim)), node); got != want {
+			t.Errorf("%s: %q, want %q", claim, got, want)
+		}
+	}
+	look("a", lacks)
+	look("unbound", lacks)
+	look("x", "")
+	node.VolumeLimits = v.NodeChanged(nil, &storagev1.CSINode{Spec: storagev1.CSINodeSpec{
+		Drivers: []storagev1.CSINodeDriver{{Name: "free"}}}})
+	look("a", lacks)
+	node.VolumeLimits = v.NodeChanged(nil, &storagev1.CSINode{Spec: storagev1.CSINodeSpec{
+		Drivers: []storagev1.CSINodeDriver{{Name: "csi"}}}})
+	look("a", "")
+	look("unbound", "")
+	node.VolumeLimits = nil
+	driver("csi", false)
+	look("a", "")
+}
+
 // TestNodeVolumeLimitsCountAnew: a claim of a class without a provisioner turns out to be of a driver when it is bound.
 // Nothing of the node of its pod changes with that, but what was found for the next pods there holds no longer.
 func TestNodeVolumeLimitsCountAnew(t *testing.T) {

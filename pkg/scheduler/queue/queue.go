@@ -52,7 +52,7 @@ type Config struct {
 
 // What brings pods into a queue beside changes of the cluster, in upstream's words.
 const (
-	podAdd         = "PodAdd"
+	podAdd         = "UnscheduledPodAdd"
 	podUpdate      = "PodUpdate"
 	attemptFailure = "ScheduleAttemptFailure"
 	backoffOver    = "BackoffComplete"

@@ -9,7 +9,7 @@ import (
 )
 
 // Attached calls yield with each volume that a CSI driver gives a pod, by a unique name: the volume's or,
-// before there is a volume, the claim's. Drivers that no node limits are left out.
+// before there is a volume, the claim's. Drivers that no node limits, and that nodes may lack, are left out.
 //
 // A claim without a volume counts by its class's provisioner, as if its volume were attached already: two pods must not
 // both get the last place on a node. Volumes that several pods share have one name, and count once.
@@ -19,16 +19,26 @@ func (v *Volumes) Attached(pod *model.PodInfo, yield func(driver, volume string)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(v.limited) == 0 {
-		return
-	}
 	for _, pc := range pod.Claims {
 		if c := v.claims[claimKey(pod.Pod.Namespace, pc.Name)].now(); c != nil {
-			if driver, volume := v.attachmentLocked(c); v.limited[driver] > 0 {
+			if driver, volume := v.attachmentLocked(c); v.limited[driver] > 0 || v.requiredLocked(driver) {
 				yield(driver, volume)
 			}
 		}
 	}
+}
+
+// Required reports whether pods with volumes of a driver go only to nodes where it is installed (KEP-5030). Other
+// drivers may come to the node later.
+func (v *Volumes) Required(driver string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.requiredLocked(driver)
+}
+
+func (v *Volumes) requiredLocked(driver string) bool {
+	d := v.drivers[driver]
+	return d != nil && d.Spec.PreventPodSchedulingIfMissing != nil && *d.Spec.PreventPodSchedulingIfMissing
 }
 
 // attachmentLocked returns the driver that gives a claim's volume, "" if none does, and the volume's name there.

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
@@ -58,6 +59,25 @@ type Choice struct {
 	// Static are free volumes for claims, Provision the claims that others make a volume for.
 	Static    []Binding
 	Provision []*corev1.PersistentVolumeClaim
+	// told is the room that drivers tell of for claims in Provision, by class.
+	told map[string]Room
+}
+
+// Room is what claims of a storage class ask for together, and how much room there is for them together, in bytes.
+type Room struct{ Asked, Has int64 }
+
+// Room is the room for the claims, of each class: that of the volumes that were chosen, or, if there are none, what
+// drivers tell of.
+func (c *Choice) Room() map[string]Room {
+	if len(c.Static) == 0 {
+		return c.told
+	}
+	out := map[string]Room{}
+	for _, b := range c.Static {
+		q, class := b.Volume.Spec.Capacity[corev1.ResourceStorage], core.VolumeClass(b.Volume)
+		out[class] = Room{out[class].Asked + size(b.Claim), out[class].Has + q.Value()}
+	}
+	return out
 }
 
 // Binding is a volume that was chosen for a claim.
@@ -68,6 +88,9 @@ type Binding struct {
 
 // Empty reports whether there is nothing to be bound.
 func (c *Choice) Empty() bool { return c == nil || len(c.Static) == 0 && len(c.Provision) == 0 }
+
+// Unbound reports whether there are claims that get their volume with the node.
+func (n *Needs) Unbound() bool { return len(n.unbound) > 0 }
 
 // Needs looks at the claims of a pod. The status refuses a pod whose claims are not there, or wait for nothing that a
 // node could give.
@@ -232,8 +255,16 @@ func (v *Volumes) chooseLocked(w want, node *corev1.Node, choice *Choice, taken 
 	if !allowed(w.class.AllowedTopologies, node) {
 		return reasonBindConflict
 	}
-	if !v.roomLocked(w, node) {
+	has, ok := v.roomLocked(w, node)
+	if !ok {
 		return reasonNoSpace
+	}
+	if has != nil {
+		if choice.told == nil {
+			choice.told = map[string]Room{}
+		}
+		r := choice.told[w.class.Name]
+		choice.told[w.class.Name] = Room{r.Asked + size(c), max(r.Has, has.Value())} // they share that room
 	}
 	choice.Provision = append(choice.Provision, c)
 	return ""
@@ -275,14 +306,15 @@ func allowed(terms []corev1.TopologySelectorTerm, node *corev1.Node) bool {
 	return false
 }
 
-// roomLocked reports whether a driver that says how much room it has has enough for the claim where the node is.
+// roomLocked reports whether a driver that says how much room it has has enough for the claim where the node is, and
+// how much that is, nil if it is not known.
 //
 // Only a driver whose CSIDriver has storageCapacity reports room (KEP-1472). One capacity object must hold the whole
-// claim.
-func (v *Volumes) roomLocked(w want, node *corev1.Node) bool {
+// claim. Of several the one with the most room counts, so that the score does not change from pod to pod.
+func (v *Volumes) roomLocked(w want, node *corev1.Node) (room *resource.Quantity, ok bool) {
 	d := v.drivers[w.class.Provisioner]
 	if d == nil || d.Spec.StorageCapacity == nil || !*d.Spec.StorageCapacity {
-		return true
+		return nil, true
 	}
 	for _, c := range v.capacities[w.class.Name] {
 		has := c.Capacity
@@ -293,10 +325,13 @@ func (v *Volumes) roomLocked(w want, node *corev1.Node) bool {
 			continue
 		}
 		if s, err := metav1.LabelSelectorAsSelector(c.NodeTopology); err == nil && s.Matches(labels.Set(node.Labels)) {
-			return true
+			ok = true
+			if c.Capacity != nil && (room == nil || c.Capacity.Cmp(*room) > 0) {
+				room = c.Capacity
+			}
 		}
 	}
-	return false
+	return room, ok
 }
 
 // Key writes down everything that the needs of a pod, and what they get on a node, depend on besides the node.

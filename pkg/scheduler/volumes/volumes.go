@@ -7,7 +7,7 @@
 package volumes
 
 import (
-	"maps"
+	"math"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -254,33 +254,42 @@ func (v *Volumes) CapacityChanged(old, c *storagev1.CSIStorageCapacity) {
 }
 
 // NodeChanged takes in an added or changed CSINode, or a deleted one (n is nil). It returns how many volumes of each
-// driver the node can have attached.
+// driver that is installed on the node it can have attached: Unlimited if the driver sets no limit.
 func (v *Volumes) NodeChanged(old, n *storagev1.CSINode) map[string]int64 {
 	before, after := limits(old), limits(n)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for driver := range before {
+	for driver, most := range before {
+		if most == Unlimited {
+			continue
+		}
 		if v.limited[driver]--; v.limited[driver] == 0 {
 			delete(v.limited, driver)
 		}
 	}
-	for driver := range after {
-		v.limited[driver]++
+	for driver, most := range after {
+		if most != Unlimited {
+			v.limited[driver]++
+		}
 	}
-	return maps.Clone(after)
+	return after
 }
 
-// limits is how many volumes of each driver a node can have attached, nil if its CSINode sets no limit.
+// Unlimited is how many volumes of a driver a node can have attached if the driver sets no limit.
+const Unlimited = math.MaxInt64
+
+// limits is how many volumes of each installed driver a node can have attached, nil if there is none.
 func limits(n *storagev1.CSINode) map[string]int64 {
 	if n == nil {
 		return nil
 	}
 	var out map[string]int64
 	for _, d := range n.Spec.Drivers {
+		if out == nil {
+			out = map[string]int64{}
+		}
+		out[d.Name] = Unlimited
 		if d.Allocatable != nil && d.Allocatable.Count != nil {
-			if out == nil {
-				out = map[string]int64{}
-			}
 			out[d.Name] = int64(*d.Allocatable.Count)
 		}
 	}

@@ -15,9 +15,6 @@ type Weight struct {
 	Weight int64
 }
 
-// Point gives the score, from 0 to 10, where Utilization per cent of a node are used; between points it changes evenly.
-type Point struct{ Utilization, Score int64 }
-
 // byDefault are the resources that count where none are named.
 var byDefault = []Weight{{corev1.ResourceCPU, 1}, {corev1.ResourceMemory, 1}}
 
@@ -74,26 +71,7 @@ func (f Fit) of(used, has int64) int64 {
 	case MostAllocated:
 		return min(used, has) * framework.MaxNodeScore / has
 	case RequestedToCapacityRatio:
-		return along(f.Shape, min(used, has)*100/has)
+		return f.Shape.Score(min(used, has) * 100 / has)
 	}
 	return max(has-used, 0) * framework.MaxNodeScore / has
-}
-
-// along is the shape's score of a utilization, of 100. Scores are scaled before they are interpolated: a point's own
-// ten steps are too coarse to tell nodes apart.
-func along(shape []Point, utilization int64) int64 {
-	const scale = framework.MaxNodeScore / 10
-	for i, p := range shape {
-		if utilization > p.Utilization {
-			continue
-		}
-		score := p.Score * scale
-		if i == 0 {
-			return score
-		}
-		before := shape[i-1]
-		from := before.Score * scale
-		return from + (score-from)*(utilization-before.Utilization)/(p.Utilization-before.Utilization)
-	}
-	return shape[len(shape)-1].Score * scale
 }

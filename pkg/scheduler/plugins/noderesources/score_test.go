@@ -6,15 +6,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/shape"
 )
 
 // TestScoreByArguments: weights of resources, and a function of what is used.
 func TestScoreByArguments(t *testing.T) {
 	t.Parallel()
-	rising := []Point{{0, 0}, {100, 10}}
+	rising := points(0, 0, 100, 10)
 	falling := Fit{Strategy: RequestedToCapacityRatio,
 		Weights: []Weight{{corev1.ResourceCPU, 3}, {corev1.ResourceMemory, 1}},
-		Shape:   []Point{{0, 10}, {30, 3}, {100, 0}}}
+		Shape:   points(0, 10, 30, 3, 100, 0)}
 	for _, c := range []struct {
 		name              string
 		fit               Fit
@@ -32,24 +33,24 @@ func TestScoreByArguments(t *testing.T) {
 		// 25 and 75
 		{"along a line", Fit{Strategy: RequestedToCapacityRatio, Shape: rising}, "cpu=4 memory=4Gi", "cpu=1 memory=3Gi",
 			50},
-		{"before the first point", Fit{Strategy: RequestedToCapacityRatio, Shape: []Point{{50, 7}, {100, 0}}},
+		{"before the first point", Fit{Strategy: RequestedToCapacityRatio, Shape: points(50, 7, 100, 0)},
 			"cpu=4 memory=4Gi", "cpu=1 memory=1Gi", 70},
-		{"behind the last point", Fit{Strategy: RequestedToCapacityRatio, Shape: []Point{{0, 0}, {10, 3}}},
+		{"behind the last point", Fit{Strategy: RequestedToCapacityRatio, Shape: points(0, 0, 10, 3)},
 			"cpu=4 memory=4Gi", "cpu=1 memory=1Gi", 30},
 		// Those below are of kube-scheduler 1.36.3.
 		{"1.36.3: along a line", Fit{Strategy: RequestedToCapacityRatio, Shape: rising}, "cpu=4 memory=4Gi",
 			"cpu=1300m memory=3Gi", 54},
 		{"1.36.3: little used", Fit{Strategy: RequestedToCapacityRatio, Shape: rising}, "cpu=1 memory=4Gi",
 			"cpu=300m memory=1Gi", 28},
-		{"1.36.3: what scores nothing", Fit{Strategy: RequestedToCapacityRatio, Shape: []Point{{50, 0}, {100, 10}}},
+		{"1.36.3: what scores nothing", Fit{Strategy: RequestedToCapacityRatio, Shape: points(50, 0, 100, 10)},
 			"cpu=4 memory=4Gi", "cpu=1300m memory=3Gi", 50},
-		{"1.36.3: nothing scores", Fit{Strategy: RequestedToCapacityRatio, Shape: []Point{{50, 0}, {100, 10}}},
+		{"1.36.3: nothing scores", Fit{Strategy: RequestedToCapacityRatio, Shape: points(50, 0, 100, 10)},
 			"cpu=1 memory=4Gi", "cpu=300m memory=1Gi", 0},
 		{"1.36.3: falling, cpu counts three times", falling, "cpu=4 memory=4Gi", "cpu=1300m memory=3Gi", 25},
 		{"1.36.3: falling, cpu nearly used up", falling, "cpu=2 memory=4Gi", "cpu=1800m memory=2Gi", 9},
 		{"1.36.3: falling, at a point", falling, "cpu=1 memory=4Gi", "cpu=300m memory=1Gi", 33},
 		{"what scores nothing does not count",
-			Fit{Strategy: RequestedToCapacityRatio, Shape: []Point{{50, 0}, {100, 10}}}, "cpu=4 memory=4Gi",
+			Fit{Strategy: RequestedToCapacityRatio, Shape: points(50, 0, 100, 10)}, "cpu=4 memory=4Gi",
 			"cpu=1 memory=4Gi", 100},
 	} {
 		if got := c.fit.Score(nil, pod(c.want), node(c.allocatable)); got != c.score {
@@ -68,4 +69,12 @@ func TestIgnoredResources(t *testing.T) {
 			t.Errorf("%s: %v", want, st)
 		}
 	}
+}
+
+// points is a shape by its utilizations and scores.
+func points(list ...int64) (out shape.Shape) {
+	for i := 0; i < len(list); i += 2 {
+		out = append(out, shape.Point{Utilization: list[i], Score: list[i+1]})
+	}
+	return out
 }

@@ -1,5 +1,5 @@
 // Package nodevolumelimits gives nodes no more volumes of a CSI driver than the driver there can attach, as the node's
-// CSINode says.
+// CSINode says, and none of a driver that is not there, if the driver is to be waited for.
 package nodevolumelimits
 
 import (
@@ -30,16 +30,25 @@ var (
 // Name is the plug-in's name.
 func (Plugin) Name() string { return name }
 
-// Reads the pod's volumes of drivers that some node limits, and whether those of others are counted as they were.
+// missing is the reason why a node is refused where a driver is not installed.
+func missing(driver string) string { return driver + " CSI driver is not installed on the node" }
+
+// Reads the pod's volumes of drivers that some node limits or may lack, and whether those of others are counted as they
+// were.
 func (p Plugin) Reads(pod *model.PodInfo, k *model.Key) {
-	limited := false
-	p.Volumes.Attached(pod, func(driver, volume string) {
-		k.Str(driver, volume)
-		limited = true
-	})
-	if limited {
+	wants := p.wants(pod)
+	for _, a := range wants {
+		k.Str(a.driver, a.volume)
+		k.Bool(p.Volumes.Required(a.driver))
+	}
+	if len(wants) > 0 {
 		k.Num(p.Volumes.Counted())
 	}
+}
+
+func (p Plugin) wants(pod *model.PodInfo) (out []attachment) {
+	p.Volumes.Attached(pod, func(driver, volume string) { out = append(out, attachment{driver, volume}) })
+	return out
 }
 
 // attachment is a volume of a driver.
@@ -48,8 +57,7 @@ type attachment struct{ driver, volume string }
 // PreFilter skips pods without such volumes.
 func (p Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot) (map[string]bool,
 	*framework.Status) {
-	var wants []attachment
-	p.Volumes.Attached(pod, func(driver, volume string) { wants = append(wants, attachment{driver, volume}) })
+	wants := p.wants(pod)
 	if len(wants) == 0 {
 		return nil, framework.NewStatus(framework.Skip)
 	}
@@ -57,13 +65,18 @@ func (p Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, _ *mo
 	return nil, nil
 }
 
-// Filter refuses nodes that would have too many volumes. One that several pods use counts once. One that is still
+// Filter refuses nodes that lack a driver, and those that would have too many volumes. One that several pods use counts once. One that is still
 // attached counts although its pods are gone: the driver has its slot until it is detached.
 func (p Plugin) Filter(state *framework.CycleState, _ *model.PodInfo, node *model.NodeInfo) *framework.Status {
+	wants, _ := state.Read(name).([]attachment)
+	for _, a := range wants {
+		if _, installed := node.VolumeLimits[a.driver]; !installed && p.Volumes.Required(a.driver) {
+			return framework.NewStatus(framework.Unschedulable, missing(a.driver))
+		}
+	}
 	if len(node.VolumeLimits) == 0 {
 		return nil
 	}
-	wants, _ := state.Read(name).([]attachment)
 	has, counts := map[attachment]bool{}, map[string]int64{}
 	count := func(driver, volume string) {
 		if a := (attachment{driver, volume}); !has[a] {
@@ -98,6 +111,7 @@ func (p Plugin) EventsToRegister() []clusterevent.Interest {
 				return helps
 			}},
 		{Kind: clusterevent.CSINode, Action: clusterevent.Add | clusterevent.Update},
+		{Kind: clusterevent.Driver, Action: clusterevent.Update | clusterevent.Delete},
 		{Kind: clusterevent.Node, Action: clusterevent.Add},
 		{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, When: func(e clusterevent.Event) bool {
 			gone, ok := e.Old.(*model.PodInfo)

@@ -13,6 +13,7 @@ import (
 	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/model"
+	"bonsai/pkg/scheduler/shape"
 	"bonsai/pkg/scheduler/volumes"
 )
 
@@ -29,11 +30,15 @@ type Plugin struct {
 	Node func(name string) *corev1.Node
 	// BindTimeout is defaultBindTimeout if it is nil; 0 waits for nothing.
 	BindTimeout *time.Duration
+	// Shape gives the score of a used part of the room for a pod's claims; roomy() if it is empty.
+	Shape shape.Shape
 }
 
 var (
 	_ framework.PreFilter  = &Plugin{}
 	_ framework.Filter     = &Plugin{}
+	_ framework.PreScore   = &Plugin{}
+	_ framework.Score      = &Plugin{}
 	_ framework.NodeLocal  = &Plugin{}
 	_ framework.Reserve    = &Plugin{}
 	_ framework.PreBind    = &Plugin{}

@@ -1,0 +1,30 @@
+// Package shape scores how much of something is used, by points that a configuration gives.
+package shape
+
+import "bonsai/pkg/scheduler/framework"
+
+// Point gives the score, from 0 to 10, where Utilization per cent are used.
+type Point struct{ Utilization, Score int64 }
+
+// Shape has points in the order of their utilization, at least one. Between two of them the score changes evenly, before
+// the first and after the last it stays.
+type Shape []Point
+
+// Score is that of a utilization, of framework.MaxNodeScore. Scores are scaled before they are interpolated: a point's
+// own ten steps are too coarse to tell nodes apart.
+func (s Shape) Score(utilization int64) int64 {
+	const scale = framework.MaxNodeScore / 10
+	for i, p := range s {
+		if utilization > p.Utilization {
+			continue
+		}
+		score := p.Score * scale
+		if i == 0 {
+			return score
+		}
+		before := s[i-1]
+		from := before.Score * scale
+		return from + (score-from)*(utilization-before.Utilization)/(p.Utilization-before.Utilization)
+	}
+	return s[len(s)-1].Score * scale
+}
