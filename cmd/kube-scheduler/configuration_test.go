@@ -192,7 +192,7 @@ func TestPolicies(t *testing.T) {
 		scores = append(scores, fmt.Sprint(s.Name(), " ", s.Weight))
 	}
 	if got, want := strings.Join(filters, " "),
-		"NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions DynamicResources NodeDeclaredFeatures"; got != want {
+		"NodeName NodeUnschedulable TaintToleration NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions DynamicResources NodeDeclaredFeatures"; got != want {
 		t.Errorf("filters %s, want %s", got, want)
 	}
 	if got, want := strings.Join(scores, ", "),
