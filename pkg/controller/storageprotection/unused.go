@@ -17,8 +17,8 @@ import (
 // unused for long may be deleted. Pods count before they have a node, and no longer once they have ended or are being
 // deleted.
 //
-// Only bound claims that are to stay have the condition kept. A claim that is not bound yet belongs to the binder, which
-// writes its status too.
+// Only bound claims that are to stay have the condition kept. A claim that is not bound yet belongs to the binder,
+// which writes its status too.
 func unused(c *Controller[*corev1.PersistentVolumeClaim], users podindex.ByClaim) func(context.Context,
 	*corev1.PersistentVolumeClaim) error {
 	return func(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {

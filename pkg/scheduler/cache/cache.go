@@ -114,8 +114,8 @@ func (c *Cache) SetNode(obj *corev1.Node) {
 	c.touch(n)
 }
 
-// SetVolumeLimits sets how many volumes of each installed CSI driver a node can have attached. The node may be added before or
-// after.
+// SetVolumeLimits sets how many volumes of each installed CSI driver a node can have attached. The node may be added
+// before or after.
 func (c *Cache) SetVolumeLimits(name string, limits map[string]int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

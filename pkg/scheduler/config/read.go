@@ -146,8 +146,8 @@ func setDefault[T any](to **T, value T) {
 
 // Points calls yield with each extension point of p by its name in the file, and its plug-ins.
 //
-// The names of the file, for messages and for checks of every point; placementGenerate, placementScore and podGroupPostFilter
-// are included, so that a plug-in at them is seen.
+// The names of the file, for messages and for checks of every point; placementGenerate, placementScore and
+// podGroupPostFilter are included, so that a plug-in at them is seen.
 func Points(p *configv1.Plugins) func(yield func(point string, set configv1.PluginSet) bool) {
 	return func(yield func(string, configv1.PluginSet) bool) {
 		for _, e := range []struct {

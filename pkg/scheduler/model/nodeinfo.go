@@ -18,8 +18,8 @@ type NodeInfo struct {
 	Requested, NonZero Resource
 	Allocatable        Resource
 	Ports              map[HostPort]bool
-	// VolumeLimits is how many volumes the node can have attached, by CSI driver (volumes.Unlimited if the driver sets no
-	// limit); drivers that are missing are not installed. It is read-only.
+	// VolumeLimits is how many volumes the node can have attached, by CSI driver (volumes.Unlimited if the driver sets
+	// no limit); drivers that are missing are not installed. It is read-only.
 	VolumeLimits map[string]int64
 	// Images on the node, by name, with their size in bytes.
 	Images map[string]int64

@@ -50,7 +50,8 @@ type Config struct {
 	// Affinity is NodeAffinity with its arguments.
 	Affinity nodeaffinity.Plugin
 	// Volumes knows the claims of pods, and Node the nodes; nil: claims are not looked at. BindTimeout is how long
-	// volumes may take to be bound, nil for the default; RoomScores scores the used part of the room for claims, likewise.
+	// volumes may take to be bound, nil for the default; RoomScores scores the used part of the room for claims,
+	// likewise.
 	Volumes     *volumes.Volumes
 	Node        func(name string) *corev1.Node
 	BindTimeout *time.Duration

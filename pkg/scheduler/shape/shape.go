@@ -6,8 +6,8 @@ import "bonsai/pkg/scheduler/framework"
 // Point gives the score, from 0 to 10, where Utilization per cent are used.
 type Point struct{ Utilization, Score int64 }
 
-// Shape has points in the order of their utilization, at least one. Between two of them the score changes evenly, before
-// the first and after the last it stays.
+// Shape has points in the order of their utilization, at least one. Between two of them the score changes evenly,
+// before the first and after the last it stays.
 type Shape []Point
 
 // Score is that of a utilization, of framework.MaxNodeScore. Scores are scaled before they are interpolated: a point's

@@ -72,8 +72,8 @@ func slimConditions(list []corev1.PodCondition) []corev1.PodCondition {
 }
 
 // settled reports whether a pod has what its spec asks for, as far as its status tells. What a status tells beyond that
-// counts until a resize is done. The kubelet reports a resize in a condition only after it has seen it, so conditions do
-// not show all of them.
+// counts until a resize is done. The kubelet reports a resize in a condition only after it has seen it, so conditions
+// do not show all of them.
 //
 // A resize that cannot be does away with what the spec asks for: the pod then needs what its status tells.
 func settled(pod *corev1.Pod) bool {

@@ -65,8 +65,8 @@ func (p Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, _ *mo
 	return nil, nil
 }
 
-// Filter refuses nodes that lack a driver, and those that would have too many volumes. One that several pods use counts once. One that is still
-// attached counts although its pods are gone: the driver has its slot until it is detached.
+// Filter refuses nodes that lack a driver, and those that would have too many volumes. One that several pods use counts
+// once. One that is still attached counts although its pods are gone: the driver has its slot until it is detached.
 func (p Plugin) Filter(state *framework.CycleState, _ *model.PodInfo, node *model.NodeInfo) *framework.Status {
 	wants, _ := state.Read(name).([]attachment)
 	for _, a := range wants {

@@ -24,8 +24,8 @@ func storage() *volumes.Volumes {
 	later, yes := storagev1.VolumeBindingWaitForFirstConsumer, true
 	for class, provisioner := range map[string]string{"made": "csi", "made2": "csi", "mute": "other",
 		"local": volumebinding.NoProvisioner} {
-		v.ClassChanged(nil, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: provisioner,
-			VolumeBindingMode: &later})
+		v.ClassChanged(nil, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class},
+			Provisioner: provisioner, VolumeBindingMode: &later})
 	}
 	v.DriverChanged(nil, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "csi"},
 		Spec: storagev1.CSIDriverSpec{StorageCapacity: &yes}})
