@@ -13,12 +13,12 @@ import (
 	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"bonsai/pkg/scheduler/config"
+	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/plugins"
 	"bonsai/pkg/scheduler/plugins/dynamicresources"
 	"bonsai/pkg/scheduler/plugins/noderesources"
 	"bonsai/pkg/scheduler/preemption"
 	"bonsai/pkg/scheduler/profile"
-	"bonsai/pkg/scheduler/shape"
 )
 
 // never is a time limit that no decision reaches: a filterTimeout of 0 sets none.
@@ -94,9 +94,9 @@ func fit(args *configv1.NodeResourcesFitArgs, base noderesources.Fit) noderesour
 }
 
 // points are those of a scoring function.
-func points(list []configv1.UtilizationShapePoint) (out shape.Shape) {
+func points(list []configv1.UtilizationShapePoint) (out framework.Shape) {
 	for _, p := range list {
-		out = append(out, shape.Point{Utilization: int64(p.Utilization), Score: int64(p.Score)})
+		out = append(out, framework.ShapePoint{Utilization: int64(p.Utilization), Score: int64(p.Score)})
 	}
 	return out
 }

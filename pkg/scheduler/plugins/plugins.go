@@ -31,7 +31,6 @@ import (
 	"bonsai/pkg/scheduler/plugins/volumerestrictions"
 	"bonsai/pkg/scheduler/plugins/volumezone"
 	"bonsai/pkg/scheduler/profile"
-	"bonsai/pkg/scheduler/shape"
 	"bonsai/pkg/scheduler/volumes"
 )
 
@@ -55,7 +54,7 @@ type Config struct {
 	Volumes     *volumes.Volumes
 	Node        func(name string) *corev1.Node
 	BindTimeout *time.Duration
-	RoomScores  shape.Shape
+	RoomScores  framework.Shape
 	// IgnorePreferredTermsOfExistingPods lets running pods' preferred affinity not count in the score of a pod that has
 	// none.
 	IgnorePreferredTermsOfExistingPods bool

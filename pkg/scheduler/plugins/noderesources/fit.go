@@ -11,7 +11,6 @@ import (
 	"bonsai/pkg/scheduler/devices"
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/model"
-	"bonsai/pkg/scheduler/shape"
 )
 
 // FitName is the name of the Fit plug-in.
@@ -36,7 +35,7 @@ type Fit struct {
 	// Weights are what resources count in the score; none: CPU and memory alike.
 	Weights []Weight
 	// Shape gives the score of a used part of a node, with RequestedToCapacityRatio.
-	Shape shape.Shape
+	Shape framework.Shape
 	// Ignored reports whether Filter is not to look at a resource that is neither CPU nor memory; nil: it looks at all.
 	Ignored func(corev1.ResourceName) bool
 	// ByDevices reports whether devices are claimed for a resource on nodes that do not have it themselves, which is

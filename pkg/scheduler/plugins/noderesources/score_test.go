@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/scheduler/framework"
-	"bonsai/pkg/scheduler/shape"
 )
 
 // TestScoreByArguments: weights of resources, and a function of what is used.
@@ -72,9 +71,9 @@ func TestIgnoredResources(t *testing.T) {
 }
 
 // points is a shape by its utilizations and scores.
-func points(list ...int64) (out shape.Shape) {
+func points(list ...int64) (out framework.Shape) {
 	for i := 0; i < len(list); i += 2 {
-		out = append(out, shape.Point{Utilization: list[i], Score: list[i+1]})
+		out = append(out, framework.ShapePoint{Utilization: list[i], Score: list[i+1]})
 	}
 	return out
 }

@@ -6,13 +6,12 @@ import (
 
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/model"
-	"bonsai/pkg/scheduler/shape"
 	"bonsai/pkg/scheduler/volumes"
 )
 
 // roomy prefers the nodes with the most room.
-func roomy() shape.Shape {
-	return shape.Shape{{Utilization: 0, Score: 10}, {Utilization: 100, Score: 0}}
+func roomy() framework.Shape {
+	return framework.Shape{{Utilization: 0, Score: 10}, {Utilization: 100, Score: 0}}
 }
 
 // PreScore leaves out pods whose claims all have their volumes: where these can be used, all nodes are alike.

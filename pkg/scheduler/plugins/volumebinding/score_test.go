@@ -13,7 +13,6 @@ import (
 	"bonsai/api/core/volumebinding"
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/model"
-	"bonsai/pkg/scheduler/shape"
 	"bonsai/pkg/scheduler/volumes"
 )
 
@@ -55,10 +54,10 @@ func storage() *volumes.Volumes {
 // TestScore has the scores that a kube-scheduler v1.37.2 gave the same nodes for the same claims.
 func TestScore(t *testing.T) {
 	t.Parallel()
-	fill := shape.Shape{{Utilization: 0, Score: 0}, {Utilization: 100, Score: 10}}
+	fill := framework.Shape{{Utilization: 0, Score: 0}, {Utilization: 100, Score: 10}}
 	for _, c := range []struct {
 		name   string
-		shape  shape.Shape
+		shape  framework.Shape
 		claims [][2]string
 		want   []int64
 	}{

@@ -13,7 +13,6 @@ import (
 	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/model"
-	"bonsai/pkg/scheduler/shape"
 	"bonsai/pkg/scheduler/volumes"
 )
 
@@ -31,7 +30,7 @@ type Plugin struct {
 	// BindTimeout is defaultBindTimeout if it is nil; 0 waits for nothing.
 	BindTimeout *time.Duration
 	// Shape gives the score of a used part of the room for a pod's claims; roomy() if it is empty.
-	Shape shape.Shape
+	Shape framework.Shape
 }
 
 var (
