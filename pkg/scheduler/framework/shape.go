@@ -3,8 +3,8 @@ package framework
 // ShapePoint gives the score, from 0 to 10, where Utilization per cent of something are used.
 type ShapePoint struct{ Utilization, Score int64 }
 
-// Shape scores how much of something is used. It has points in the order of their utilization, at least one. Between two
-// of them the score changes evenly, before the first and after the last it stays.
+// Shape scores how much of something is used. It has points in the order of their utilization, at least one. Between
+// two of them the score changes evenly, before the first and after the last it stays.
 type Shape []ShapePoint
 
 // Score is that of a utilization, of MaxNodeScore. Scores are scaled before they are interpolated: a point's
