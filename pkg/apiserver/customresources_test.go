@@ -67,7 +67,7 @@ type stepAnswer struct {
 	Body     any      `json:"body,omitempty"`
 }
 
-// TestCustomResources asks what a real kube-apiserver v1.36.3 was asked, and expects its answers: every file in
+// TestCustomResources asks what a real kube-apiserver v1.37.2 was asked, and expects its answers: every file in
 // testdata/customresources is a scenario, and what was answered to it is in the file of the same name in answers. With
 // -reference it asks the real server instead, and writes those files.
 func TestCustomResources(t *testing.T) {

@@ -89,14 +89,8 @@ func (a *Applier) To(ctx context.Context, current []byte) ([]byte, error) {
 	return a.apply(ctx, current)
 }
 
-// errMalformed is the error of a patch that is no JSON, in Kubernetes' words.
-var errMalformed = errors.New("invalid JSON patch")
-
 // Read reads a patch of type t for objects like sample (its Go type has the strategic merge tags).
 func Read(t types.PatchType, patch []byte, sample any) (*Applier, error) {
-	if !json.Valid(patch) {
-		return nil, errMalformed
-	}
 	switch t {
 	case types.JSONPatchType:
 		return readJSON(patch)

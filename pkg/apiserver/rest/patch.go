@@ -74,6 +74,9 @@ func readPatch(x *exchange, p purpose, gvk schema.GroupVersionKind, empty func()
 		return a, nil, err
 	}
 	x.auditPatch(body)
+	if !json.Valid(body) {
+		return a, nil, apierrors.NewBadRequest("invalid JSON patch")
+	}
 	apply, err := patch.Read(types.PatchType(media), body, sample)
 	if err != nil {
 		return a, nil, patchError(err)
