@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -88,5 +90,5 @@ func nameOf(obj runtime.Object) string {
 	if err != nil {
 		return ""
 	}
-	return m.GetName()
+	return cmp.Or(m.GetName(), m.GetGenerateName()) // the name may not be generated yet
 }

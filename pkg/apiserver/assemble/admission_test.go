@@ -32,7 +32,6 @@ func TestIdlePlugins(t *testing.T) {
 	t.Parallel()
 	for _, gr := range []schema.GroupResource{
 		{Group: "scheduling.k8s.io", Resource: "podgroups"}, {Group: "scheduling.k8s.io", Resource: "workloads"},
-		{Group: "certificates.k8s.io", Resource: "clustertrustbundles"},
 	} {
 		if slices.ContainsFunc(rows.All(), func(r resources.Row) bool { return r.GroupResource() == gr }) {
 			t.Errorf("%s are served: their admission plug-in has something to do", gr)
@@ -62,7 +61,7 @@ func TestAdmissionNotes(t *testing.T) {
 	for _, want := range []string{
 		"AlwaysAdmit admission controller is deprecated. Please remove this controller from your configuration files and scripts.",
 		"AlwaysDeny admission controller is deprecated. Please remove this controller from your configuration files and scripts.",
-		`plugin=PodGroupProtection reason="PodGroups (scheduling.k8s.io, alpha) are not served"`,
+		`plugin=PodGroupProtection reason="PodGroups (scheduling.k8s.io/v1beta1) are not served"`,
 	} {
 		if err != nil || !strings.Contains(got, want) {
 			t.Errorf("%v %s\nlacks %s", err, got, want)

@@ -174,3 +174,20 @@ func BenchmarkUnion(b *testing.B) {
 		})
 	}
 }
+
+// TestNamed: reasons for no opinion have a name before them, as a kube-apiserver v1.37.2 says them.
+func TestNamed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		says answer
+		want string
+	}{
+		{answer{reason: "no"}, "node: no"}, {answer{}, ""}, {answer{d: Allow, reason: "yes"}, "yes"},
+		{answer{d: Deny, reason: "never"}, "never"},
+	} {
+		if d, reason, _ := Named("node", c.says).Authorize(t.Context(), Attributes{}); d != c.says.d ||
+			reason != c.want {
+			t.Errorf("%+v: %v %q", c.says, d, reason)
+		}
+	}
+}

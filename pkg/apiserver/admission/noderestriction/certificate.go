@@ -13,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/request"
 )
 
 // certificate: a node asks for certificates of the pods that run on it, from signers that they name. What is wrong with
@@ -38,7 +40,7 @@ func (p plugin) certificate(ctx context.Context, a *admission.Attributes, node s
 		return err
 	}
 	if n.UID != s.NodeUID {
-		return fmt.Errorf("PodCertificateRequest for pod %q names node UID %q, inconsistent with the running node (%q)",
+		return fault("PodCertificateRequest for pod %q names node UID %q, inconsistent with the running node (%q)",
 			podKey, s.NodeUID, n.UID)
 	}
 	pod, err := named[*corev1.Pod](ctx, p.cfg.Pods, types.NamespacedName{Namespace: a.Namespace, Name: s.PodName},
@@ -47,7 +49,7 @@ func (p plugin) certificate(ctx context.Context, a *admission.Attributes, node s
 		return err
 	}
 	if pod.UID != s.PodUID {
-		return fmt.Errorf("PodCertificateRequest for pod %q contains pod UID (%q) which differs from running pod %q",
+		return fault("PodCertificateRequest for pod %q contains pod UID (%q) which differs from running pod %q",
 			podKey, s.PodUID, pod.UID)
 	}
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
@@ -68,14 +70,25 @@ func (p plugin) certificate(ctx context.Context, a *admission.Attributes, node s
 		return err
 	}
 	if account.UID != s.ServiceAccountUID {
-		return fmt.Errorf("PodCertificateRequest for pod %q names service account UID %q, which differs from the running service account (%q)",
+		return fault("PodCertificateRequest for pod %q names service account UID %q, which differs from the running service account (%q)",
 			podKey, s.ServiceAccountUID, account.UID)
 	}
-	if !asksFor(pod, s.SignerName) {
+	if !asksFor(pod, s.SignerName) && !p.mayAsk(ctx, a, s) {
 		return admission.Forbid(a, "pod %q does not mount a podCertificate projected volume for signer %q", podKey,
 			s.SignerName)
 	}
 	return nil
+}
+
+// mayAsk reports whether a node has the verb request-serviceaccounts-podcertificate-signer for a signer that no volume
+// of the pod names. The resource is the signer, with a colon for its slash, the name that of the account.
+func (p plugin) mayAsk(ctx context.Context, a *admission.Attributes,
+	s *certificatesv1.PodCertificateRequestSpec) bool {
+	decision, _, _ := p.cfg.Authorizer.Authorize(ctx, authz.Attributes{User: a.User, Info: request.Info{
+		IsResource: true, Verb: "request-serviceaccounts-podcertificate-signer",
+		APIGroup: certificatesv1.GroupName, APIVersion: "*", Namespace: a.Namespace,
+		Resource: strings.ReplaceAll(s.SignerName, "/", ":"), Name: s.ServiceAccountName}})
+	return decision == authz.Allow
 }
 
 // named reads an object that a request names: what is at hand, or the newest state if that is another object than the
@@ -97,13 +110,16 @@ func named[T interface {
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return found, fmt.Errorf("while retrieving %s %q named in the PodCertificateRequest: %s %q not found", kind,
+		return found, fault("while retrieving %s %q named in the PodCertificateRequest: %s %q not found", kind,
 			shown, strings.ReplaceAll(kind, " ", ""), key.Name)
 	case err != nil:
-		return found, fmt.Errorf("while retrieving %s %q named in the PodCertificateRequest: %w", kind, shown, err)
+		return found, fault("while retrieving %s %q named in the PodCertificateRequest: %w", kind, shown, err)
 	}
 	return found, nil
 }
+
+// fault is a 500 with these words.
+func fault(format string, args ...any) error { return registry.Plain(fmt.Errorf(format, args...)) }
 
 // asksFor reports whether a volume of a pod has a certificate of a signer.
 func asksFor(pod *corev1.Pod, signer string) bool {

@@ -1,6 +1,7 @@
 package noderestriction
 
 import (
+	"context"
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -8,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/request"
 )
 
@@ -24,6 +26,17 @@ func withCertificate(node string, change func(*corev1.Pod)) *corev1.Pod {
 	})
 }
 
+// signerOf lets nodes ask a signer for certificates of the account sa.
+type signerOf string
+
+func (s signerOf) Authorize(_ context.Context, a authz.Attributes) (authz.Decision, string, error) {
+	if a.IsResource && a.Verb == "request-serviceaccounts-podcertificate-signer" &&
+		a.APIGroup == "certificates.k8s.io" && a.Resource == string(s) && a.Namespace == "ns" && a.Name == "sa" {
+		return authz.Allow, "", nil
+	}
+	return authz.NoOpinion, "", nil
+}
+
 // TestCertificates: the answers are those of a kube-apiserver v1.37.2.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
@@ -37,7 +50,7 @@ func TestCertificates(t *testing.T) {
 				p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
 			}),
 			"orphan": withCertificate("n1", func(p *corev1.Pod) { p.Spec.ServiceAccountName = "gone" })},
-		ServiceAccounts: objects{"sa": account}})
+		ServiceAccounts: objects{"sa": account}, Authorizer: signerOf("allowed.io:s")})
 	const forbidden = `podcertificaterequests.certificates.k8s.io "r" is forbidden: `
 	type spec = certificatesv1.PodCertificateRequestSpec
 	for name, c := range map[string]struct {
@@ -66,6 +79,7 @@ func TestCertificates(t *testing.T) {
 			err: `while retrieving service account "ns/gone" named in the PodCertificateRequest: serviceaccount "gone" not found`},
 		"another life of the account": {change: func(s *spec) { s.ServiceAccountUID, s.SignerName = "x", "q.q/q" },
 			err: `PodCertificateRequest for pod "ns/mine" names service account UID "x", which differs from the running service account ("sa-uid")`},
+		"another signer, allowed": {change: func(s *spec) { s.SignerName = "allowed.io/s" }},
 		"another signer": {change: func(s *spec) { s.SignerName = "q.q/q" },
 			err: forbidden + `pod "ns/mine" does not mount a podCertificate projected volume for signer "q.q/q"`},
 	} {
