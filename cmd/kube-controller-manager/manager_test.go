@@ -87,6 +87,7 @@ func TestManager(t *testing.T) {
 	t.Run("quotas", w.quotas)
 	t.Run("token", w.token)
 	t.Run("load balancer", w.balancer)
+	t.Run("storage version migrations", w.migration)
 }
 
 // firstWrite is a writer that tells when it was first written to.
