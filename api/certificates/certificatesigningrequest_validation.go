@@ -6,26 +6,19 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/diff"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/validate"
 )
 
-const (
-	// minLifetime is the shortest lifetime in seconds that can be asked for.
-	minLifetime = 600
-	// maxSignerDomain and maxSignerName bound a signer's name: a domain, and a path that is a domain again.
-	maxSignerDomain = validation.DNS1123SubdomainMaxLength
-	maxSignerName   = maxSignerDomain + validation.DNS1123LabelMaxLength + 1 + 254
-)
+// minLifetime is the shortest lifetime in seconds that can be asked for.
+const minLifetime = 600
 
 // tolerated are the faults that an update may keep because the stored object has them: earlier versions of the API let
 // them in. The fields count kinds of faults, not single faults: an object with repeated conditions may get more.
@@ -66,7 +59,7 @@ func validateSpec(s *certificatesv1.CertificateSigningRequestSpec, allow tolerat
 		errs = append(errs, field.Invalid(path.Child("signerName"), s.SignerName,
 			"the legacy signerName is not allowed via this API version"))
 	} else {
-		errs = append(errs, validateSignerName(s.SignerName, path.Child("signerName"))...)
+		errs = append(errs, validate.SignerName(path.Child("signerName"), s.SignerName)...)
 	}
 	if l := s.ExpirationSeconds; l != nil && *l < minLifetime {
 		errs = append(errs, field.Invalid(path.Child("expirationSeconds"), *l,
@@ -105,44 +98,6 @@ func validateUsages(all []certificatesv1.KeyUsage, path *field.Path) field.Error
 		seen[u] = true
 	}
 	return append(errs, twice...)
-}
-
-// validateSignerName checks a name of the form "example.com/signer".
-func validateSignerName(name string, path *field.Path) field.ErrorList {
-	if name == "" {
-		return field.ErrorList{field.Required(path, "")}
-	}
-	domain, rest, ok := strings.Cut(name, "/")
-	if !ok || strings.Contains(rest, "/") {
-		return field.ErrorList{field.Invalid(path, name,
-			"must be a fully qualified domain and path of the form 'example.com/signer-name'")}
-	}
-	var errs field.ErrorList
-	if len(domain) > maxSignerDomain {
-		errs = append(errs, field.TooLong(path, domain, maxSignerDomain))
-	}
-	labels := strings.Split(domain, ".")
-	errs = append(errs, validateParts(domain, labels, validation.IsDNS1123Label, path)...)
-	if len(labels) < 2 {
-		errs = append(errs, field.Invalid(path, domain,
-			"should be a domain with at least two segments separated by dots"))
-	}
-	errs = append(errs, validateParts(rest, strings.Split(rest, "."), validation.IsDNS1123Subdomain, path)...)
-	if len(name) > maxSignerName {
-		errs = append(errs, field.TooLong(path, name, maxSignerName))
-	}
-	return errs
-}
-
-// validateParts checks the parts of a text between its dots, up to the first that is wrong.
-func validateParts(whole string, parts []string, check func(string) []string, path *field.Path) field.ErrorList {
-	for _, p := range parts {
-		if msgs := check(p); len(msgs) > 0 {
-			return field.ErrorList{field.Invalid(path, whole,
-				fmt.Sprintf("validating label %q: %s", p, strings.Join(msgs, ",")))}
-		}
-	}
-	return nil
 }
 
 // validateChange checks an update: the spec, which an update cannot change but must be valid, and the new status. Only

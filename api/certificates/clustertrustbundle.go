@@ -72,7 +72,7 @@ func validateTrustBundle(b *trustBundle) field.ErrorList {
 	}
 	path = field.NewPath("spec")
 	if signer != "" {
-		errs = append(errs, validateSignerName(signer, path.Child("signerName"))...)
+		errs = append(errs, validate.SignerName(path.Child("signerName"), signer)...)
 	}
 	return append(errs, validateAnchors(b.Spec.TrustBundle, path.Child("trustBundle"))...)
 }

@@ -13,6 +13,8 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
+
+	"bonsai/api/validate"
 )
 
 const (
@@ -154,7 +156,7 @@ func validateTimes(r *podRequest, leaf *x509.Certificate, path *field.Path, now 
 		return wrong(begins, s.NotBefore, "must be set to within 5 minutes of kube-apiserver's current time")
 	case !s.NotAfter.Time.Equal(leaf.NotAfter):
 		return wrong(ends, s.NotAfter, "must be set to the NotAfter time encoded in the leaf certificate")
-	case lifetime < minPodLifetime*time.Second:
+	case lifetime < validate.LeastPodCertificateLifetime*time.Second:
 		return wrong(path.Child("certificateChain"), lifetime, "leaf certificate lifetime must be >= 1 hour")
 	case r.Spec.MaxExpirationSeconds == nil || lifetime > time.Duration(*r.Spec.MaxExpirationSeconds)*time.Second:
 		return wrong(path.Child("certificateChain"), lifetime, fmt.Sprintf(

@@ -7,24 +7,16 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/validate"
 )
 
 const (
-	// minPodLifetime and maxPodLifetime bound what a request may ask for, in seconds: an hour and 91 days. Kubernetes'
-	// own signers give 24 hours at most.
-	minPodLifetime = 60 * 60
-	maxPodLifetime = 91 * 24 * 60 * 60
 	// maxUID and maxStub bound texts, in bytes.
 	maxUID  = 128
 	maxStub = 10 << 10
@@ -32,9 +24,8 @@ const (
 
 func validatePodRequest(s *certificatesv1.PodCertificateRequestSpec) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := validateSignerName(s.SignerName, path.Child("signerName"))
-	errs = append(errs, validateUserAnnotations(s.UnverifiedUserAnnotations,
-		path.Child("unverifiedUserAnnotations"))...)
+	errs := validate.SignerName(path.Child("signerName"), s.SignerName)
+	errs = append(errs, validate.DomainAnnotations(path.Child("unverifiedUserAnnotations"), s.UnverifiedUserAnnotations)...)
 	for _, o := range []struct {
 		field, name string
 		uid         types.UID
@@ -51,41 +42,15 @@ func validatePodRequest(s *certificatesv1.PodCertificateRequestSpec) field.Error
 			errs = append(errs, field.TooLong(uid, "", maxUID))
 		}
 	}
-	most := int32(maxPodLifetime)
-	if domain, _, _ := strings.Cut(s.SignerName, "/"); domain == "kubernetes.io" ||
-		strings.HasSuffix(domain, ".kubernetes.io") {
-		most = defaultPodLifetime
-	}
+	least, most := validate.PodCertificateLifetime(s.SignerName)
 	switch asked := s.MaxExpirationSeconds; {
 	case asked == nil:
 		errs = append(errs, field.Required(path.Child("maxExpirationSeconds"), "must be set"))
-	case *asked < minPodLifetime || *asked > most:
+	case *asked < least || *asked > most:
 		errs = append(errs, field.Invalid(path.Child("maxExpirationSeconds"), *asked,
-			fmt.Sprintf("must be in the range [%d, %d]", minPodLifetime, most)))
+			fmt.Sprintf("must be in the range [%d, %d]", least, most)))
 	}
 	return append(errs, validateStub(s.StubPKCS10Request, path)...)
-}
-
-// validateUserAnnotations checks annotations whose keys must have a domain.
-func validateUserAnnotations(all map[string]string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	size := 0
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		size += len(key) + len(all[key])
-		if key == "" {
-			errs = append(errs, field.Required(path, ""))
-			continue
-		}
-		wrong := validation.IsQualifiedName(strings.ToLower(key))
-		errs = append(errs, validate.Invalid(path, key, wrong)...)
-		if len(wrong) == 0 && !strings.Contains(key, "/") {
-			errs = append(errs, field.Invalid(path, key, `must be a domain-prefixed key (such as "acme.io/foo")`))
-		}
-	}
-	if size > apivalidation.TotalAnnotationSizeLimitB {
-		errs = append(errs, field.TooLong(path, "", apivalidation.TotalAnnotationSizeLimitB))
-	}
-	return errs
 }
 
 // validateStub checks the request whose public key the signer takes: that its maker has the private one.

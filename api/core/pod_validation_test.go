@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
 )
 
 func simplePod() *corev1.Pod {
@@ -138,6 +139,110 @@ func TestPodsWrongInOneThing(t *testing.T) {
 				t.Errorf("warnings:\n got %q\nwant %q", got, c.warnings)
 			}
 		})
+	}
+}
+
+// TestProjectedCertificates: what a kube-apiserver v1.37.2 says of sources of projected volumes with certificates, up
+// to the names of fields in a value.
+func TestProjectedCertificates(t *testing.T) {
+	t.Parallel()
+	for sources, want := range map[string][]string{
+		`{podCertificate: {}}`: {
+			`spec.volumes[0].projected.sources[0].podCertificate.signerName: Required value`,
+			`spec.volumes[0].projected.sources[0].podCertificate.keyType: Unsupported value: "": supported values: "RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"`,
+			`spec.volumes[0].projected.sources[0].podCertificate: Required value: specify at least one of credentialBundlePath, keyPath, and certificateChainPath`,
+		},
+		`{podCertificate: {signerName: a}}`: {
+			`spec.volumes[0].projected.sources[0].podCertificate.signerName: Invalid value: "a": must be a fully qualified domain and path of the form 'example.com/signer-name'`,
+			`spec.volumes[0].projected.sources[0].podCertificate.keyType: Unsupported value: "": supported values: "RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"`,
+			`spec.volumes[0].projected.sources[0].podCertificate: Required value: specify at least one of credentialBundlePath, keyPath, and certificateChainPath`,
+		},
+		`{podCertificate: {signerName: a.b/c}}`: {
+			`spec.volumes[0].projected.sources[0].podCertificate.keyType: Unsupported value: "": supported values: "RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"`,
+			`spec.volumes[0].projected.sources[0].podCertificate: Required value: specify at least one of credentialBundlePath, keyPath, and certificateChainPath`,
+		},
+		`{podCertificate: {signerName: a.b/c, keyType: X, credentialBundlePath: x}}`: {
+			`spec.volumes[0].projected.sources[0].podCertificate.keyType: Unsupported value: "X": supported values: "RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"`,
+		},
+		`{podCertificate: {signerName: a.b/c, keyType: ECDSAP256, credentialBundlePath: x, maxExpirationSeconds: 3599}}`: {
+			`spec.volumes[0].projected.sources[0].podCertificate.maxExpirationSeconds: Invalid value: 3599: if provided, maxExpirationSeconds must be >= 3600`,
+		},
+		`{podCertificate: {signerName: a.b/c, keyType: ECDSAP256, credentialBundlePath: x, maxExpirationSeconds: 7862401}}`: {
+			`spec.volumes[0].projected.sources[0].podCertificate.maxExpirationSeconds: Invalid value: 7862401: if provided, maxExpirationSeconds must be <= 7862400`,
+		},
+		`{podCertificate: {signerName: a.b/c, keyType: ECDSAP256, credentialBundlePath: x, maxExpirationSeconds: 7862400}}`: {},
+		`{podCertificate: {signerName: kubernetes.io/x, keyType: ECDSAP256, credentialBundlePath: x, maxExpirationSeconds: 86401}}`: {
+			`spec.volumes[0].projected.sources[0].podCertificate.maxExpirationSeconds: Invalid value: 86401: if provided, maxExpirationSeconds must be <= 86400`,
+		},
+		`{podCertificate: {signerName: a.b/c, keyType: ECDSAP256, keyPath: k}}`:              {},
+		`{podCertificate: {signerName: a.b/c, keyType: ECDSAP256, certificateChainPath: k}}`: {},
+		`{podCertificate: {signerName: a.b/c, keyType: ECDSAP256, keyPath: k, certificateChainPath: k}}`: {
+			`spec.volumes[0].projected: Invalid value: "k": conflicting duplicate paths`,
+		},
+		`{podCertificate: {signerName: a.b/c, keyType: ECDSAP256, credentialBundlePath: k, keyPath: k, certificateChainPath: l}}`: {
+			`spec.volumes[0].projected: Invalid value: "k": conflicting duplicate paths`,
+		},
+		`{podCertificate: {signerName: a.b/c, keyType: ECDSAP256, credentialBundlePath: ../x}}`: {
+			`spec.volumes[0].projected.sources[0].podCertificate.credentialBundlePath: Invalid value: "../x": must not contain '..'`,
+		},
+		`{podCertificate: {signerName: a.b/c, keyType: ECDSAP256, credentialBundlePath: /x}}`: {
+			`spec.volumes[0].projected.sources[0].podCertificate.credentialBundlePath: Invalid value: "/x": must be a relative path`,
+		},
+		`{podCertificate: {signerName: a.b/c, keyType: ECDSAP256, credentialBundlePath: x, userAnnotations: {a: b}}}`: {
+			`spec.volumes[0].projected.sources[0].podCertificate.userAnnotations: Invalid value: "a": must be a domain-prefixed key (such as "acme.io/foo")`,
+		},
+		`{podCertificate: {signerName: a.b/c, keyType: ECDSAP256, credentialBundlePath: x, userAnnotations: {"a.b/x": b, "/": c}}}`: {
+			`spec.volumes[0].projected.sources[0].podCertificate.userAnnotations: Invalid value: "/": prefix part must be non-empty`,
+			`spec.volumes[0].projected.sources[0].podCertificate.userAnnotations: Invalid value: "/": name part must be non-empty`,
+			`spec.volumes[0].projected.sources[0].podCertificate.userAnnotations: Invalid value: "/": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')`,
+		},
+		`{clusterTrustBundle: {}}`: {
+			`spec.volumes[0].projected.sources[0].clusterTrustBundle: Required value: either name or signerName must be specified`,
+			`spec.volumes[0].projected.sources[0].clusterTrustBundle.path: Required value`,
+		},
+		`{clusterTrustBundle: {path: x}}`: {
+			`spec.volumes[0].projected.sources[0].clusterTrustBundle: Required value: either name or signerName must be specified`,
+		},
+		`{clusterTrustBundle: {path: x, name: "A_"}}`: {
+			`spec.volumes[0].projected.sources[0].clusterTrustBundle.name: Invalid value: "A_": not a valid clustertrustbundlename: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
+		},
+		`{clusterTrustBundle: {path: x, name: a, signerName: a.b/c}}`: {
+			`spec.volumes[0].projected.sources[0].clusterTrustBundle: Invalid value: {"name":"a","signerName":"a.b/c","path":"x"}: only one of name and signerName may be used`,
+		},
+		`{clusterTrustBundle: {path: x, signerName: a}}`: {
+			`spec.volumes[0].projected.sources[0].clusterTrustBundle.signerName: Invalid value: "a": must be a fully qualified domain and path of the form 'example.com/signer-name'`,
+		},
+		`{clusterTrustBundle: {path: x, name: a, labelSelector: {}}}`: {
+			`spec.volumes[0].projected.sources[0].clusterTrustBundle.labelSelector: Invalid value: {}: labelSelector must be unset if name is specified`,
+		},
+		`{clusterTrustBundle: {path: "../x", signerName: a.b/c, labelSelector: {matchLabels: {"a b": c}}}}`: {
+			`spec.volumes[0].projected.sources[0].clusterTrustBundle.labelSelector.matchLabels: Invalid value: "a b": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')`,
+			`spec.volumes[0].projected.sources[0].clusterTrustBundle.path: Invalid value: "../x": must not contain '..'`,
+		},
+		`{clusterTrustBundle: {name: a, path: x}},{clusterTrustBundle: {name: a, path: x}}`: {
+			`spec.volumes[0].projected: Invalid value: "x": conflicting duplicate paths`,
+		},
+		`{clusterTrustBundle: {name: "", path: x}}`: {
+			`spec.volumes[0].projected.sources[0].clusterTrustBundle.name: Required value: must be a valid object name`,
+			`spec.volumes[0].projected.sources[0].clusterTrustBundle.name: Invalid value: "": not a valid clustertrustbundlename: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
+		},
+		`{clusterTrustBundle: {signerName: "", path: x}}`: {
+			`spec.volumes[0].projected.sources[0].clusterTrustBundle.signerName: Required value: must be a valid signer name`,
+			`spec.volumes[0].projected.sources[0].clusterTrustBundle.signerName: Required value`,
+		},
+		`{clusterTrustBundle: {name: a:b, path: x}}`: {},
+	} {
+		var volume corev1.Volume
+		if err := yaml.UnmarshalStrict([]byte("{name: t, projected: {sources: ["+sources+"]}}"), &volume); err != nil {
+			t.Fatal(err)
+		}
+		p := simplePod()
+		p.Spec.Volumes = append(p.Spec.Volumes, volume)
+		preparePodCreate(p)
+		got := texts(validatePodCreate(p))
+		if !slices.Equal(got, want) {
+			t.Errorf("%s:\n%s\nwant\n%s", sources, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
 	}
 }
 

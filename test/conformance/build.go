@@ -28,11 +28,21 @@ type goBinary struct {
 
 // suiteBinaries are built from this module's go.mod.
 var suiteBinaries = []goBinary{
-	{"e2e.test", []string{"test", "-c", "-ldflags=-s -w", "k8s.io/kubernetes/test/e2e"}},
+	// Some specs take what their own version has: without one, the pods of no version are known.
+	{"e2e.test", []string{"test", "-c", "-ldflags=-s -w" + suiteVersionFlags(), "k8s.io/kubernetes/test/e2e"}},
 	{"ginkgo", []string{"build", "-ldflags=-s -w", "github.com/onsi/ginkgo/v2/ginkgo"}},
 	// kubectl without a version does not compare it with the server's, which is an error of "kubectl version".
-	{"kubectl", []string{"build", "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=" + suiteVersion,
-		"k8s.io/kubernetes/cmd/kubectl"}},
+	{"kubectl", []string{"build", "-ldflags=-s -w" + suiteVersionFlags(), "k8s.io/kubernetes/cmd/kubectl"}},
+}
+
+// suiteVersionFlags returns the linker's flags that tell a program of the suite its version.
+func suiteVersionFlags() string {
+	parts := strings.SplitN(strings.TrimPrefix(suiteVersion, "v"), ".", 3)
+	flags := ""
+	for _, v := range [][2]string{{"gitVersion", suiteVersion}, {"gitMajor", parts[0]}, {"gitMinor", parts[1]}} {
+		flags += " -X k8s.io/component-base/version." + v[0] + "=" + v[1]
+	}
+	return flags
 }
 
 // imageBinaries go into the test images.

@@ -1,7 +1,12 @@
 package volumes
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -56,10 +61,11 @@ func validateProjection(s *corev1.VolumeProjection, paths sets.Set[string], path
 		return validateTokenProjection(s.ServiceAccountToken, p, volume)
 	})
 	check("clusterTrustBundle", s.ClusterTrustBundle != nil, func(p *field.Path) field.ErrorList {
-		return validateTrustBundle(s.ClusterTrustBundle, p)
+		return append(validateTrustBundle(s.ClusterTrustBundle, p),
+			claimPath(s.ClusterTrustBundle.Path, s.ClusterTrustBundle.Path, paths, volume)...)
 	})
 	check("podCertificate", s.PodCertificate != nil, func(p *field.Path) field.ErrorList {
-		return validate.Required(p.Child("signerName"), s.PodCertificate.SignerName)
+		return validatePodCertificate(s.PodCertificate, paths, p, volume)
 	})
 	return errs
 }
@@ -114,18 +120,66 @@ func validateTrustBundle(b *corev1.ClusterTrustBundleProjection, path *field.Pat
 		errs = append(errs, field.Required(path, "either name or signerName must be specified"))
 	}
 	if b.Name != nil {
-		errs = append(errs, validate.Required(path.Child("name"), *b.Name)...)
+		if *b.Name == "" {
+			errs = append(errs, field.Required(path.Child("name"), "must be a valid object name"))
+		}
+		for _, wrong := range apivalidation.NameIsDNSSubdomain(strings.ReplaceAll(*b.Name, ":", "."), false) {
+			errs = append(errs, field.Invalid(path.Child("name"), *b.Name, "not a valid clustertrustbundlename: "+wrong))
+		}
 		if b.LabelSelector != nil {
 			errs = append(errs, field.Invalid(path.Child("labelSelector"), b.LabelSelector,
 				"labelSelector must be unset if name is specified"))
 		}
 	}
 	if b.SignerName != nil {
-		errs = append(errs, validate.Required(path.Child("signerName"), *b.SignerName)...)
+		if *b.SignerName == "" {
+			errs = append(errs, field.Required(path.Child("signerName"), "must be a valid signer name"))
+		}
+		errs = append(errs, validate.SignerName(path.Child("signerName"), *b.SignerName)...)
 		errs = append(errs, validate.LabelSelector(b.LabelSelector, path.Child("labelSelector"))...)
 	}
 	if b.Path == "" {
 		return append(errs, field.Required(path.Child("path"), ""))
 	}
 	return append(errs, validateLocalNonReservedPath(b.Path, path.Child("path"))...)
+}
+
+// validatePodCertificate checks what a pod asks a signer for, and where it wants it.
+func validatePodCertificate(c *corev1.PodCertificateProjection, paths sets.Set[string],
+	path, volume *field.Path) field.ErrorList {
+	errs := validate.SignerName(path.Child("signerName"), c.SignerName)
+	if known := []string{"RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"}; !slices.Contains(known,
+		c.KeyType) {
+		errs = append(errs, field.NotSupported(path.Child("keyType"), c.KeyType, known))
+	}
+	least, most := validate.PodCertificateLifetime(c.SignerName)
+	if asked := c.MaxExpirationSeconds; asked != nil {
+		lifetime := path.Child("maxExpirationSeconds")
+		switch {
+		case *asked < least:
+			errs = append(errs, field.Invalid(lifetime, *asked,
+				fmt.Sprintf("if provided, maxExpirationSeconds must be >= %d", least)))
+		case *asked > most:
+			errs = append(errs, field.Invalid(lifetime, *asked,
+				fmt.Sprintf("if provided, maxExpirationSeconds must be <= %d", most)))
+		}
+	}
+	files := []struct{ field, path string }{{"credentialBundlePath", c.CredentialBundlePath}, {"keyPath", c.KeyPath},
+		{"certificateChainPath", c.CertificateChainPath}}
+	none := true
+	for _, f := range files {
+		if f.path == "" {
+			continue
+		}
+		none = false
+		errs = append(errs, validateLocalNonReservedPath(f.path, path.Child(f.field))...)
+	}
+	if none {
+		errs = append(errs, field.Required(path,
+			"specify at least one of credentialBundlePath, keyPath, and certificateChainPath"))
+	}
+	for _, f := range files {
+		errs = append(errs, claimPath(f.path, f.path, paths, volume)...)
+	}
+	return append(errs, validate.DomainAnnotations(path.Child("userAnnotations"), c.UserAnnotations)...)
 }

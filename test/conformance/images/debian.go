@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+
+	suite "k8s.io/kubernetes/test/utils/image"
 )
 
 // notInImages are the parts of a Debian tree that a container does not need.
@@ -46,17 +48,18 @@ func (b builder) debian() error {
 	c := config{Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"},
 		ExposedPorts: ports("80", "8080", "8081", "9376", "5000")}
 	err = errors.Join(
-		b.push(c, []*layer{base, dns, agnhost}, registry+"agnhost:2.63.0", registry+"agnhost:2.55"),
+		b.push(c, []*layer{base, dns, agnhost}, suite.GetE2EImage(suite.Agnhost),
+			suite.GetE2EImage(suite.AgnhostPrev)),
 		b.push(config{Cmd: []string{"nginx", "-g", "daemon off;"}, StopSignal: "SIGQUIT", ExposedPorts: ports("80")},
 			[]*layer{base},
-			registry+"nginx:1.15-4", registry+"nginx:1.27-0"),
-		b.push(config{User: "1234", Cmd: []string{"bash"}}, []*layer{base}, registry+"nonroot:1.5"),
-		b.push(shell, []*layer{base}, registry+"perl:5.26", registry+"ipc-utils:1.4",
-			"registry.k8s.io/build-image/distroless-iptables:v0.9.6"),
-		b.push(shell, []*layer{base, dns}, registry+"glibc-dns-testing:2.0.0"),
+			suite.GetE2EImage(suite.Nginx), suite.GetE2EImage(suite.NginxNew)),
+		b.push(config{User: "1234", Cmd: []string{"bash"}}, []*layer{base}, suite.GetE2EImage(suite.NonRoot)),
+		b.push(shell, []*layer{base}, suite.GetE2EImage(suite.Perl),
+			suite.GetE2EImage(suite.IpcUtils), suite.GetE2EImage(suite.DistrolessIptables)),
+		b.push(shell, []*layer{base, dns}, suite.GetE2EImage(suite.GlibcDnsTesting)),
 	)
 	c.Cmd = []string{"test-webserver"}
-	for _, animal := range []string{"kitten", "nautilus"} {
+	for animal, id := range map[string]suite.ImageID{"kitten": suite.Kitten, "nautilus": suite.Nautilus} {
 		picture, e := b.layer(func(l *layer) {
 			html := filepath.Join(b.Suite, animal, "html")
 			l.program(animal+".jpg", filepath.Join(html, animal+".jpg"), 0o644)
@@ -65,7 +68,7 @@ func (b builder) debian() error {
 		if e != nil {
 			return errors.Join(err, e)
 		}
-		err = errors.Join(err, b.push(c, []*layer{base, dns, agnhost, picture}, registry+animal+":1.8"))
+		err = errors.Join(err, b.push(c, []*layer{base, dns, agnhost, picture}, suite.GetE2EImage(id)))
 		picture.remove()
 	}
 	return err

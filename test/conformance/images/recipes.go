@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	suite "k8s.io/kubernetes/test/utils/image"
 )
 
 // Inputs says where the parts of the images are.
@@ -20,7 +22,7 @@ type Inputs struct {
 	Pause, CoreDNS, Etcd string
 }
 
-// registry is the prefix of most of the suite's images.
+// registry is the prefix of images that specs name by themselves, and not by the suite's list of images.
 const registry = "registry.k8s.io/e2e-test-images/"
 
 // Build writes all images into a new registry tree at dir, which Finished must not call finished.
@@ -78,13 +80,13 @@ func (b builder) small() error {
 		names        []string
 	}{
 		{"pause", b.Pause, false, config{Entrypoint: []string{"/pause"}, User: "65535:65535"},
-			[]string{"registry.k8s.io/pause:3.10.2", "registry.k8s.io/pause:3.10.1", "registry.k8s.io/pause:3.10"}},
-		{"usr/local/bin/etcd", b.Etcd, true, config{}, []string{"registry.k8s.io/etcd:3.6.8-0"}},
+			[]string{suite.GetE2EImage(suite.Pause), "registry.k8s.io/pause:3.10.1", "registry.k8s.io/pause:3.10"}},
+		{"usr/local/bin/etcd", b.Etcd, true, config{}, []string{suite.GetE2EImage(suite.Etcd)}},
 		{"sample-apiserver", b.program("sample-apiserver"), true, config{Entrypoint: []string{"/sample-apiserver"}},
-			[]string{registry + "sample-apiserver:1.29.2"}},
+			[]string{suite.GetE2EImage(suite.APIServer)}},
 		{"regression-issue-74839", b.program("regression-issue-74839"), false,
 			config{Entrypoint: []string{"/regression-issue-74839"}},
-			[]string{registry + "regression-issue-74839:1.4"}},
+			[]string{suite.GetE2EImage(suite.RegressionIssue74839)}},
 	} {
 		l, err := b.layer(func(l *layer) {
 			l.program(image.path, image.source, 0o755)
@@ -131,7 +133,8 @@ func (b builder) busybox() error {
 	}
 	defer setuid.remove()
 	return errors.Join(
-		b.push(config{Cmd: []string{"sh"}}, []*layer{shell}, registry+"busybox:1.37.0-1", registry+"busybox:1.36.1-1"),
-		b.push(config{Cmd: []string{"/usr/local/bin/nnp"}}, []*layer{shell, setuid}, registry+"nonewprivs:1.4"),
+		b.push(config{Cmd: []string{"sh"}}, []*layer{shell}, suite.GetE2EImage(suite.BusyBox),
+			registry+"busybox:1.36.1-1"),
+		b.push(config{Cmd: []string{"/usr/local/bin/nnp"}}, []*layer{shell, setuid}, suite.GetE2EImage(suite.Nonewprivs)),
 	)
 }
