@@ -25,7 +25,8 @@ const (
 func validatePodRequest(s *certificatesv1.PodCertificateRequestSpec) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := validate.SignerName(path.Child("signerName"), s.SignerName)
-	errs = append(errs, validate.DomainAnnotations(path.Child("unverifiedUserAnnotations"), s.UnverifiedUserAnnotations)...)
+	errs = append(errs, validate.DomainAnnotations(path.Child("unverifiedUserAnnotations"),
+		s.UnverifiedUserAnnotations)...)
 	for _, o := range []struct {
 		field, name string
 		uid         types.UID

@@ -81,7 +81,8 @@ func command() *cobra.Command {
 	root.AddCommand(interruptible(upCommand(c), downCommand(c), checkCommand(c), listCommand(c), configCommand(),
 		stopCommand(c), startCommand(c), restartCommand(c), pauseCommand(c), resumeCommand(c),
 		nodeCommand(c), snapshotCommand(c), defragmentCommand(c), encryptionCommand(c), tokenCommand(c),
-		joinCommand(c), statusCommand(c), exportCommand(c), kubeconfigCommand(c), imageCommand(c), testenvCommand(), versionCommand())...)
+		joinCommand(c), statusCommand(c), exportCommand(c), kubeconfigCommand(c), imageCommand(c),
+		testenvCommand(), versionCommand())...)
 	root.AddCommand(consoleCommand(), tourCommand(), dnsCommand(c), logsCommand(c), execCommand(c),
 		superviseCommand(c), nodeEnterCommand(), nodeInitCommand(), memberEnterCommand(), balanceCommand(),
 		containerizedCommand(c), rootlessKeepCommand(), rootlessBeginCommand(), rootlessInitCommand())

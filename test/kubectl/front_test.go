@@ -188,7 +188,8 @@ func answers() map[string]string {
 		"/whoami": "ok\n", "/api": `{"kind":"APIVersions","versions":["v1"]}`,
 		"/apis": `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`, "/api/v1": resources,
 		"/api/v1/namespaces/default/pods/p": pod,
-		"/version":                          `{"major":"1","minor":"` + kubeversion.Minor + `","gitVersion":"` + kubeversion.Release + `"}`,
+		"/version": `{"major":"1","minor":"` + kubeversion.Minor + `","gitVersion":"` + kubeversion.Release +
+			`"}`,
 	}
 }
 

@@ -8,12 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// toRead are the parts of a CHANGELOG that tell what a release does otherwise. Most of it stands nowhere else: messages,
-// columns, events, conditions, defaults and flags of kubectl.
+// toRead are the parts of a CHANGELOG that tell what a release does otherwise. Most of it stands nowhere else:
+// messages, columns, events, conditions, defaults and flags of kubectl.
 var toRead = []string{"Urgent Upgrade Notes", "Dependency", "Deprecation", "API Change", "Feature", "Bug or Regression",
 	"Other (Cleanup or Flake)"}
 
-// notesSection names the parts of the release's CHANGELOG to read, in all releases after ours. A patch release stands in the CHANGELOG of the next one.
+// notesSection names the parts of the release's CHANGELOG to read, in all releases after ours. A patch release
+// stands in the CHANGELOG of the next one.
 func notesSection(current, next release) (section, error) {
 	s := section{title: "Release notes", against: "the releases up to " + current.version}
 	v, err := version.ParseSemantic(next.version)

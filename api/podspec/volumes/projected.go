@@ -124,7 +124,8 @@ func validateTrustBundle(b *corev1.ClusterTrustBundleProjection, path *field.Pat
 			errs = append(errs, field.Required(path.Child("name"), "must be a valid object name"))
 		}
 		for _, wrong := range apivalidation.NameIsDNSSubdomain(strings.ReplaceAll(*b.Name, ":", "."), false) {
-			errs = append(errs, field.Invalid(path.Child("name"), *b.Name, "not a valid clustertrustbundlename: "+wrong))
+			errs = append(errs, field.Invalid(path.Child("name"), *b.Name,
+				"not a valid clustertrustbundlename: "+wrong))
 		}
 		if b.LabelSelector != nil {
 			errs = append(errs, field.Invalid(path.Child("labelSelector"), b.LabelSelector,

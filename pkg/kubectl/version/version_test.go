@@ -68,7 +68,8 @@ func TestStructured(t *testing.T) {
 			t.Errorf("%s: code %d, %v, %s", c.args, code, err, got)
 			continue
 		}
-		if v.ClientVersion.GitVersion != kubeversion.Release || v.ClientVersion.Major != "1" || v.ClientVersion.Minor != kubeversion.Minor ||
+		if v.ClientVersion.GitVersion != kubeversion.Release || v.ClientVersion.Major != "1" ||
+			v.ClientVersion.Minor != kubeversion.Minor ||
 			!strings.Contains(v.ClientVersion.Platform, "/") {
 			t.Errorf("%s: client %+v", c.args, v.ClientVersion)
 		}

@@ -171,8 +171,11 @@ func TestListWatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, watched := range map[string]cache.ListerWatcher{
-		"CertificateRequests": c.CertificateRequests("x"), "PodCertificateRequest": c.PodCertificateRequest("n", "x", "node"),
-		"TrustBundles": c.TrustBundles(), "RuntimeClasses": c.RuntimeClasses(), "WatchCSIDriver": c.WatchCSIDriver("x"),
+		"CertificateRequests":   c.CertificateRequests("x"),
+		"PodCertificateRequest": c.PodCertificateRequest("n", "x", "node"),
+		"TrustBundles":          c.TrustBundles(),
+		"RuntimeClasses":        c.RuntimeClasses(),
+		"WatchCSIDriver":        c.WatchCSIDriver("x"),
 	} {
 		list, err := cache.ToListerWatcherWithContext(watched).ListWithContext(t.Context(), metav1.ListOptions{})
 		if err != nil || meta.LenList(list) != 1 {

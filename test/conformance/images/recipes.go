@@ -135,6 +135,7 @@ func (b builder) busybox() error {
 	return errors.Join(
 		b.push(config{Cmd: []string{"sh"}}, []*layer{shell}, suite.GetE2EImage(suite.BusyBox),
 			registry+"busybox:1.36.1-1"),
-		b.push(config{Cmd: []string{"/usr/local/bin/nnp"}}, []*layer{shell, setuid}, suite.GetE2EImage(suite.Nonewprivs)),
+		b.push(config{Cmd: []string{"/usr/local/bin/nnp"}}, []*layer{shell, setuid},
+			suite.GetE2EImage(suite.Nonewprivs)),
 	)
 }

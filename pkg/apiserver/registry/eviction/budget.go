@@ -146,8 +146,8 @@ func tooMany(detail string, retrySeconds int) error {
 
 // unconfirmed is the error while the controller has not seen too many of a budget's evictions.
 func unconfirmed(budget string) error {
-	err := apierrors.NewForbidden(schema.GroupResource{Group: policyv1.GroupName, Resource: "poddisruptionbudget"}, budget,
-		errors.New("DisruptedPods map too big - too many evictions not confirmed by PDB controller"))
+	err := apierrors.NewForbidden(schema.GroupResource{Group: policyv1.GroupName, Resource: "poddisruptionbudget"},
+		budget, errors.New("DisruptedPods map too big - too many evictions not confirmed by PDB controller"))
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause,
 		Message: fmt.Sprintf("The disruption budget %s does not allow evicting pods currently: too many pending evictions "+
 			"not confirmed by PDB controller", budget)}}

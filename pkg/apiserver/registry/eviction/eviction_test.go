@@ -188,8 +188,8 @@ func TestUnconfirmed(t *testing.T) {
 	if !errors.As(err, &status) || !apierrors.IsForbidden(err) {
 		t.Fatal(err)
 	}
-	want := []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: "The disruption budget b does not allow " +
-		"evicting pods currently: too many pending evictions not confirmed by PDB controller"}}
+	want := []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: "The disruption budget b does not " +
+		"allow evicting pods currently: too many pending evictions not confirmed by PDB controller"}}
 	if s := status.Status(); !equality.Semantic.DeepEqual(s.Details.Causes, want) || !strings.HasPrefix(s.Message,
 		`poddisruptionbudget.policy "b" is forbidden: DisruptedPods map too big`) {
 		t.Errorf("%+v", s)
