@@ -193,7 +193,6 @@ func (o *options) addWorkerFlags(fs *pflag.FlagSet) {
 		{"mirroring-concurrent-service-endpoint-syncs", "endpointslice-mirroring-controller", 5},
 		{"concurrent-namespace-syncs", "namespace-controller", 10},
 		{"concurrent-gc-syncs", "garbage-collector-controller", 20},
-		{"concurrent-disruption-syncs", "disruption-controller", 1},
 		{"concurrent-resource-quota-syncs", "resourcequota-controller", 5},
 		{"concurrent-ephemeralvolume-syncs", "ephemeral-volume-controller", 5},
 		{"concurrent-device-taint-eviction-syncs", "device-taint-eviction-controller", 8},

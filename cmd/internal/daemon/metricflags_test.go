@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/pflag"
+
+	"bonsai/api/kubeversion"
 )
 
 // TestMetricFlags: a malformed value is refused in the words of v1.36.3.
@@ -23,14 +25,15 @@ func TestMetricFlags(t *testing.T) {
 		}
 	}
 	for arg, want := range map[string]string{
-		"--show-hidden-metrics-for-version=1.35": "", "--disabled-metrics=a,b:c": "", "--allow-metric-labels=a,b=": "",
+		"--show-hidden-metrics-for-version=" + kubeversion.Previous: "", "--disabled-metrics=a,b:c": "", "--allow-metric-labels=a,b=": "",
 		"--allow-metric-labels-manifest=" + good: "",
 		"--allow-metric-labels-manifest=" + bad:  "metrics.allowListMappingManifest: Invalid value: ",
 		"--allow-metric-labels-manifest=/none":   `metrics.allowListMappingManifest: Invalid value: "/none": failed to read allow list manifest: open /none: no such file or directory`,
-		"--show-hidden-metrics-for-version=1.30": `metrics.showHiddenMetricsForVersion: Invalid value: "1.30": must be omitted or have the value '1.35'; only the previous minor version is allowed`,
-		"--disabled-metrics=a,b-c":               `metrics.disabledMetrics: Invalid value: ["a","b-c"]: must be fully qualified metric names matching "^[a-zA-Z_:][a-zA-Z0-9_:]*$", got "b-c"`,
-		"--allow-metric-labels=foo=bar":          "metrics.allowListMapping: Invalid value: {\"foo\":\"bar\"}: must have keys with format `metricName,labelName` where metricName matches \"[a-zA-Z_:][a-zA-Z0-9_:]*\" and labelName matches \"[a-zA-Z_][a-zA-Z0-9_]*\"",
-		"--allow-metric-labels=a-b,c=d":          "metrics.allowListMapping: ",
+		"--show-hidden-metrics-for-version=1.30": `metrics.showHiddenMetricsForVersion: Invalid value: "1.30": must be omitted or have the value '` + kubeversion.Previous +
+			`'; only the previous minor version is allowed`,
+		"--disabled-metrics=a,b-c":      `metrics.disabledMetrics: Invalid value: ["a","b-c"]: must be fully qualified metric names matching "^[a-zA-Z_:][a-zA-Z0-9_:]*$", got "b-c"`,
+		"--allow-metric-labels=foo=bar": "metrics.allowListMapping: Invalid value: {\"foo\":\"bar\"}: must have keys with format `metricName,labelName` where metricName matches \"[a-zA-Z_:][a-zA-Z0-9_:]*\" and labelName matches \"[a-zA-Z_][a-zA-Z0-9_]*\"",
+		"--allow-metric-labels=a-b,c=d": "metrics.allowListMapping: ",
 	} {
 		var m MetricFlags
 		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
