@@ -69,7 +69,7 @@ func render(t *testing.T, areas []area) []byte {
 
 const differencesHead = `# Differences from Kubernetes
 
-What clients see that differs from Kubernetes 1.36.3 on purpose. ` + "`test/compare/differences.yaml`" + ` has the data of this page.
+What clients see that differs from Kubernetes 1.37.2 on purpose. ` + "`test/compare/differences.yaml`" + ` has the data of this page.
 Differences of kubectl are in [kubectl.md](kubectl.md); missing features are in [features.md](features.md).
 
 We found them with random requests, and with the manifests of 89 projects ([` + "`test/compare`" + `](../test/compare/main.go)): 1,847
