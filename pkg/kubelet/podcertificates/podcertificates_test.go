@@ -305,8 +305,12 @@ func TestFaults(t *testing.T) {
 		}
 		time.Sleep(pause)
 		_, _, _ = m.Get(t.Context(), pod, "v", 0, p, true)
-		if len(s.requests) != 1 {
-			t.Error("it was not asked for again")
+		synctest.Wait()
+		s.mu.Lock()
+		again := len(s.requests)
+		s.mu.Unlock()
+		if again != 1 {
+			t.Errorf("it was asked for %d times after that", again)
 		}
 		m.Forget(pod.UID)
 	})
