@@ -36,6 +36,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		Overwrite: "If true, allow annotations to be overwritten, otherwise reject annotation updates that overwrite existing annotations.",
 		List:      "If true, display the annotations for a given resource.",
 		Local:     "If true, annotation will NOT contact api-server but run locally.",
+		Recursive: true,
 		Version:   "If non-empty, the annotation update will only succeed if this is the current resource-version for the object. Only valid when specifying a single resource.",
 	})
 	return cmd

@@ -65,6 +65,8 @@ func New(kind Kind, manager string, streams cli.IOStreams) *Options {
 // Usage is the help of the flags whose words differ from verb to verb.
 type Usage struct {
 	Files, Overwrite, List, Local, Version string
+	// Recursive tells that directories are read recursively unless the user says otherwise.
+	Recursive bool
 }
 
 // AddFlags adds the flags.
@@ -73,6 +75,7 @@ func (o *Options) AddFlags(cmd *cobra.Command, u Usage) {
 	o.AddRecord(cmd)
 	o.Flags.AddFlags(set)
 	o.AddManager(set)
+	o.target.Files.Recursive = u.Recursive
 	o.target.AddFlags(set, u.Files)
 	o.target.AddFieldSelector(set)
 	o.target.AddAllNamespaces(set)
