@@ -122,7 +122,7 @@ func TestStatefulSetUpdateStrategy(t *testing.T) {
 	}
 }
 
-// TestStatefulSetMaxUnavailable: what a real kube-apiserver v1.37.2 says of each value.
+// TestStatefulSetMaxUnavailable compares the errors for each value with those of a real kube-apiserver v1.37.2.
 func TestStatefulSetMaxUnavailable(t *testing.T) {
 	t.Parallel()
 	path := "spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "

@@ -142,8 +142,8 @@ func TestPodsWrongInOneThing(t *testing.T) {
 	}
 }
 
-// TestProjectedCertificates: what a kube-apiserver v1.37.2 says of sources of projected volumes with certificates, up
-// to the names of fields in a value.
+// TestProjectedCertificates compares the errors for sources with certificates with those of a real kube-apiserver
+// v1.37.2. Only the names of fields in a value differ.
 func TestProjectedCertificates(t *testing.T) {
 	t.Parallel()
 	for sources, want := range map[string][]string{

@@ -25,8 +25,8 @@ func (d deleter) Authorize(ctx context.Context, a authz.Attributes) (authz.Decis
 	return d.onlyAdmin.Authorize(ctx, a)
 }
 
-// TestDiscard: what a client hears of objects in etcd that cannot be read, and how he gets rid of them. The answers are
-// those of a real kube-apiserver v1.37.2, but for what its decoders say of the values.
+// TestDiscard: clients see which objects in etcd cannot be read, and can delete them. The answers are those of a real
+// kube-apiserver v1.37.2, except for the words of its decoders.
 func TestDiscard(t *testing.T) {
 	t.Parallel()
 	endpoints := []string{etcdtest.Start(t).Endpoint}

@@ -39,7 +39,7 @@ func invalidObject(g *Generic, ns, name string, why error) error {
 			g.key(ns, name), why))
 }
 
-// corrupt is what Kubernetes' storage says of a value that cannot be read, under key.
+// corrupt returns the error for a value that cannot be read, in the words of Kubernetes' storage.
 func corrupt(key string, err error) error {
 	return fmt.Errorf("StorageError: corrupt object, Code: 7, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: %w",
 		key, err)

@@ -313,7 +313,7 @@ func TestZeroUnwritten(t *testing.T) {
 	}
 }
 
-// TestUnreachable: who does not know the target's scale has not looked at the spec.
+// TestUnreachable: if the target's scale cannot be read, the status does not claim to have observed the spec.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	o := watched(1, nil)

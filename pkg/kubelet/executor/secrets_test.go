@@ -9,8 +9,8 @@ import (
 	"bonsai/pkg/kubelet/images"
 )
 
-// TestMissingPullSecret: a pull secret that is not there is told of once the pull has failed, and not before: the image
-// may be on the node, or public.
+// TestMissingPullSecret: a missing pull secret has an event only after the pull has failed, because the image may be on
+// the node, or public.
 func TestMissingPullSecret(t *testing.T) {
 	t.Parallel()
 	for reason, told := range map[string]bool{"": false, images.ReasonErrImagePull: true,

@@ -17,13 +17,13 @@ import (
 	"bonsai/api/resources/rows"
 )
 
-// heard notes what a plug-in is told.
+// heard records the objects that a plug-in receives, and those that are taken from it.
 type heard struct{ all *[]string }
 
 func (h heard) Put(key string, _ runtime.Object) { *h.all = append(*h.all, "put "+key) }
 func (h heard) Delete(key string)                { *h.all = append(*h.all, "delete "+key) }
 
-// config is for the plug-in of validating policies or webhooks, with what it is told.
+// config returns the configuration of a plug-in, and the list of what the plug-in receives.
 func config(dir, what string) (Config, *[]string) {
 	all := &[]string{}
 	c := Config{Plugin: "ValidatingAdmissionPolicy", What: what, Path: dir, Now: time.Now,
