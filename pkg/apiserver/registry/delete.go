@@ -22,15 +22,16 @@ import (
 // deleteWorkers is how many objects of a collection are deleted at a time.
 const deleteWorkers = 8
 
-// Delete implements Store.
+// Delete implements Store. It reads the object, whatever opts say: only DeleteItem removes unread objects.
 func (g *Generic) Delete(ctx context.Context, ns, name string, opts *metav1.DeleteOptions) (runtime.Object, bool,
 	error) {
-	_, obj, gone, err := g.DeleteItem(ctx, ns, name, opts)
+	d := deletion{Generic: g, ns: ns, name: name, opts: opts}
+	_, obj, gone, err := d.run(ctx)
 	return obj, gone, err
 }
 
-// DeleteItem is Delete that returns the object's bytes as well. Of an object that is removed unread, as the option
-// ignoreStoreReadErrorWithClusterBreakingPotential asks for, it returns none.
+// DeleteItem is Delete that returns the object's bytes as well. If ignoreStoreReadErrorWithClusterBreakingPotential is
+// set, it removes an object that cannot be read and returns none. The caller must have checked the permission for that.
 func (g *Generic) DeleteItem(ctx context.Context, ns, name string, opts *metav1.DeleteOptions) (*storage.Item,
 	runtime.Object, bool, error) {
 	if ignore := opts.IgnoreStoreReadErrorWithClusterBreakingPotential; ignore != nil && *ignore {

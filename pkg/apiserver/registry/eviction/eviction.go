@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"bonsai/pkg/apiserver/registry"
 )
@@ -98,11 +100,18 @@ func (r *REST) attempt(ctx context.Context, ns, name string, del *metav1.DeleteO
 	return asJudged && apierrors.IsConflict(err), err
 }
 
-// deleteOptions joins the eviction's own options, which must be valid, and the request's dry run.
+// deleteOptions joins the eviction's own options, which must be valid, and the request's dry run. Only DELETE removes
+// objects that nobody can read: it checks the permission for that.
 func deleteOptions(e *policyv1.Eviction, opts *metav1.CreateOptions) (*metav1.DeleteOptions, error) {
 	del := &metav1.DeleteOptions{}
 	if e.DeleteOptions != nil {
 		del = e.DeleteOptions.DeepCopy()
+	}
+	if ptr.Deref(del.IgnoreStoreReadErrorWithClusterBreakingPotential, false) {
+		return nil, apierrors.NewInvalid(policyv1.SchemeGroupVersion.WithKind("Eviction").GroupKind(), e.Name,
+			field.ErrorList{field.Invalid(
+				field.NewPath("deleteOptions", "ignoreStoreReadErrorWithClusterBreakingPotential"), true,
+				"can not be set for pod eviction, try after removing the option")})
 	}
 	if errs := validation.ValidateDeleteOptions(del); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)

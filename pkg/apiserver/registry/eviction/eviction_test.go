@@ -99,6 +99,26 @@ func TestWithoutBudgets(t *testing.T) {
 	}
 }
 
+// TestUnreadable: an eviction cannot ask for the removal of objects that nobody can read, which needs a permission of
+// its own. The answer is that of a kube-apiserver v1.37.2.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	pods := registrytest.Of(t, "pods", running("p"))
+	e := of("p")
+	e.DeleteOptions = &metav1.DeleteOptions{IgnoreStoreReadErrorWithClusterBreakingPotential: new(true)}
+	const want = `Eviction.policy "p" is invalid: deleteOptions.ignoreStoreReadErrorWithClusterBreakingPotential: Invalid value: true: can not be set for pod eviction, try after removing the option`
+	if err := evict(t, registrytest.Stores{pods}, e); !apierrors.IsInvalid(err) || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if p := stored(t, pods); p == nil || len(p.Status.Conditions) != 1 {
+		t.Errorf("the pod afterwards: %+v", p)
+	}
+	e.DeleteOptions.IgnoreStoreReadErrorWithClusterBreakingPotential = new(false)
+	if err := evict(t, registrytest.Stores{pods}, e); err != nil {
+		t.Errorf("without the option: %v", err)
+	}
+}
+
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
