@@ -147,16 +147,10 @@ func (m *Manager) Get(ctx context.Context, pod *corev1.Pod, volume string, index
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s := m.sources[r.source]
-	switch {
-	case s == nil:
-		return nil, nil, errors.New("the pod is gone")
-	case s.issued != nil:
-		return s.issued.key, s.issued.chain, nil
+	if r.err != nil {
+		return nil, nil, r.err
 	}
-	return nil, nil, s.failed
+	return r.got.key, r.got.chain, nil
 }
 
 // look returns a credential that is good enough, an error that stays, or the request to wait for. m.mu is held.
@@ -208,8 +202,10 @@ func (m *Manager) finish(r *request, got *issued, err error) {
 	defer close(r.done)
 	s := m.sources[r.source]
 	if s == nil || s.pending != r {
+		r.err = errors.New("the pod is gone")
 		return
 	}
+	r.got, r.err = got, err
 	s.pending, s.failed = nil, err
 	if err == nil {
 		s.issued = got

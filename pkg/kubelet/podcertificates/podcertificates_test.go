@@ -271,6 +271,60 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestRefusedReplacement: who waits for the replacement of a certificate that has ended gets the refusal, and not the
+// certificate that has ended.
+func TestRefusedReplacement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{signer: hours}
+		m, pod := manager(t, s)
+		p := &corev1.PodCertificateProjection{SignerName: "example.com/s", KeyType: "ED25519"}
+		get := func() (chain []byte, err error) {
+			_, chain, err = m.Get(t.Context(), pod, "v", 0, p, true)
+			return chain, err
+		}
+		answered := func() (chain []byte, err error) {
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				chain, err = get()
+			}()
+			synctest.Wait()
+			s.decide()
+			<-done
+			return chain, err
+		}
+		if got, err := answered(); err != nil || string(got) != chain {
+			t.Fatalf("%q, %v", got, err)
+		}
+		time.Sleep(2*time.Hour + time.Second)
+		s.signer = func(int, *certificatesv1.PodCertificateRequest) *certificatesv1.PodCertificateRequestStatus {
+			return &certificatesv1.PodCertificateRequestStatus{Conditions: condition("Denied", "Why")}
+		}
+		if got, err := answered(); err == nil || !strings.Contains(err.Error(), "permanently denied") {
+			t.Errorf("%q, %v", got, err)
+		}
+		m.Forget(pod.UID)
+	})
+}
+
+// TestForgottenWhileAsked: who waits for a certificate learns that the pod is gone.
+func TestForgottenWhileAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, pod := manager(t, &server{signer: hours})
+		p := &corev1.PodCertificateProjection{SignerName: "example.com/s", KeyType: "ED25519"}
+		failed := make(chan error, 1)
+		go func() {
+			_, _, err := m.Get(t.Context(), pod, "v", 0, p, true)
+			failed <- err
+		}()
+		synctest.Wait()
+		m.Forget(pod.UID)
+		if err := <-failed; err == nil || err.Error() != "the pod is gone" {
+			t.Error(err)
+		}
+	})
+}
+
 // TestFaults: what keeps a request from being answered is said, and asked for again later.
 func TestFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

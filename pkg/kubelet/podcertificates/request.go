@@ -21,8 +21,11 @@ type request struct {
 	source Source
 	pod    *corev1.Pod
 	of     corev1.PodCertificateProjection
-	// done is closed when there is an answer, or none will come.
+	// done is closed when there is an answer, or none will come. Until then only the Manager sets got and err; after
+	// that they are read-only, and one of them is set.
 	done    chan struct{}
+	got     *issued
+	err     error
 	gone    chan struct{} // closed when the pod is gone
 	abandon func()        // closes gone
 }
