@@ -2,7 +2,6 @@ package core
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/api/equal"
@@ -17,7 +16,6 @@ func podStrategy() resources.Typed[*corev1.Pod] {
 		PrepareCreate: preparePodCreate,
 		PrepareUpdate: func(obj, old *corev1.Pod) {
 			obj.Status = *old.Status.DeepCopy()
-			keepResources(&obj.Spec, &old.Spec)
 		},
 		Validate:       validatePodCreate,
 		ValidateUpdate: validatePodUpdate,
@@ -25,19 +23,6 @@ func podStrategy() resources.Typed[*corev1.Pod] {
 		Warnings:       podWarnings,
 		SpecChanged:    podSpecChanged,
 		Graceful:       podGrace,
-	}
-}
-
-// keepResources keeps the pod-level resources of a pod that was stored before these had today's defaults, if nothing
-// else makes them differ.
-func keepResources(s, old *corev1.PodSpec) {
-	if s.Resources == nil || old.Resources == nil {
-		return
-	}
-	was := old.DeepCopy()
-	podspec.DefaultPodResources(was)
-	if apiequality.Semantic.DeepEqual(was.Resources, s.Resources) {
-		s.Resources = old.Resources.DeepCopy()
 	}
 }
 
@@ -103,8 +88,9 @@ func withMeta(old, sent *corev1.Pod) *corev1.Pod {
 }
 
 // preparePodCreate starts a pod's life: Pending, with its quality of service, and with nothing a client said of its
-// status.
+// status. Plug-ins may have changed its containers; the resources of the pod as a whole follow from these.
 func preparePodCreate(p *corev1.Pod) {
+	podspec.DefaultPodResources(&p.Spec)
 	p.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: podspec.QOSClass(p)}
 	applyMatchLabelKeys(p)
 	podspec.AppArmorFromAnnotations(&p.Spec, p.Annotations)
@@ -187,7 +173,7 @@ func podGrace(p *corev1.Pod, opts *metav1.DeleteOptions) *int64 {
 	return &seconds
 }
 
-// DefaultPod fills in what a client left out of a pod, its status included.
+// DefaultPod fills in what a client left out of a pod, its status included, except the resources of the pod as a whole.
 func DefaultPod(p *corev1.Pod) {
 	podspec.DropInitAnnotations(&p.ObjectMeta)
 	podspec.DefaultPod(&p.Spec)

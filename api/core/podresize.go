@@ -19,7 +19,8 @@ func podResizeStrategy() resources.Typed[*corev1.Pod] {
 }
 
 // preparePodResize takes of what the client sent the resources, the resize policies and the containers' names; the last
-// two are there for validatePodResize to refuse a change of them.
+// two are there for validatePodResize to refuse a change of them. Resources of the pod as a whole that are missing
+// follow from those of the containers, as on creation.
 func preparePodResize(obj, old *corev1.Pod) {
 	sent := obj.Spec
 	*obj = *withMeta(old, obj)
@@ -28,6 +29,7 @@ func preparePodResize(obj, old *corev1.Pod) {
 	}
 	obj.Spec.Containers = resizedContainers(sent.Containers, old.Spec.Containers)
 	obj.Spec.InitContainers = resizedContainers(sent.InitContainers, old.Spec.InitContainers)
+	podspec.DefaultPodResources(&obj.Spec)
 }
 
 // resizedContainers are the containers sent, each with everything but its name, resources and resize policy as the

@@ -44,7 +44,8 @@ func defaultServiceAccount(s *corev1.PodSpec) {
 }
 
 // DefaultPod is Default for a spec that is a pod's own, with what templates leave to their pods: service links, a
-// positive grace period, requests that follow from limits, and host ports of the host network.
+// positive grace period, containers' requests that follow from their limits, and host ports of the host network. What
+// follows for the pod as a whole comes later (DefaultPodResources).
 func DefaultPod(s *corev1.PodSpec) {
 	Default(s)
 	if g := s.TerminationGracePeriodSeconds; g != nil && *g < 0 {
@@ -57,7 +58,6 @@ func DefaultPod(s *corev1.PodSpec) {
 	for i := range s.Containers {
 		defaultRequests(&s.Containers[i].Resources)
 	}
-	DefaultPodResources(s) // after the containers', whose sum it takes
 	if s.HostNetwork {
 		defaultHostPorts(s.InitContainers)
 		defaultHostPorts(s.Containers)

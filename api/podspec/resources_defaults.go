@@ -12,6 +12,8 @@ import (
 // Limits: what all containers limit gets the sum of their limits, or its pod-level request if that is more; so do huge
 // pages that any container limits. Requests: a resource that containers request gets their sum, else its pod-level
 // limit, which huge pages always get.
+//
+// It comes after everything that may change the containers, such as admission: it takes their sums.
 func DefaultPodResources(s *corev1.PodSpec) {
 	if s.Resources == nil || len(s.Resources.Limits) == 0 && len(s.Resources.Requests) == 0 {
 		return

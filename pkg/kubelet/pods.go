@@ -159,6 +159,7 @@ func newSources(cfg *Config, r reporting, s signals, n *nodeParts, v *volumePart
 // completeStatic is the API server's defaulting and validation of a static pod, which never passes there.
 func completeStatic(p *corev1.Pod) error {
 	core.DefaultPod(p)
+	podspec.DefaultPodResources(&p.Spec)
 	p.Status.QOSClass = podspec.QOSClass(p)
 	return podspec.Validate(&p.Spec, field.NewPath("spec")).ToAggregate()
 }

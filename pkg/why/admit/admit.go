@@ -142,6 +142,9 @@ func (x *Admission) pass(ctx context.Context, a *admission.Attributes) string {
 			return forbidden.ReplaceAllString(err.Error(), "")
 		}
 	}
+	if pod, ok := a.Object.(*corev1.Pod); ok {
+		podspec.DefaultPodResources(&pod.Spec)
+	}
 	for _, p := range x.plugins {
 		if p.Validator == nil {
 			continue
