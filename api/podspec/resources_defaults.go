@@ -19,18 +19,7 @@ func DefaultPodResources(s *corev1.PodSpec) {
 		return
 	}
 	pod := &corev1.Pod{Spec: *s}
-	given, limits := s.Resources.Limits, orEmpty(s.Resources.Limits)
-	for name, q := range resourcehelper.AggregateContainerLimits(pod, resourcehelper.PodResourcesOptions{}) {
-		if _, ok := limits[name]; ok || !resourcehelper.IsSupportedPodLevelResource(name) ||
-			!quantity.IsHugePage(name) && !allLimit(s, name) {
-			continue
-		}
-		if request, ok := s.Resources.Requests[name]; ok && request.Cmp(q) > 0 {
-			q = request.DeepCopy()
-		}
-		limits[name] = q
-	}
-	requests := orEmpty(s.Resources.Requests)
+	given, requests := s.Resources.Limits, orEmpty(s.Resources.Requests)
 	for name, q := range resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{}) {
 		if limit, ok := given[name]; ok && quantity.IsHugePage(name) {
 			q = limit.DeepCopy()
@@ -43,6 +32,17 @@ func DefaultPodResources(s *corev1.PodSpec) {
 		if _, ok := requests[name]; !ok && resourcehelper.IsSupportedPodLevelResource(name) {
 			requests[name] = q.DeepCopy()
 		}
+	}
+	limits := orEmpty(given)
+	for name, q := range resourcehelper.AggregateContainerLimits(pod, resourcehelper.PodResourcesOptions{}) {
+		if _, ok := limits[name]; ok || !resourcehelper.IsSupportedPodLevelResource(name) ||
+			!quantity.IsHugePage(name) && !allLimit(s, name) {
+			continue
+		}
+		if request, ok := requests[name]; ok && request.Cmp(q) > 0 {
+			q = request.DeepCopy()
+		}
+		limits[name] = q
 	}
 	if len(requests) > 0 {
 		s.Resources.Requests = requests
