@@ -136,9 +136,25 @@ func (g *gear) claim(namespace string) string {
 		exact.Tolerations = []resourcev1.DeviceToleration{{Operator: resourcev1.DeviceTolerationOpExists}}
 	}
 	c.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "r", Exactly: exact}}
+	if h.chance(30) {
+		c.Spec.Devices.Requests[0] = alternatives(exact, h.one("gpu", "net"), h.one("gpu", "net"))
+	}
 	g.claims[namespace+"/"+name] = c
 	g.see(nil, c)
 	return name
+}
+
+// alternatives asks for what exact asks for, or else for a device of one of the classes, the first rather than the
+// second.
+func alternatives(exact *resourcev1.ExactDeviceRequest, classes ...string) resourcev1.DeviceRequest {
+	r := resourcev1.DeviceRequest{Name: "r", FirstAvailable: []resourcev1.DeviceSubRequest{{Name: "best",
+		DeviceClassName: exact.DeviceClassName, Selectors: exact.Selectors, AllocationMode: exact.AllocationMode,
+		Count: exact.Count, Tolerations: exact.Tolerations, Capacity: exact.Capacity}}}
+	for i, class := range classes {
+		r.FirstAvailable = append(r.FirstAvailable, resourcev1.DeviceSubRequest{Name: fmt.Sprint("else", i),
+			DeviceClassName: class, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1})
+	}
+	return r
 }
 
 // step changes something that claims depend on.

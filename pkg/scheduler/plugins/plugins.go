@@ -104,7 +104,7 @@ func Default(c Config) []profile.Enabled {
 			Plugin: &dynamicresources.Plugin{Devices: c.Devices,
 				FilterTimeout:  cmp.Or(c.FilterTimeout, dynamicresources.DefaultFilterTimeout),
 				BindingTimeout: cmp.Or(c.BindingTimeout, dynamicresources.DefaultBindingTimeout), Node: c.Node,
-				Log: c.Log}})
+				Log: c.Log}, Weight: 2})
 	}
 	list = append(list, []profile.Enabled{
 		{Plugin: nodedeclaredfeatures.New()},

@@ -46,7 +46,7 @@ func TestWeights(t *testing.T) {
 		got = append(got, fmt.Sprint(s.Name(), " ", s.Weight))
 	}
 	want := "TaintToleration 3, NodeAffinity 2, NodeResourcesFit 1, VolumeBinding 1, PodTopologySpread 2, InterPodAffinity 2, " +
-		"NodeResourcesBalancedAllocation 1, ImageLocality 1"
+		"DynamicResources 2, NodeResourcesBalancedAllocation 1, ImageLocality 1"
 	if text := strings.Join(got, ", "); text != want {
 		t.Errorf("score plug-ins\n%s, want\n%s", text, want)
 	}
