@@ -137,7 +137,7 @@ func (p *Plugin) PostFilter(
 		p.Log.Info("preempted", "pod", pod.Key(), "node", best.node, "victims", len(best.victims))
 		h.Ungate(pod.Pod.UID)
 	})
-	return best.node, framework.NewStatus(framework.Success)
+	return best.node, framework.NewStatus(framework.Success, found(best))
 }
 
 // best returns the node where evictions hurt least. If there is none, the status says why, with the nomination that the
@@ -175,6 +175,12 @@ func (p *Plugin) Foresee(
 		return "", nil, st
 	}
 	return best.node, best.victims, nil
+}
+
+// found says where there will be room, and at whose expense.
+func found(c *candidate) string {
+	return fmt.Sprintf("preemption: found a potential placement for pod on node %s, preempting %d victims", c.node,
+		len(c.victims))
 }
 
 // waiting is why a pod is held back.

@@ -262,7 +262,9 @@ func TestPostFilter(t *testing.T) {
 	}
 	got, st := p.PostFilter(t.Context(), p.profile, framework.NewCycleState(), preemptor,
 		refused(p, preemptor, nodes...))
-	if got != "n1" || !st.IsSuccess() {
+	// in the words of a kube-scheduler v1.37.2
+	if got != "n1" || !st.IsSuccess() ||
+		st.Message() != "preemption: found a potential placement for pod on node n1, preempting 2 victims" {
 		t.Fatalf("node %q, %s", got, st.Message())
 	}
 	p.runs.Wait()
@@ -286,6 +288,7 @@ func TestPostFilterFinds(t *testing.T) {
 	ending := preemptedPod("ending", 1, "1", 0)
 	never := pod("never", 10, "1", -1)
 	never.Pod.Spec.PreemptionPolicy = new(corev1.PreemptNever)
+	const finds = "preemption: found a potential placement for pod on node n2, preempting 1 victims"
 	for _, c := range []struct {
 		name      string
 		pod       *model.PodInfo
@@ -297,12 +300,12 @@ func TestPostFilterFinds(t *testing.T) {
 		{"never", never, "", nil, "", "preemption: not eligible due to preemptionPolicy=Never."},
 		{"waits for its victims", pod("new", 10, "1", -1), "n1", nil, "n1",
 			"preemption: not eligible due to a terminating pod on the nominated node."},
-		{"nominated to a node that is gone", pod("new", 10, "1", -1), "n9", nil, "n2", ""},
+		{"nominated to a node that is gone", pod("new", 10, "1", -1), "n9", nil, "n2", finds},
 		{"victim of its own priority is not its victim", pod("new", 1, "1", -1), "n1", nil, "",
 			"preemption: 0/3 nodes are available: 3 " + noVictims + "."},
 		{"too big for some", pod("new", 10, "2", -1), "", nil, "",
 			"preemption: 0/3 nodes are available: 3 " + notHelpful + "."},
-		{"eviction fails later", pod("new", 10, "1", -1), "", errors.New("no"), "n2", ""},
+		{"eviction fails later", pod("new", 10, "1", -1), "", errors.New("no"), "n2", finds},
 	} {
 		p, a := plugin(t)
 		a.refuse = c.refuse
