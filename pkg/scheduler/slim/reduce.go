@@ -144,7 +144,7 @@ func hostPorts(list []corev1.Container) {
 	}
 }
 
-// slimVolumes keeps claims, and the disks that two pods may not share.
+// slimVolumes keeps claims, the disks that two pods may not share, and images.
 func slimVolumes(list []corev1.Volume) []corev1.Volume {
 	var out []corev1.Volume
 	for i := range list {
@@ -153,7 +153,7 @@ func slimVolumes(list []corev1.Volume) []corev1.Volume {
 			source := corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}
 			out = append(out, corev1.Volume{Name: v.Name, VolumeSource: source})
 		case v.PersistentVolumeClaim != nil || v.GCEPersistentDisk != nil || v.AWSElasticBlockStore != nil ||
-			v.ISCSI != nil || v.RBD != nil:
+			v.ISCSI != nil || v.RBD != nil || v.Image != nil:
 			out = append(out, *v)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package imagelocality prefers nodes that have the pod's images already.
+// Package imagelocality prefers nodes that have the pod's images already, those of its volumes included.
 package imagelocality
 
 import (
@@ -13,7 +13,7 @@ import (
 // name of the plug-in.
 const name = "ImageLocality"
 
-// Images smaller than least count nothing; more than most per container counts no more.
+// Images smaller than least count nothing; more than most per container and image volume counts no more.
 const (
 	mb    int64 = 1024 * 1024
 	least       = 23 * mb
@@ -34,7 +34,7 @@ var (
 // Name is the plug-in's name.
 func (Plugin) Name() string { return name }
 
-// Fields returns the images that a pod needs and a node has.
+// Fields returns the images that a pod's containers need and a node has. Those of volumes are always kept.
 func (Plugin) Fields() framework.Fields {
 	return framework.Fields{
 		Pod:  []string{"spec.containers.image", "spec.initContainers.image"},
@@ -48,6 +48,11 @@ func (Plugin) Reads(pod *model.PodInfo, k *model.Key) {
 		k.Num(int64(len(list)))
 		for i := range list {
 			k.Str(list[i].Image)
+		}
+	}
+	for i := range pod.Pod.Spec.Volumes {
+		if v := pod.Pod.Spec.Volumes[i].Image; v != nil {
+			k.Str(v.Reference)
 		}
 	}
 }
@@ -76,6 +81,11 @@ func (Plugin) PreScore(cs *framework.CycleState, pod *model.PodInfo, s *model.Sn
 	}
 	for i := range pod.Pod.Spec.Containers {
 		add(pod.Pod.Spec.Containers[i].Image)
+	}
+	for i := range pod.Pod.Spec.Volumes {
+		if v := pod.Pod.Spec.Volumes[i].Image; v != nil {
+			add(v.Reference)
+		}
 	}
 	if !known {
 		return framework.NewStatus(framework.Skip)

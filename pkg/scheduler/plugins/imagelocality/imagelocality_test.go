@@ -30,6 +30,14 @@ func pod(init []string, images ...string) *model.PodInfo {
 	return model.NewPodInfo(p)
 }
 
+func withVolumes(p *model.PodInfo, images ...string) *model.PodInfo {
+	for _, i := range images {
+		p.Pod.Spec.Volumes = append(p.Pod.Spec.Volumes,
+			corev1.Volume{VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: i}}})
+	}
+	return p
+}
+
 func TestScore(t *testing.T) {
 	t.Parallel()
 	digest := "r.example/app@sha256:0123"
@@ -54,6 +62,8 @@ func TestScore(t *testing.T) {
 		// 1000 MB of (23, 2000] MB.
 		{"containers add up", pod(nil, "web", "small:2"), [2]int64{49, 49}},
 		{"init containers too", pod([]string{"web"}, "small:2"), [2]int64{49, 49}},
+		{"volumes like containers", withVolumes(pod(nil, "small:2"), "web"), [2]int64{49, 49}},
+		{"volumes of nodes and others", withVolumes(pod(nil, "web"), "unknown:1", "web"), [2]int64{66, 66}},
 	} {
 		state := framework.NewCycleState()
 		if st := (Plugin{}).PreScore(state, c.pod, s, nil); !st.IsSuccess() {
