@@ -7,8 +7,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// Prefers reports whether a claim that gets its devices now has alternatives, of which a node may have a better one
-// than another.
+// Prefers reports whether a claim that gets its devices now has alternatives: one node may have a better one than
+// another.
 func (n *Needs) Prefers() bool {
 	return slices.ContainsFunc(n.wanted, func(c *resourcev1.ResourceClaim) bool {
 		return slices.ContainsFunc(c.Spec.Devices.Requests, func(r resourcev1.DeviceRequest) bool {

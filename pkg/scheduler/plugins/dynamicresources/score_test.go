@@ -55,10 +55,10 @@ func TestScore(t *testing.T) {
 		"three":           {claim(sizes), [][]string{{"mid"}, {"small"}, {"big"}}, []int64{87, 75, 100}},
 		"all alike":       {claim(sizes), [][]string{{"small"}, {"small"}}, []int64{100, 100}},
 		"both":            {claim(sizes), [][]string{{"small", "big"}, {"mid"}}, []int64{100, 87}},
-		"another list": {claim([]string{"net", "small"}, sizes), [][]string{{"net", "mid"}, {"net", "small"}, {"net", "big"}},
-			[]int64{93, 87, 100}},
-		"one without": {claim([]string{"net"}, sizes), [][]string{{"net", "mid"}, {"net", "small"}, {"net", "big"}},
-			[]int64{87, 75, 100}},
+		"another list": {claim([]string{"net", "small"}, sizes),
+			[][]string{{"net", "mid"}, {"net", "small"}, {"net", "big"}}, []int64{93, 87, 100}},
+		"one without": {claim([]string{"net"}, sizes),
+			[][]string{{"net", "mid"}, {"net", "small"}, {"net", "big"}}, []int64{87, 75, 100}},
 	} {
 		known := devices.New(nil, time.Now)
 		for _, class := range []string{"big", "mid", "small", "net"} {
