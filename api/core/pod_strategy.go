@@ -42,6 +42,7 @@ func podStatusStrategy() resources.Typed[*corev1.Pod] {
 		obj.DeletionTimestamp = old.DeletionTimestamp
 		obj.OwnerReferences = old.OwnerReferences
 		dropDisabledStatus(&obj.Status, &old.Status)
+		keepClaims(&obj.Status, &old.Status)
 		if obj.Status.QOSClass == "" {
 			obj.Status.QOSClass = old.Status.QOSClass
 		}

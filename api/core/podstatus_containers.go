@@ -120,6 +120,20 @@ func dropDisabledStatus(s, old *corev1.PodStatus) {
 	}
 }
 
+// keepClaims keeps what the status tells of claims where a write leaves it out: from a writer that does not know of it,
+// as a pod whose claims nobody knows could never be removed. An empty list is no omission, but its end.
+func keepClaims(s, old *corev1.PodStatus) {
+	if s.ResourceClaimStatuses == nil {
+		s.ResourceClaimStatuses = old.ResourceClaimStatuses
+	}
+	if s.ExtendedResourceClaimStatus == nil {
+		s.ExtendedResourceClaimStatus = old.ExtendedResourceClaimStatus
+	}
+	if s.NodeAllocatableResourceClaimStatuses == nil {
+		s.NodeAllocatableResourceClaimStatuses = old.NodeAllocatableResourceClaimStatuses
+	}
+}
+
 // anyVolumeStatus reports whether a container's mount tells of its volume, and drops that if asked to.
 func anyVolumeStatus(s *corev1.PodStatus, drop bool) (has bool) {
 	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses,

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 )
 
 // TestPodStatus: what kube-apiserver 1.36.3 says is wrong with the same statuses. NAME stands for the rule of such
@@ -108,5 +109,37 @@ func TestDisabledPodStatus(t *testing.T) {
 		&corev1.Pod{}); len(pod.Status.NodeAllocatableResourceClaimStatuses) != 0 ||
 		pod.Status.ContainerStatuses[0].VolumeMounts[0].VolumeStatus != nil {
 		t.Errorf("stored is %+v", pod.Status)
+	}
+}
+
+// TestKeptClaims: a kube-apiserver v1.37.2 keeps what a status tells of claims if a write leaves it out, and drops what
+// a write says is gone.
+func TestKeptClaims(t *testing.T) {
+	t.Parallel()
+	const claims = `"resourceClaimStatuses":[{"name":"a","resourceClaimName":"x"}]`
+	const extended = `"extendedResourceClaimStatus":{"requestMappings":null,"resourceClaimName":"e"}`
+	const allocatable = `"nodeAllocatableResourceClaimStatuses":[{"resourceClaimName":"x"}]`
+	const all = "{" + claims + "," + extended + "," + allocatable + "}"
+	for name, c := range map[string]struct{ old, status, want string }{
+		"left out": {all, `{"phase":"Running"}`, `{"phase":"Running",` + all[1:]},
+		"gone":     {all, `{"resourceClaimStatuses":[]}`, "{" + extended + "," + allocatable + "}"},
+		"others": {all,
+			`{"resourceClaimStatuses":[{"name":"b"}]}`,
+			`{"resourceClaimStatuses":[{"name":"b"}],` + extended + "," + allocatable + "}"},
+		"nothing yet": {`{}`, `{"phase":"Running"}`, `{"phase":"Running"}`},
+		"the first":   {`{}`, "{" + claims + "}", "{" + claims + "}"},
+	} {
+		var old, now, want corev1.Pod
+		for to, text := range map[*corev1.PodStatus]string{&old.Status: c.old, &now.Status: c.status,
+			&want.Status: c.want} {
+			if err := json.Unmarshal([]byte(text), to); err != nil {
+				t.Fatal(err)
+			}
+		}
+		podStatusStrategy().PrepareUpdate(&now, &old)
+		if !equality.Semantic.DeepEqual(now.Status, want.Status) {
+			got, _ := json.Marshal(now.Status)
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"bonsai/pkg/apiserver/registry/scale"
 )
 
-// step is one request and what a real kube-apiserver v1.36.3 answered.
+// step is one request and what a real kube-apiserver v1.37.2 answered.
 type step struct {
 	Name, Method, Path string
 	// Type is of the body; Agent is the user agent (nil: "tester/1.0").
@@ -51,20 +51,21 @@ func TestManagedFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
-	url := start(t, func(c *assemble.Config) {
+	admin := recordedServer(t, func(c *assemble.Config) {
 		s, err := scale.New(c.Catalog, deployments)
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Parts.Behaviours[deployments] = assemble.Behaviour{
 			Answers: catalog.Answers{Subresources: map[string]registry.Answerer{"scale": {ReadWriter: s}}}}
-	})
+	})("admin")
 	for _, s := range steps {
 		agent := "tester/1.0"
 		if s.Agent != nil {
 			agent = *s.Agent
 		}
-		code, header, body := call(t, s.Method, url+s.Path, s.Body, "Content-Type", s.Type, "User-Agent", agent)
+		code, header, body := admin.callWith(t, s.Method, s.Path, s.Body,
+			http.Header{"Content-Type": {s.Type}, "User-Agent": {agent}})
 		got := step{Code: code}
 		if code >= 300 {
 			var status metav1.Status

@@ -1,20 +1,15 @@
 package apiserver_test
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"flag"
-	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,7 +19,6 @@ import (
 
 	"bonsai/api/apiextensions/referencetest"
 	"bonsai/pkg/apiserver/assemble"
-	"bonsai/pkg/apiserver/storage/etcdtest"
 	"bonsai/pkg/apiserver/webhook/webhooktest"
 )
 
@@ -69,7 +63,7 @@ type pluginAnswer struct {
 	Fields   map[string]any `json:"fields,omitempty"`
 }
 
-// TestPluginAnswers asks what a real kube-apiserver v1.36.3 was asked with the same plug-ins and files, and expects its
+// TestPluginAnswers asks what a real kube-apiserver v1.37.2 was asked with the same plug-ins and files, and expects its
 // answers: every file in testdata/plugins is a scenario, and what was answered to it is in the file of the same name in
 // answers. With -record-plugins it asks the real server instead, and writes those files.
 func TestPluginAnswers(t *testing.T) {
@@ -246,70 +240,10 @@ func pluginAnswered(t *testing.T, code int, warnings []string, text string, show
 // startRealWith starts Kubernetes' own kube-apiserver with the plug-ins of a scenario, and returns its URL.
 func startRealWith(t *testing.T, dir string, s *pluginScenario) string {
 	t.Helper()
-	binary := os.Getenv("REFERENCE_KUBE_APISERVER")
-	if binary == "" {
-		t.Fatal("REFERENCE_KUBE_APISERVER names no kube-apiserver to record")
-	}
-	own := t.TempDir()
-	for name, text := range map[string]string{"sa.key": accountKey(t), "tokens": auditTokens} {
-		if err := os.WriteFile(filepath.Join(own, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err = cmp.Or(err, l.Close()); err != nil {
-		t.Fatal(err)
-	}
-	args := []string{"--etcd-servers=" + etcdtest.Start(t).Endpoint, "--bind-address=127.0.0.1",
-		"--secure-port=" + port,
-		"--cert-dir=" + own, "--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file=" + filepath.Join(own, "sa.key"),
-		"--service-account-signing-key-file=" + filepath.Join(own, "sa.key"),
-		"--token-auth-file=" + filepath.Join(own, "tokens"), "--authorization-mode=Node,RBAC",
-		"--service-cluster-ip-range=10.96.0.0/16",
-		"--disable-admission-plugins=" + strings.Join(append(s.Disable, "ServiceAccount"), ","),
+	flags := []string{"--disable-admission-plugins=" + strings.Join(append(s.Disable, "ServiceAccount"), ","),
 		"--enable-admission-plugins=" + strings.Join(s.Enable, ",")}
 	if s.Files["admission.yaml"] != "" {
-		args = append(args, "--admission-control-config-file="+filepath.Join(dir, "admission.yaml"))
+		flags = append(flags, "--admission-control-config-file="+filepath.Join(dir, "admission.yaml"))
 	}
-	var log bytes.Buffer
-	cmd := exec.Command(binary, args...)
-	cmd.Stdout, cmd.Stderr = &log, &log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // reports the kill
-		if t.Failed() {
-			t.Logf("the real server's last words:\n%s", log.Bytes()[max(0, log.Len()-4000):])
-		}
-	})
-	url := "https://127.0.0.1:" + port
-	deadline := time.After(3 * time.Minute)
-	for tick := time.NewTicker(200 * time.Millisecond); ; {
-		select {
-		case <-tick.C:
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/readyz", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Header.Set("Authorization", "Bearer auditadm")
-			resp, err := plain("").Do(r)
-			if err != nil {
-				continue
-			}
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK || s.Unready {
-				return url
-			}
-		case <-deadline:
-			t.Fatal("the real server is not ready")
-		}
-	}
+	return startReal(t, s.Unready, flags...)
 }

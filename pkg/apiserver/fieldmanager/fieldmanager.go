@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"bonsai/api/resources"
@@ -64,7 +66,7 @@ func New(cfg Config) (*Manager, error) {
 }
 
 // Update implements registry.FieldManager. It never refuses a write: managedFields record writes, so an object whose
-// fields cannot be compared is stored without them, and the error is logged.
+// fields cannot be compared is stored with the entries that it had, and the error is logged.
 func (m *Manager) Update(
 	ctx context.Context, row *resources.Row, by registry.Writer, live, obj runtime.Object,
 ) error {
@@ -81,10 +83,23 @@ func (m *Manager) Update(
 	if err != nil {
 		m.log.Error("managed fields cannot be kept",
 			"kind", row.GVK, "name", access.GetName(), "namespace", access.GetNamespace(), "err", err)
-		// Stale entries would be worse than none: they would name owners of values that this write replaced. Without
-		// entries the object behaves like one from before field management, and the next apply starts again.
-		access.SetManagedFields(nil)
+		// One write that cannot be compared must not take from all appliers what they own.
+		return restoreEntries(access, live)
 	}
+	return nil
+}
+
+// restoreEntries gives an object the entries that it had before the write; live is nil if it did not exist.
+func restoreEntries(obj metav1.Object, live runtime.Object) error {
+	if live == nil {
+		obj.SetManagedFields(nil)
+		return nil
+	}
+	was, err := meta.Accessor(live)
+	if err != nil {
+		return fmt.Errorf("managed fields: %w", err)
+	}
+	obj.SetManagedFields(slices.Clone(was.GetManagedFields()))
 	return nil
 }
 

@@ -66,7 +66,7 @@ func (c *configuration) merged(x *exchange, obj runtime.Object) error {
 		return nil
 	case c.strict:
 		return apierrors.NewBadRequest(
-			fmt.Sprintf("error strict decoding YAML: error converting YAML to JSON: %v", c.twice))
+			fmt.Sprintf("error strict decoding patch: error converting YAML to JSON: %v", c.twice))
 	}
 	for _, line := range warningLines(c.twice) {
 		x.warn(line)
@@ -91,7 +91,7 @@ func readConfiguration(x *exchange, opts *metav1.PatchOptions) (*configuration, 
 	}
 	config := &configuration{Unstructured: &unstructured.Unstructured{Object: map[string]any{}}}
 	if err := yaml.Unmarshal(body, &config.Object); err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 	}
 	if opts.FieldValidation != metav1.FieldValidationIgnore {
 		_, config.twice = sigsyaml.YAMLToJSONStrict(body)

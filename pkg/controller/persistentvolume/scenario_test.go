@@ -38,7 +38,7 @@ var (
 const golden = "testdata/scenario.golden"
 
 // TestScenario: volumes and claims come, are bound and go, and after each step they and the events on them are as a
-// kube-controller-manager v1.36.3 leaves them. Record again with -args -reference https://… -token … (on a server
+// kube-controller-manager v1.37.2 leaves them. Record again with -args -reference https://… -token … (on a server
 // without the plug-in StorageObjectInUseProtection, whose manager has --pvclaimbinder-sync-period=1s).
 func TestScenario(t *testing.T) {
 	var w *scenario
