@@ -160,7 +160,7 @@ conformance-diff: ## compare two result files: OLD=file (default: the committed 
 
 stock-test: build ## each component beside the real ones of STOCK=dir, after `make conformance` (as root): CASES='stock-kubelet our-kubelet'
 	cd test/conformance && go build -o ../../bin/conformance .
-	CONFORMANCE_DATA='$(CONFORMANCE_DATA)' test/stock/run '$(STOCK)' $(CASES)
+	CONFORMANCE_DATA='$(CONFORMANCE_DATA)' CONFORMANCEFLAGS='$(CONFORMANCEFLAGS)' test/stock/run '$(STOCK)' $(CASES)
 
 newversion: ## what is new in a release of Kubernetes, as a list of what to do: VERSION=v1.37.2 BINARIES=dir METRICS=file
 	@go run ./test/newversion -version '$(VERSION)' $(if $(FROM),-from '$(FROM)') $(if $(BINARIES),-binaries '$(BINARIES)') $(if $(METRICS),-metrics '$(METRICS)') $(if $(METRICS_FROM),-metrics-from '$(METRICS_FROM)') $(if $(MOST),-most '$(MOST)')

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -275,29 +274,6 @@ func (k *keyed) Rewrite(ctx context.Context, by encryption.Holder) error {
 		}
 		return nil
 	})
-}
-
-// apiServer is one API server of a cluster.
-type apiServer struct{ name, url string }
-
-// apiServers returns the API servers of the cluster, also those of other machines.
-func apiServers(c plan.Config) []apiServer {
-	var all []apiServer
-	for _, p := range c.Peers {
-		all = append(all, apiServer{"the API server of " + p.Name, "https://" + p.API.String()})
-	}
-	switch {
-	case len(all) > 1:
-		return all
-	case !c.IsHighlyAvailable():
-		return []apiServer{{"kube-apiserver", c.LocalServer()}}
-	}
-	all = nil
-	for _, m := range c.Members() {
-		all = append(all, apiServer{m.Of("kube-apiserver"),
-			"https://" + netip.AddrPortFrom(m.Address(), uint16(c.Ports.API)).String()})
-	}
-	return all
 }
 
 // loaded returns the hash of the keys that the API server has loaded, "" if it has no file.

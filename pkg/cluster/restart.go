@@ -26,16 +26,21 @@ import (
 
 // restarted are the programs that Restart restarts, in this order: Kubernetes lets the API server be newer than its
 // clients, but not older. The supervisor, the nodes' inits and containerd go on, since all else is below them.
-var restarted = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy"}
+//
+// Programs of one group end one after the other, and come back together. An API server ends before its etcd: etcd's end
+// waits for seconds for clients with open watches, and answers no write meanwhile.
+var restarted = [][]string{{"kube-apiserver", "etcd"}, {"kube-controller-manager"}, {"kube-scheduler"}, {"kubelet"},
+	{"kube-proxy"}}
 
 // returnPatience bounds the wait for a process to be back, and for the cluster to be ready after that: a program that
 // does not start is tried again within seconds.
 const returnPatience = 2 * time.Minute
 
-// Restart restarts the components of the running cluster in dataDir, one after the other, and prints each to out. They
-// start from the programs that are in their places now, with the flags that they had. Pods go on. It waits after each
-// for the API server and for the nodes of this machine, and stops at the first that does not come back: those that
-// follow still run what they ran before.
+// Restart restarts the components of the running cluster in dataDir, one group after the other, and prints each to out.
+// They start from the programs that are in their places now, with the flags that they had. Pods go on. It begins once
+// all API servers of the cluster are ready, also those of other machines. After each group it waits for them again and
+// for the nodes of this machine, and stops at the first that does not come back: those that follow still run what they
+// ran before.
 func Restart(ctx context.Context, dataDir string, out io.Writer) error {
 	c, err := datadir.LoadExisting(dataDir)
 	if err != nil {
@@ -59,16 +64,18 @@ func Restart(ctx context.Context, dataDir string, out io.Writer) error {
 		return err
 	}
 	printer := steps.NewPrinter(out)
-	for _, program := range restarted {
-		for _, p := range all {
-			if programOf(p.Name) != program {
-				continue
-			}
-			title := "Restart " + p.Name
-			if p.Where != "host" {
-				title += " of " + p.Where
-			}
-			if err := printer.Run(title, func() error { return restart(ctx, c, p) }); err != nil {
+	err = printer.Run("Wait for the control plane", func() error {
+		ctx, cancel := context.WithTimeoutCause(ctx, returnPatience,
+			fmt.Errorf("not ready after %v, so nothing was restarted (bonsai status, bonsai logs)", returnPatience))
+		defer cancel()
+		return waitServers(ctx, c)
+	})
+	if err != nil {
+		return err
+	}
+	for _, programs := range restarted {
+		for _, group := range groups(all, programs) {
+			if err := printer.Run("Restart "+title(group), func() error { return restart(ctx, c, group) }); err != nil {
 				return err
 			}
 		}
@@ -76,28 +83,64 @@ func Restart(ctx context.Context, dataDir string, out io.Writer) error {
 	return nil
 }
 
+// groups returns the processes that run programs, in their order: one group for each control plane or node.
+func groups(all []status.Process, programs []string) [][]status.Process {
+	var found [][]status.Process
+	for _, first := range all {
+		if programOf(first.Name) != programs[0] {
+			continue
+		}
+		group := []status.Process{first}
+		for _, program := range programs[1:] {
+			name := program + strings.TrimPrefix(first.Name, programs[0])
+			for _, p := range all {
+				if p.Where == first.Where && p.Name == name {
+					group = append(group, p)
+				}
+			}
+		}
+		found = append(found, group)
+	}
+	return found
+}
+
+func title(group []status.Process) string {
+	var names []string
+	for _, p := range group {
+		names = append(names, p.Name)
+	}
+	title := strings.Join(names, " and ")
+	if at := group[0].Where; at != "host" {
+		title += " of " + at
+	}
+	return title
+}
+
 // ofMember is what the name of a process has behind its program's, if there are several control planes.
 var ofMember = regexp.MustCompile(`-cp[0-9]+$`)
 
 func programOf(process string) string { return ofMember.ReplaceAllString(process, "") }
 
-// restart ends a process, and waits until another one is in its place and the cluster is ready.
-func restart(ctx context.Context, c plan.Config, p status.Process) error {
+// restart ends a group of processes, and waits until others are in their places and the cluster is ready.
+func restart(ctx context.Context, c plan.Config, group []status.Process) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, returnPatience,
-		fmt.Errorf("%s is not back after %v (bonsai status, bonsai logs)", p.Name, returnPatience))
+		fmt.Errorf("%s: not back after %v (bonsai status, bonsai logs)", title(group), returnPatience))
 	defer cancel()
-	if err := end(ctx, p); err != nil {
-		return err
+	for _, p := range group {
+		if err := end(ctx, p); err != nil {
+			return err
+		}
 	}
 	ended := time.Now()
-	if err := host.Poll(ctx, 50*time.Millisecond, func() (bool, error) { return isBack(ctx, c, p), nil }); err != nil {
+	err := host.Poll(ctx, 50*time.Millisecond, func() (bool, error) { return areBack(ctx, c, group), nil })
+	if err != nil {
 		return err
 	}
-	if err := client.WaitReady(ctx, c); err != nil {
+	if err := waitServers(ctx, c); err != nil {
 		return err
 	}
-	if programOf(p.Name) == "kubelet" { // its node counts as Ready for a while without it
-		if err := client.WaitRenewal(ctx, c, p.Where, ended); err != nil {
+	if first := group[0]; programOf(first.Name) == "kubelet" { // its node counts as Ready for a while without it
+		if err := client.WaitRenewal(ctx, c, first.Where, ended); err != nil {
 			return err
 		}
 	}
@@ -136,10 +179,13 @@ func isStill(p status.Process) bool {
 	return err == nil && filepath.Base(program) == programOf(p.Name)
 }
 
-// isBack reports whether another process than p is in its place. A question that is not answered is asked again.
-func isBack(ctx context.Context, c plan.Config, p status.Process) bool {
+// areBack reports whether other processes are in the places of a group's. A question that is not answered is asked
+// again.
+func areBack(ctx context.Context, c plan.Config, group []status.Process) bool {
 	all, _, err := status.Processes(ctx, c)
-	return err == nil && slices.ContainsFunc(all, func(now status.Process) bool {
-		return now.Where == p.Where && now.Name == p.Name && now.PID != 0 && now.PID != p.PID
+	return err == nil && !slices.ContainsFunc(group, func(p status.Process) bool {
+		return !slices.ContainsFunc(all, func(now status.Process) bool {
+			return now.Where == p.Where && now.Name == p.Name && now.PID != 0 && now.PID != p.PID
+		})
 	})
 }

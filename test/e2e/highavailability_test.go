@@ -88,6 +88,8 @@ func TestHighAvailability(t *testing.T) {
 	stop1, cont1 := stopped("etcd-cp1") // one of the three leads
 	stop2, cont2 := stopped("etcd-cp2")
 	stop3, cont3 := stopped("etcd-cp3")
+	restart := make(chan error, 1)
+	before := map[string]int{}
 	// Who has been away has the fewest connections, and gets those of the next round: so cp2 several times.
 	rounds := []struct {
 		name    string
@@ -98,6 +100,33 @@ func TestHighAvailability(t *testing.T) {
 		{"the killed balancer", func() { signalTo("balancer", syscall.SIGKILL) }, nil},
 		{"a stopped API server", stopAPI, contAPI},
 		{"a control plane that is cut off", func() { cutOff(t, ha, "cp2") }, func() { connectAgain(t, ha, "cp2") }},
+		{"a restart of all components beside a stopped etcd, which has to wait", func() {
+			for _, p := range members {
+				before[p] = pidIn(t, ha, p)
+			}
+			stop2()
+			go func() { restart <- restarted(ha) }()
+		}, func() {
+			for _, p := range members {
+				if now := pidIn(t, ha, p); now != before[p] {
+					t.Errorf("%s ended while etcd-cp2 was stopped", p)
+				}
+			}
+			cont2()
+			if err := <-restart; err != nil {
+				t.Error(err)
+			}
+			for _, p := range members {
+				if now := pidIn(t, ha, p); now == before[p] {
+					t.Errorf("%s was not restarted", p)
+				}
+			}
+		}},
+		{"a restart of all components", func() {
+			if err := restarted(ha); err != nil {
+				t.Error(err)
+			}
+		}, nil},
 		{"a stopped etcd (2)", stop2, cont2},
 		{"a stopped etcd (1)", stop1, cont1},
 		{"a stopped etcd (3)", stop3, cont3},
@@ -137,6 +166,17 @@ func TestHighAvailability(t *testing.T) {
 	if out, err := ha.command(2*time.Minute, "bonsai", "--data-dir", ha.data, "down"); err != nil {
 		t.Error(out, err)
 	}
+}
+
+// members are the processes of three control planes, but for the controller managers and schedulers.
+var members = []string{"etcd-cp1", "etcd-cp2", "etcd-cp3", "kube-apiserver-cp1", "kube-apiserver-cp2",
+	"kube-apiserver-cp3"}
+
+func restarted(ha env) error {
+	if out, err := ha.command(4*time.Minute, "bonsai", "--data-dir", ha.data, "restart"); err != nil {
+		return fmt.Errorf("bonsai restart: %w\n%s", err, out)
+	}
+	return nil
 }
 
 // leaderDies stops the controller manager that leads, and waits until another one does.
