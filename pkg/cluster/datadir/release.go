@@ -29,12 +29,17 @@ func CheckRelease(l plan.Layout) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", l.Release(), err)
 	}
-	if own := kubeversion.Parsed(); served.Major() > own.Major() || served.Minor() > own.Minor() {
+	if newer(served, kubeversion.Parsed()) {
 		return fmt.Errorf("the cluster in %s was served by v%s of Kubernetes, and this is %s: a cluster cannot be "+
 			"downgraded; use the newer release, or restore a snapshot from before its upgrade (bonsai snapshot list)", l,
 			served, kubeversion.Release)
 	}
 	return nil
+}
+
+// newer reports whether served is of a newer minor version than own.
+func newer(served, own *version.Version) bool {
+	return version.MajorMinor(served.Major(), served.Minor()).GreaterThan(own)
 }
 
 // SaveRelease notes that our release serves the cluster from now on.

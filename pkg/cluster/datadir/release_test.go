@@ -5,9 +5,27 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/version"
+
 	"bonsai/api/kubeversion"
 	"bonsai/pkg/cluster/plan"
 )
+
+// TestNewer: a minor version counts within its major version only, and patches do not count.
+func TestNewer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		served, own string
+		want        bool
+	}{
+		{"1.37.9", "1.37", false}, {"1.38.0-beta.0", "1.37", true}, {"1.36.1", "1.37", false},
+		{"2.0.0", "1.37", true}, {"1.37.2", "2.0", false}, {"2.1.0", "2.0", true},
+	} {
+		if got := newer(version.MustParseSemantic(c.served), version.MustParse(c.own)); got != c.want {
+			t.Errorf("newer(%s, %s) = %v", c.served, c.own, got)
+		}
+	}
+}
 
 // TestRelease: a cluster goes on with its own release and with newer ones, and not with an older one.
 func TestRelease(t *testing.T) {
