@@ -13,10 +13,11 @@ import (
 // is too much for a watch that waits for hours. So it borrows one between the first write and the Flush: what a fresh
 // one makes continues the stream, since Flush ends a block and at a whole byte.
 type gzipStream struct {
-	out  io.Writer
-	with *flate.Writer // nil between Flush and the next write
-	sum  uint32        // CRC-32 of everything written
-	size uint32        // its length, modulo 2^32
+	out   io.Writer
+	begun bool          // the header is written
+	with  *flate.Writer // nil between Flush and the next write
+	sum   uint32        // CRC-32 of everything written
+	size  uint32        // its length, modulo 2^32
 }
 
 // compressors are those that no stream uses.
@@ -37,11 +38,12 @@ func newGzipStream(w http.ResponseWriter) *gzipStream {
 
 // Write implements io.Writer.
 func (z *gzipStream) Write(p []byte) (int, error) {
-	if z.size == 0 && z.sum == 0 {
+	if !z.begun {
 		// deflate, no flags, no time, fastest, unknown system
 		if _, err := z.out.Write([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255}); err != nil {
 			return 0, err
 		}
+		z.begun = true
 	}
 	if z.with == nil {
 		z.with = compressors.Get().(*flate.Writer)
@@ -66,7 +68,7 @@ func (z *gzipStream) Flush() error {
 
 // Close ends the stream, if it has begun, with an empty last block and the sum of all.
 func (z *gzipStream) Close() error {
-	if err := z.Flush(); err != nil || z.size == 0 && z.sum == 0 {
+	if err := z.Flush(); err != nil || !z.begun {
 		return err
 	}
 	end := binary.LittleEndian.AppendUint32([]byte{3, 0}, z.sum)

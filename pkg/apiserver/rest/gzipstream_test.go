@@ -18,7 +18,7 @@ func TestGzipStream(t *testing.T) {
 	answer := httptest.NewRecorder()
 	z := newGzipStream(answer)
 	var all strings.Builder
-	for _, batch := range []string{"a", strings.Repeat("some text ", 20_000), "b", "c"} {
+	for _, batch := range []string{"", "a", strings.Repeat("some text ", 20_000), "b", "c"} {
 		all.WriteString(batch)
 		if _, err := io.WriteString(z, batch); err != nil {
 			t.Fatal(err)
