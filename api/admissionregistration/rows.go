@@ -26,14 +26,14 @@ func Rows() []resources.Row {
 	return all
 }
 
-// reserved is how the names of webhooks and policies end that are no objects of the API.
-const reserved = ".static.k8s.io"
+// StaticSuffix ends the names of webhooks and policies that files describe. No object of the API has such a name.
+const StaticSuffix = ".static.k8s.io"
 
 // validateName checks a name, in Kubernetes' words.
 func validateName(name string, prefix bool) []string {
 	faults := validation.NameIsDNSSubdomain(name, prefix)
-	if strings.HasSuffix(name, reserved) {
-		faults = append(faults, fmt.Sprintf("names ending with %q are reserved for static manifest-based configurations and cannot be managed via the API", reserved))
+	if strings.HasSuffix(name, StaticSuffix) {
+		faults = append(faults, fmt.Sprintf("names ending with %q are reserved for static manifest-based configurations and cannot be managed via the API", StaticSuffix))
 	}
 	return faults
 }

@@ -108,10 +108,19 @@ func (f *File) look(ctx context.Context, reload func(context.Context) (string, e
 // Changed reports whether the file is another than at the last look.
 func (f *File) Changed() bool {
 	info, err := os.Stat(f.path)
-	if err != nil || f.looked == nil {
-		return (err == nil) != (f.looked != nil)
+	if err != nil {
+		info = nil
 	}
-	return info.Size() != f.looked.Size() || !info.ModTime().Equal(f.looked.ModTime()) || !os.SameFile(info, f.looked)
+	return !Same(info, f.looked)
+}
+
+// Same reports whether a file has not changed between two looks at it; nil stands for one that could not be found. A
+// file that takes the place of another one is a change, even with the same size and time.
+func Same(a, b os.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a, b)
 }
 
 // AwaitChange returns true when the file has changed, and false if ctx ends before.

@@ -6,6 +6,8 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"bonsai/api/admissionregistration"
 )
 
 // alone refuses an object that needs another one of the API.
@@ -45,8 +47,9 @@ func ofFiles(name, policy string, ref *admissionregistrationv1.ParamRef) error {
 	switch {
 	case ref != nil:
 		return fmt.Errorf("binding %q: spec.paramRef is not supported for static manifests", name)
-	case !strings.HasSuffix(policy, Suffix):
-		return fmt.Errorf("binding %q: spec.policyName %q must end with %q", name, policy, Suffix)
+	case !strings.HasSuffix(policy, admissionregistration.StaticSuffix):
+		return fmt.Errorf("binding %q: spec.policyName %q must end with %q", name, policy,
+			admissionregistration.StaticSuffix)
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	sigsjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"bonsai/api/admissionregistration"
 	"bonsai/pkg/docbounds"
 )
 
@@ -151,8 +152,9 @@ func (d *Directory) decodeObject(f file, text []byte, gvk schema.GroupVersionKin
 	if len(faults) > 0 {
 		return nil, fmt.Errorf("%s %q: %w", gvk.Kind, name, faults.ToAggregate())
 	}
-	if !strings.HasSuffix(name, Suffix) {
-		return nil, fmt.Errorf("%q in file %q must have a name ending with %q", name, f.path, Suffix)
+	if !strings.HasSuffix(name, admissionregistration.StaticSuffix) {
+		return nil, fmt.Errorf("%q in file %q must have a name ending with %q", name, f.path,
+			admissionregistration.StaticSuffix)
 	}
 	if err := alone(f.path, obj); err != nil {
 		return nil, err

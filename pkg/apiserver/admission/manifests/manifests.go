@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,9 +26,6 @@ const (
 	// maxFiles bounds the files of a directory; configfile bounds each.
 	maxFiles = 1000
 )
-
-// Suffix is how all names of objects of files end, and no name of the API.
-const Suffix = ".static.k8s.io"
 
 // Kind is what a plug-in takes from files.
 type Kind struct {
@@ -53,7 +49,7 @@ type Config struct {
 // Directory is a directory of manifests. Its methods belong to one goroutine.
 type Directory struct {
 	Config
-	looked string             // how the files were at the last look
+	looked listing            // how the files were at the last look
 	failed time.Time          // when changed files were not taken; zero: they were
 	hash   string             // of what is in force
 	known  map[string]*object // by key: what is in force
@@ -80,7 +76,7 @@ func (d *Directory) Run(ctx context.Context) error {
 // turn takes over what has changed.
 func (d *Directory) turn() {
 	now := look(d.Path)
-	if now == d.looked && (d.failed.IsZero() || d.Now().Sub(d.failed) < retryEvery) {
+	if now.same(d.looked) && (d.failed.IsZero() || d.Now().Sub(d.failed) < retryEvery) {
 		return
 	}
 	d.looked = now
@@ -200,22 +196,27 @@ func read(dir string) ([]file, error) {
 	return out, nil
 }
 
-// look tells of each file what changes with it, without reading one.
-func look(dir string) string {
+// listing is what a directory and its files look like, without reading one.
+type listing struct {
+	files map[string]os.FileInfo // by path; nil: one that cannot be found
+	err   string                 // why the directory cannot be listed
+}
+
+func look(dir string) listing {
 	paths, err := names(dir)
 	if err != nil {
-		return err.Error()
+		return listing{err: err.Error()}
 	}
-	var out strings.Builder
+	l := listing{files: make(map[string]os.FileInfo, len(paths))}
 	for _, path := range paths {
-		info, err := os.Stat(path)
-		if err != nil {
-			fmt.Fprintln(&out, path, err)
-			continue
-		}
-		fmt.Fprintln(&out, path, info.Size(), info.ModTime().UnixNano())
+		l.files[path], _ = os.Stat(path) // one that is missing is read's to report
 	}
-	return out.String()
+	return l
+}
+
+// same reports whether nothing has changed since the listing before.
+func (l listing) same(before listing) bool {
+	return l.err == before.err && maps.EqualFunc(l.files, before.files, configfile.Same)
 }
 
 // hashOf is the hash of all files, as metrics show it.

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"bonsai/api/admissionregistration"
 	"bonsai/api/resources"
 	"bonsai/api/resources/rows"
 )
@@ -104,6 +105,64 @@ func TestBad(t *testing.T) {
 			t.Errorf("%s: the plug-in was told %v", c.want, *told)
 		}
 	}
+}
+
+// TestReplaced: a file that takes the place of another one with the same size and time is seen.
+func TestReplaced(t *testing.T) {
+	t.Parallel()
+	dir, aside := t.TempDir(), t.TempDir()
+	at := time.Unix(1000, 0)
+	for _, place := range []struct{ dir, name string }{{dir, "x.static.k8s.io"}, {aside, "y.static.k8s.io"}} {
+		write(t, place.dir, "a.yaml", policy(place.name))
+		if err := os.Chtimes(filepath.Join(place.dir, "a.yaml"), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg, told := config(dir, "policy")
+	d, err := Load(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(aside, "a.yaml"), filepath.Join(dir, "a.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	*told = nil
+	d.turn()
+	want := []string{"put validatingadmissionpolicies/y.static.k8s.io",
+		"delete validatingadmissionpolicies/x.static.k8s.io"}
+	if !slices.Equal(*told, want) {
+		t.Errorf("told %v, want %v", *told, want)
+	}
+}
+
+// FuzzDecode: no text breaks the decoder, and what it takes is an object of a kind of the plug-in, with a name that the
+// API cannot have.
+func FuzzDecode(f *testing.F) {
+	for _, text := range []string{policy("x.static.k8s.io"), binding("b.static.k8s.io", "x.static.k8s.io"),
+		hook("{url: 'https://x/y'}"), "apiVersion: v1\nkind: List\nitems: [{}, null]", "---\n---\n{}", "a: &a [*a]",
+		strings.Replace(policy("x.static.k8s.io"), "adatingAdmissionPolicy", "", 1),
+		group + "kind: ValidatingAdmissionPolicyList\nitems: [{metadata: {name: x}}]"} {
+		f.Add([]byte(text))
+	}
+	var all []*Directory
+	for _, what := range []string{"policy", "webhook"} {
+		cfg, _ := config("", what)
+		all = append(all, &Directory{Config: cfg})
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		for _, d := range all {
+			found, err := d.decode(file{path: "a.yaml", text: text})
+			if err != nil {
+				continue
+			}
+			for _, o := range found {
+				if o.obj == nil || o.kind < 0 || o.kind >= len(d.Kinds) ||
+					!strings.HasSuffix(o.name, admissionregistration.StaticSuffix) {
+					t.Errorf("%+v", o)
+				}
+			}
+		}
+	})
 }
 
 // TestChanges: files that change are taken over, or not at all.
