@@ -1,8 +1,9 @@
 // Package controller is the engine that every controller of kube-controller-manager runs on, and the small parts they
-// share: a keyed work loop with back-off and panic recovery (Loop), shared caches (Informers, Informer), and the
-// metadata of kinds that are known only at run time (Monitor). What only some of them share has packages of its own:
-// owned, podcontrol, podtemplate and history for workloads, backends for what describes the pods behind Services,
-// podindex for the indices of pods. An index that one controller alone reads is made there, with NewIndex.
+// share: a keyed work loop with back-off and panic recovery (Loop), shared caches (Informers, Informer), the
+// controller that deletes what is over (Cleaner), and the metadata of kinds that are known only at run time (Monitor).
+// What only some of them share has packages of its own: owned, podcontrol, podtemplate and history for workloads,
+// backends for what describes the pods behind Services, podindex for the indices of pods. An index that one controller
+// alone reads is made there, with NewIndex.
 //
 // A controller is a struct with a method Reconcile(ctx, key) and its watches. It lives in a package of its own below
 // this one, knows nothing of its siblings and is plugged in by name in cmd/kube-controller-manager.

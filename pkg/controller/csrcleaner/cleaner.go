@@ -2,16 +2,12 @@
 package csrcleaner
 
 import (
-	"context"
 	"crypto/x509"
 	"encoding/pem"
-	"fmt"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"bonsai/pkg/apiclient"
 	certificatesclient "bonsai/pkg/apiclient/certificates"
 	"bonsai/pkg/controller"
 )
@@ -23,50 +19,20 @@ const (
 	settledExpiration = time.Hour
 )
 
-// Controller reconciles CertificateSigningRequests.
-type Controller struct {
-	controller.Deps
-	requests *controller.Informer[*certificatesv1.CertificateSigningRequest]
-	writes   *apiclient.Resource[*certificatesv1.CertificateSigningRequest]
-	loop     *controller.Loop[controller.Key]
-}
+type request = certificatesv1.CertificateSigningRequest
 
-// New returns the controller; its caches fill when d.Informers run.
-func New(d controller.Deps) (*Controller, error) {
-	c := &Controller{
-		Deps: d, writes: certificatesclient.CertificateSigningRequests(d.Client),
-		requests: controller.InformerFor(d.Informers, certificatesclient.CertificateSigningRequests),
-	}
-	c.loop = controller.NewLoop(
-		controller.LoopConfig{Name: "csrcleaner", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
-	return c, controller.WatchKeys(c.loop, c.requests)
-}
-
-// Run reconciles until ctx ends.
-func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
-
-// Reconcile deletes one request that is over, or comes back when it will be.
-func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
-	r, ok := c.requests.Get(key)
-	if !ok {
-		return controller.Result{}, nil
-	}
-	at, ends := over(r)
-	if !ends {
-		return controller.Result{}, nil
-	}
-	if left := at.Sub(c.Now()); left > 0 {
-		return controller.Result{RequeueAfter: left}, nil
-	}
-	if err := c.writes.Delete(ctx, "", r.Name, r.UID); err != nil && !apierrors.IsNotFound(err) &&
-		!apierrors.IsConflict(err) {
-		return controller.Result{}, fmt.Errorf("unable to delete CSR %q: %w", r.Name, err)
-	}
-	return controller.Result{}, nil
+// New returns the controller; its cache fills when d.Informers run.
+func New(d controller.Deps) (*controller.Cleaner[*request], error) {
+	return controller.NewCleaner(d, controller.CleanerConfig[*request]{
+		Name: "csrcleaner", Workers: d.Workers,
+		Objects: controller.InformerFor(d.Informers, certificatesclient.CertificateSigningRequests),
+		Writes:  certificatesclient.CertificateSigningRequests(d.Client),
+		Over:    over,
+	})
 }
 
 // over returns when a request is over. One that is approved and not signed waits for its signer.
-func over(r *certificatesv1.CertificateSigningRequest) (at time.Time, ends bool) {
+func over(r *request) (at time.Time, ends bool) {
 	earlier := func(t time.Time) {
 		if !ends || t.Before(at) {
 			at, ends = t, true

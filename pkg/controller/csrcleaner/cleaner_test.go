@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	certificatesclient "bonsai/pkg/apiclient/certificates"
 	"bonsai/pkg/controller"
 	"bonsai/pkg/controller/controllertest"
 )
@@ -65,7 +66,8 @@ func TestReconcile(t *testing.T) {
 		fake := &controllertest.Fake{Answer: func(controllertest.Call) (runtime.Object, error) {
 			return &metav1.Status{}, nil
 		}}
-		ctl, err := New(fake.Deps(t, now))
+		d := fake.Deps(t, now)
+		ctl, err := New(d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +78,7 @@ func TestReconcile(t *testing.T) {
 			r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
 				{Type: c.condition, LastUpdateTime: metav1.NewTime(now.Add(-c.changed))}}
 		}
-		controllertest.Put(t, ctl.requests, r)
+		controllertest.Put(t, controller.InformerFor(d.Informers, certificatesclient.CertificateSigningRequests), r)
 		res, err := ctl.Reconcile(t.Context(), controller.Key{Name: "r"})
 		var want []string
 		if c.deletes {

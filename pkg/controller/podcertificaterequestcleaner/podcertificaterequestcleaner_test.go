@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	certificatesclient "bonsai/pkg/apiclient/certificates"
 	"bonsai/pkg/controller"
 	"bonsai/pkg/controller/controllertest"
 )
@@ -27,12 +27,14 @@ func TestReconcile(t *testing.T) {
 		fake := &controllertest.Fake{Answer: func(controllertest.Call) (runtime.Object, error) {
 			return &metav1.Status{}, nil
 		}}
-		ctl, err := New(fake.Deps(t, now))
+		d := fake.Deps(t, now)
+		ctl, err := New(d)
 		if err != nil {
 			t.Fatal(err)
 		}
-		controllertest.Put(t, ctl.requests, &certificatesv1.PodCertificateRequest{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ns", Name: "r", UID: "u", CreationTimestamp: metav1.NewTime(now.Add(-c.age))}})
+		controllertest.Put(t, controller.InformerFor(d.Informers, certificatesclient.PodCertificateRequests),
+			&request{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "r", UID: "u",
+				CreationTimestamp: metav1.NewTime(now.Add(-c.age))}})
 		res, err := ctl.Reconcile(t.Context(), controller.Key{Namespace: "ns", Name: "r"})
 		var want []string
 		if c.deletes {

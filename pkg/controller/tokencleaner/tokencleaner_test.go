@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller"
 	"bonsai/pkg/controller/controllertest"
 )
@@ -45,7 +47,8 @@ func TestReconcile(t *testing.T) {
 			fake := &controllertest.Fake{Answer: func(controllertest.Call) (runtime.Object, error) {
 				return &metav1.Status{}, c.answer
 			}}
-			ctl, err := New(fake.Deps(t, now))
+			d := fake.Deps(t, now)
+			ctl, err := New(d)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,7 +58,8 @@ func TestReconcile(t *testing.T) {
 				if c.expires != "" {
 					s.Data["expiration"] = []byte(c.expires)
 				}
-				controllertest.Put(t, ctl.secrets, s)
+				controllertest.Put(t, controller.FilteredInformerFor(d.Informers, core.Secrets,
+					apiclient.Selection{Namespace: namespace, Fields: "type=" + secretType}), s)
 			}
 			res, err := ctl.Reconcile(t.Context(), controller.Key{Namespace: "kube-system", Name: "t"})
 			if (err != nil) != c.fails || res.RequeueAfter != c.again {
