@@ -1,5 +1,5 @@
-// Package podcertificaterequestcleaner deletes PodCertificateRequests some time after they were made: the kubelet that
-// asked has read the answer by then, or asks again.
+// Package podcertificaterequestcleaner deletes PodCertificateRequests 15 minutes after they were created. By then the
+// kubelet has read the answer; if there is none, it asks again.
 package podcertificaterequestcleaner
 
 import (

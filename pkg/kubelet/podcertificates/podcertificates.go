@@ -2,8 +2,8 @@
 // a pod it makes a key, asks the source's signer by a PodCertificateRequest, waits for the answer, and asks again, with
 // a new key, when the certificate is to be replaced.
 //
-// Keys are in the kubelet's memory, and on the memory of the volumes, and nowhere else: a kubelet that starts again
-// asks for all certificates again. Volumes keep what they have until then.
+// Keys exist only in the kubelet's memory and in the volumes' tmpfs. After a restart the kubelet asks for all
+// certificates again; until then the volumes keep what they have.
 package podcertificates
 
 import (

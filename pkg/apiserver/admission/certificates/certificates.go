@@ -1,7 +1,7 @@
 // Package certificates is the admission plug-ins of CertificateSigningRequests and ClusterTrustBundles:
 // CertificateApproval and CertificateSigning ask whether the user may approve and sign for the signer that a request
-// names, ClusterTrustBundleAttest whether he may attest what a signer's bundle says, and CertificateSubjectRestriction
-// keeps clients out of the group of administrators.
+// names, ClusterTrustBundleAttest whether the user may attest for the signer of a bundle, and
+// CertificateSubjectRestriction keeps clients out of the group of administrators.
 package certificates
 
 import (
@@ -79,8 +79,8 @@ func (p signing) Validate(ctx context.Context, a *admission.Attributes) error {
 
 type attest struct{ authorizer authz.Authorizer }
 
-// Validate implements admission.Validator. A signer's bundle says whom its clients trust. Who changes nothing but
-// owners and finalizers, as the garbage collector does, attests nothing.
+// Validate implements admission.Validator. Pods trust what a signer's bundle contains, so writing one needs the verb
+// attest (KEP-3257). The garbage collector does not have it: updates of owners and finalizers alone need no permission.
 func (p attest) Validate(ctx context.Context, a *admission.Attributes) error {
 	now, ok := a.Object.(*certificatesv1.ClusterTrustBundle)
 	if !ok || a.Subresource != "" || a.Resource.GroupResource() !=
@@ -96,7 +96,7 @@ func (p attest) Validate(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// collected reports whether two bundles differ in owners, finalizers and notes of who wrote what alone.
+// collected reports whether two bundles differ only in owner references, finalizers and managed fields.
 func collected(now, old *certificatesv1.ClusterTrustBundle) bool {
 	now = now.DeepCopy()
 	now.OwnerReferences, now.Finalizers, now.ManagedFields = old.OwnerReferences, old.Finalizers, old.ManagedFields

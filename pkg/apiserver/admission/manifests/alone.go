@@ -10,7 +10,7 @@ import (
 	"bonsai/api/admissionregistration"
 )
 
-// alone refuses an object that needs another one of the API.
+// alone refuses an object that depends on objects of the API: they may be missing, and clients can change them.
 func alone(file string, obj runtime.Object) error {
 	const param = "spec.paramKind is not supported for static manifests"
 	switch o := obj.(type) {
@@ -42,7 +42,7 @@ func alone(file string, obj runtime.Object) error {
 	return nil
 }
 
-// ofFiles refuses a binding with parameters, or of a policy that can be in no file.
+// ofFiles refuses a binding with parameters, and one whose policy cannot come from a file.
 func ofFiles(name, policy string, ref *admissionregistrationv1.ParamRef) error {
 	switch {
 	case ref != nil:

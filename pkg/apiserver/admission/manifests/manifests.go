@@ -1,6 +1,6 @@
-// Package manifests informs admission plug-ins of webhooks and policies that files describe. They hold from the first
-// request on, whatever is in the API or in etcd, and no client can change them. The files of a directory are read at
-// the start, where a bad one ends it, and when they change, where a bad one changes nothing.
+// Package manifests gives admission plug-ins the webhooks and policies that files describe (KEP-5793). They are in
+// force from the first request on, whatever etcd contains, and no client can change them. A bad file is fatal at the
+// start. Later the server logs it, and what was read before stays in force.
 package manifests
 
 import (

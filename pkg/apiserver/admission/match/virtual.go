@@ -9,8 +9,8 @@ import (
 	"bonsai/pkg/apiserver/admission"
 )
 
-// Virtual tells requests that neither webhooks nor policies are asked about: questions of who somebody is and what he
-// may do, which change nothing.
+// Virtual reports whether a request only asks who somebody is or what somebody may do. It changes nothing, so neither
+// webhooks nor policies are asked about it.
 func Virtual(a *admission.Attributes) bool {
 	switch a.Resource.Group {
 	case authenticationv1.GroupName:

@@ -18,9 +18,9 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// certificate: a node asks for certificates of the pods that run on it, from signers that they name. What is wrong with
-// objects that the request names, and may only be too new to be known here, is no refusal: the answer is 500, and the
-// kubelet tries again.
+// certificate checks a PodCertificateRequest of a node (KEP-4317): the pod must run on the node under the service
+// account of the request, and name the signer in a volume. A node, pod or account that is missing or has another UID
+// may only be newer than this server's caches. The answer is then 500, and the kubelet tries again.
 func (p plugin) certificate(ctx context.Context, a *admission.Attributes, node string) error {
 	if a.Operation != admission.Create {
 		return admission.Forbid(a, "unexpected operation %v", a.Operation)
@@ -91,8 +91,8 @@ func (p plugin) mayAsk(ctx context.Context, a *admission.Attributes,
 	return decision == authz.Allow
 }
 
-// named reads an object that a request names: what is at hand, or the newest state if that is another object than the
-// one with the UID. One that does not exist is no 404 of the request.
+// named reads an object that a request names: from a cache, or from the storage if the cached object has another UID. A
+// missing object is a fault, because a 404 would be about the request itself.
 func named[T interface {
 	runtime.Object
 	metav1.Object
@@ -118,10 +118,10 @@ func named[T interface {
 	return found, nil
 }
 
-// fault is a 500 with these words.
+// fault returns an error that clients get as a 500 with this message.
 func fault(format string, args ...any) error { return registry.Plain(fmt.Errorf(format, args...)) }
 
-// asksFor reports whether a volume of a pod has a certificate of a signer.
+// asksFor reports whether a podCertificate source of a pod names the signer.
 func asksFor(pod *corev1.Pod, signer string) bool {
 	for i := range pod.Spec.Volumes {
 		if pod.Spec.Volumes[i].Projected == nil {

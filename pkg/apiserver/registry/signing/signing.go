@@ -1,5 +1,5 @@
-// Package signing asks who may answer a PodCertificateRequest: whoever may sign for the signer that the request names,
-// beside the right to write the status.
+// Package signing authorizes answers to PodCertificateRequests (KEP-4317): besides the permission to write the status,
+// an answer needs the verb sign on the signer that the request names.
 package signing
 
 import (
@@ -24,7 +24,7 @@ var _ registry.Checker = Checker{}
 // New returns a Checker that asks authorizer.
 func New(authorizer authz.Authorizer) Checker { return Checker{authorizer} }
 
-// CheckUpdate implements registry.Checker. What the server does on its own account, without a request, it may.
+// CheckUpdate implements registry.Checker. Only the server itself writes without a user, and it may.
 func (c Checker) CheckUpdate(ctx context.Context, subresource string, obj, old runtime.Object) field.ErrorList {
 	user := request.UserFrom(ctx)
 	if subresource != "status" || user == nil {
