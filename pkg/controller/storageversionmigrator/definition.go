@@ -30,25 +30,26 @@ func (c *Controller) markDefinition(ctx context.Context, m *migration, succeeded
 	if err != nil {
 		return fmt.Errorf("reading the definition %s: %w", name, err)
 	}
-	is := apiextensionsv1.CustomResourceDefinitionCondition{Type: migrating, ObservedGeneration: d.Generation,
+	condition := apiextensionsv1.CustomResourceDefinitionCondition{Type: migrating, ObservedGeneration: d.Generation,
 		LastTransitionTime: metav1.NewTime(c.Now())}
 	status := map[string]any{}
 	switch {
 	case !ended(m):
-		is.Status, is.Reason = apiextensionsv1.ConditionTrue, "MigrationRunning"
-		is.Message = fmt.Sprintf("Migration %s is running", m.Name)
+		condition.Status, condition.Reason = apiextensionsv1.ConditionTrue, "MigrationRunning"
+		condition.Message = fmt.Sprintf("Migration %s is running", m.Name)
 	case succeeded:
-		is.Status, is.Reason = apiextensionsv1.ConditionFalse, "MigrationSucceeded"
-		is.Message = "The migration has succeeded but the stored versions have not been updated due to a generation " +
-			"mismatch"
+		condition.Status, condition.Reason = apiextensionsv1.ConditionFalse, "MigrationSucceeded"
+		condition.Message = "The migration has succeeded but the stored versions have not been updated due to a " +
+			"generation mismatch"
 		if began(d) == d.Generation {
-			is.Message = "The migration has succeeded and the stored versions have been updated"
+			condition.Message = "The migration has succeeded and the stored versions have been updated"
 			status["storedVersions"] = stored(d)
 		}
 	default:
-		is.Status, is.Reason, is.Message = apiextensionsv1.ConditionFalse, "MigrationFailed", "The migration has failed"
+		condition.Status, condition.Reason = apiextensionsv1.ConditionFalse, "MigrationFailed"
+		condition.Message = "The migration has failed"
 	}
-	status["conditions"] = []any{is}
+	status["conditions"] = []any{condition}
 	config, err := json.Marshal(map[string]any{"apiVersion": apiextensionsv1.SchemeGroupVersion.String(),
 		"kind": "CustomResourceDefinition", "metadata": map[string]any{"name": name, "uid": d.UID}, "status": status})
 	if err != nil {
