@@ -6,12 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/api/core/volumebinding"
@@ -30,20 +30,14 @@ type Writer struct {
 	volumes *apiclient.Resource[*corev1.PersistentVolume]
 	devices *apiclient.Resource[*resourcev1.ResourceClaim]
 	events  *apiclient.Resource[*eventsv1.Event]
+	// pause is how long the first wait for another try of a binding is; each is twice as long as the one before.
+	pause time.Duration
 }
 
 // New returns a writer with the client's identity.
 func New(c *apiclient.Client) *Writer {
 	return &Writer{pods: core.Pods(c), claims: core.PersistentVolumeClaims(c), volumes: core.PersistentVolumes(c),
-		devices: resource.ResourceClaims(c), events: events.Events(c)}
-}
-
-// Bind assigns pod to node. Errors are the API server's: a conflict says that the pod has a node or is being deleted.
-func (w *Writer) Bind(ctx context.Context, pod *corev1.Pod, node string) error {
-	return w.pods.Send(ctx, pod.Namespace, pod.Name, "binding", "Binding", &corev1.Binding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
-		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
-	})
+		devices: resource.ResourceClaims(c), events: events.Events(c), pause: 100 * time.Millisecond}
 }
 
 // CreateEvent writes an event.
