@@ -156,9 +156,16 @@ func validatePositive(q *resource.Quantity, at *field.Path) field.ErrorList {
 	return field.ErrorList{field.Invalid(at, q.String(), "must be positive")}
 }
 
-func validateStatus(s *autoscalingv2.HorizontalPodAutoscalerStatus) field.ErrorList {
+func validateStatus(s *autoscalingv2.HorizontalPodAutoscalerStatus) (errs field.ErrorList) {
 	at := field.NewPath("status")
-	errs := apivalidation.ValidateNonnegativeField(int64(s.CurrentReplicas), at.Child("currentReplicas"))
+	for i := range s.Conditions {
+		if g := s.Conditions[i].ObservedGeneration; g != nil {
+			errs = append(errs, apivalidation.ValidateNonnegativeField(*g,
+				at.Child("conditions").Index(i).Child("observedGeneration"))...)
+		}
+	}
+	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(s.CurrentReplicas),
+		at.Child("currentReplicas"))...)
 	return append(errs, apivalidation.ValidateNonnegativeField(int64(s.DesiredReplicas),
 		at.Child("desiredReplicas"))...)
 }
