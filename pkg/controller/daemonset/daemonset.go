@@ -60,14 +60,15 @@ type Controller struct {
 
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps) (*Controller, error) {
+	pods := controller.InformerFor(d.Informers, core.Pods)
 	c := &Controller{
 		Deps: d,
 		sets: controller.InformerFor(d.Informers, apps.DaemonSets), writeSets: apps.DaemonSets(d.Client),
 		revisions:      controller.InformerFor(d.Informers, apps.ControllerRevisions),
 		writeRevisions: apps.ControllerRevisions(d.Client),
-		pods:           controller.InformerFor(d.Informers, core.Pods),
+		pods:           pods,
 		nodes:          controller.InformerFor(d.Informers, core.Nodes),
-		expect:         owned.NewExpectations(d.Now), failed: flowcontrol.NewBackOff(failedFirst, failedMost),
+		expect:         owned.NewExpectations(d.Now, pods.Seen), failed: flowcontrol.NewBackOff(failedFirst, failedMost),
 	}
 	c.control = podcontrol.Control{Pods: core.Pods(d.Client), Expect: c.expect, Events: d.Events}
 	c.loop = controller.NewLoop(

@@ -97,11 +97,12 @@ func (c *Controller) learn(job types.UID, f func(*memory)) {
 
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps) (*Controller, error) {
+	pods := controller.InformerFor(d.Informers, core.Pods)
 	c := &Controller{
 		Deps: d,
 		jobs: controller.InformerFor(d.Informers, batchclient.Jobs), writeJobs: batchclient.Jobs(d.Client),
-		pods:   controller.InformerFor(d.Informers, core.Pods),
-		expect: owned.NewExpectations(d.Now), metrics: newMetrics(d.Metrics), memory: map[types.UID]memory{},
+		pods:   pods,
+		expect: owned.NewExpectations(d.Now, pods.Seen), metrics: newMetrics(d.Metrics), memory: map[types.UID]memory{},
 	}
 	c.control = podcontrol.Control{Pods: core.Pods(d.Client), Expect: c.expect, Events: d.Events, Words: words}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "job", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics},

@@ -5,16 +5,19 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// expectationsTTL is how long a controller waits for its own writes to come back before it trusts the cache again.
+// expectationsTTL is how long a controller waits for its own writes to come back before it takes it that the cache has
+// seen them without an event: a child may come and go while a watch is broken.
 const expectationsTTL = 5 * time.Minute
 
 // Expectations remember, for each owner by its uid, which creations and deletions of its children were sent but are not
 // yet in the cache. While some are outstanding the cache undercounts or overcounts, so the owner must not create or
 // delete more.
 type Expectations struct {
-	now func() time.Time
+	now  func() time.Time
+	seen func() string
 
 	mu  sync.Mutex
 	all map[types.UID]*expected // only those that are not satisfied
@@ -24,19 +27,31 @@ type expected struct {
 	creations int
 	deletions map[types.UID]struct{}
 	since     time.Time
+	// made is the resourceVersion of the newest child that was created, "" if there is none.
+	made string
 }
 
-// NewExpectations returns an empty set; now is the clock.
-func NewExpectations(now func() time.Time) *Expectations {
-	return &Expectations{now: now, all: map[types.UID]*expected{}}
+// NewExpectations returns an empty set; now is the clock, seen the resourceVersion up to which the cache of the children
+// shows all changes (controller.Informer.Seen).
+func NewExpectations(now func() time.Time, seen func() string) *Expectations {
+	return &Expectations{now: now, seen: seen, all: map[types.UID]*expected{}}
 }
 
-// Satisfied reports whether all writes for the owner have been seen, or the wait for them has grown too long.
+// Satisfied reports whether all writes for the owner have been seen. It is also true when the wait for them has grown
+// too long, unless the cache is known to be older than one of them.
 func (e *Expectations) Satisfied(owner types.UID) bool {
+	seen := e.seen()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	x := e.all[owner]
-	return x == nil || x.met() || e.now().Sub(x.since) > expectationsTTL
+	return x == nil || x.met() || e.now().Sub(x.since) > expectationsTTL && !older(seen, x.made)
+}
+
+// older reports whether one version precedes another. Versions that cannot be compared count as caught up: a wait that
+// nothing ends would stop the owner for good.
+func older(version, than string) bool {
+	cmp, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && cmp < 0
 }
 
 func (x *expected) met() bool { return x.creations <= 0 && len(x.deletions) == 0 }
@@ -54,6 +69,15 @@ func (e *Expectations) Expect(owner types.UID, creations int, deletions ...types
 		return
 	}
 	e.all[owner] = x
+}
+
+// Made notes the resourceVersion of a child that was created. It need not have been seen.
+func (e *Expectations) Made(owner types.UID, version string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if x := e.all[owner]; x != nil && !older(version, x.made) {
+		x.made = version
+	}
 }
 
 // Created notes n creations that were seen, or that failed and will never be.

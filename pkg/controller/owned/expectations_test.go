@@ -10,7 +10,8 @@ import (
 func TestExpectations(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(0, 0)
-	e := NewExpectations(func() time.Time { return now })
+	seen := ""
+	e := NewExpectations(func() time.Time { return now }, func() string { return seen })
 	k := types.UID("rs")
 	if !e.Satisfied(k) {
 		t.Error("an unknown owner waits for nothing")
@@ -39,7 +40,18 @@ func TestExpectations(t *testing.T) {
 	if !e.Satisfied(k) {
 		t.Error("a lost event must not block the owner for ever")
 	}
+	e.Made(k, "12")
+	e.Made(k, "9")
+	for version, want := range map[string]bool{"": true, "11": false, "12": true, "20": true} {
+		if seen = version; e.Satisfied(k) != want {
+			t.Errorf("satisfied by a cache at %q: %t, although a child was made at 12", version, !want)
+		}
+	}
 	if e.Created(k, 1); len(e.all) != 0 {
 		t.Errorf("still remembered: %v", e.all)
+	}
+	e.Made(k, "30") // its event came before the answer
+	if seen = "21"; !e.Satisfied(k) {
+		t.Error("waits for what was seen")
 	}
 }

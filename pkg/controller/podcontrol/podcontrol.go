@@ -98,6 +98,7 @@ func (c Control) create(ctx context.Context, owner apiclient.Object, pod *corev1
 		c.say(VerbCreate, owner, pod.Name, err)
 		return err
 	}
+	c.Expect.Made(owner.GetUID(), made.ResourceVersion)
 	c.say(VerbCreate, owner, made.Name, nil)
 	return nil
 }

@@ -49,9 +49,10 @@ func NewReplicationController(d controller.Deps) (*Controller, error) {
 }
 
 func build(d controller.Deps, name string, src source) (*Controller, error) {
+	pods := controller.InformerFor(d.Informers, core.Pods)
 	c := &Controller{
-		Deps: d, src: src, pods: controller.InformerFor(d.Informers, core.Pods), writes: core.Pods(d.Client),
-		expect: owned.NewExpectations(d.Now),
+		Deps: d, src: src, pods: pods, writes: core.Pods(d.Client),
+		expect: owned.NewExpectations(d.Now, pods.Seen),
 	}
 	c.control = podcontrol.Control{Pods: c.writes, Expect: c.expect, Events: d.Events}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: name, Workers: d.Workers, Log: d.Log, Metrics: d.Metrics},
