@@ -41,14 +41,16 @@ func TestBindTriesAgain(t *testing.T) {
 				rw.Header().Set("Content-Type", "application/json")
 				if r.Method == http.MethodGet {
 					_ = json.NewEncoder(rw).Encode(map[string]any{"kind": "Pod", "apiVersion": "v1",
-						"metadata": map[string]string{"name": "p", "uid": "u"}, "spec": map[string]string{"nodeName": c.on}})
+						"metadata": map[string]string{"name": "p", "uid": "u"},
+						"spec":     map[string]string{"nodeName": c.on}})
 					return
 				}
 				code := c.answers[min(sent, len(c.answers)-1)]
 				sent++
 				rw.WriteHeader(code)
-				_ = json.NewEncoder(rw).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-					Status: metav1.StatusFailure, Code: int32(code), Reason: reasonOf(code), Message: "so it is"})
+				_ = json.NewEncoder(rw).Encode(metav1.Status{
+					TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+					Code: int32(code), Reason: reasonOf(code), Message: "so it is"})
 			})
 			w.pause = time.Millisecond
 			err := w.Bind(t.Context(), victim, "n")
