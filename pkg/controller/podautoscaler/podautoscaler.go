@@ -13,12 +13,14 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/autoscaling"
@@ -43,14 +45,19 @@ type Controller struct {
 	known map[controller.Key]*memory
 }
 
-// memory is what is remembered of one autoscaler. Only its own reconcile uses history; selector is that of its target,
-// nil until it is read.
+// memory is what is remembered of one autoscaler. Only its own reconcile uses history and wrote; selector is that of
+// its target, nil until it is read.
 //
 // It goes when the autoscaler is deleted.
 type memory struct {
 	history  history
 	selector labels.Selector
+	// wrote is the resourceVersion of the status that was stored last, "" for none.
+	wrote string
 }
+
+// behind is how soon an autoscaler is looked at again whose cache does not show its last status.
+const behind = time.Second
 
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps, config Config) (*Controller, error) {
@@ -88,6 +95,9 @@ func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 // Reconcile looks at one autoscaler and comes back after the period, whatever the result: no watch reports that a
 // metric changes.
 //
+// It does nothing while the cache is behind its own last status (KEP-5647): that says whether the target was scaled to
+// zero, and a size of zero that somebody else set must not be taken for its own.
+//
 // It returns no error: with one the loop would come back after its own back-off, first after milliseconds, and each
 // round costs several requests. Events are recorded before the status is stored, because they tell what the round did
 // even if the status is a conflict.
@@ -97,12 +107,16 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		c.forget(key)
 		return controller.Result{}, nil
 	}
+	m := c.memoryOf(key)
+	if order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, m.wrote); err == nil && order < 0 {
+		return controller.Result{RequeueAfter: min(behind, c.config.Period)}, nil
+	}
 	start := c.Now()
-	p := c.observe(ctx, a)
+	p := c.observe(ctx, a, m)
 	for _, e := range p.says {
 		c.Events.Event(a, e.kind, e.reason, e.message)
 	}
-	err := c.store(ctx, a, &p.status)
+	err := c.store(ctx, a, &p.status, m)
 	c.metrics.reconciled(&p, c.Now().Sub(start))
 	if err == nil {
 		c.metrics.wants(key, p.status.DesiredReplicas)
@@ -115,9 +129,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 
 // observe finds out what there is to know, decides, and scales. Pods and metrics are read only where the decision needs
 // them: a size out of range is corrected without. Requests go one after the other, without a lock.
-func (c *Controller) observe(ctx context.Context, a *autoscalingv2.HorizontalPodAutoscaler) plan {
+func (c *Controller) observe(ctx context.Context, a *autoscalingv2.HorizontalPodAutoscaler, m *memory) plan {
 	key, now := controller.KeyOf(a), c.Now()
-	m := c.memoryOf(key)
 	t, err := find(ctx, c.Client, c.kinds, a)
 	if err != nil {
 		var spec errSpec
@@ -228,14 +241,16 @@ func (c *Controller) forget(key controller.Key) {
 //
 // A conflict is no loss: the next period writes again.
 func (c *Controller) store(ctx context.Context, a *autoscalingv2.HorizontalPodAutoscaler,
-	status *autoscalingv2.HorizontalPodAutoscalerStatus) error {
+	status *autoscalingv2.HorizontalPodAutoscalerStatus, m *memory) error {
 	if apiequality.Semantic.DeepEqual(&a.Status, status) {
 		return nil
 	}
 	a = a.DeepCopy()
 	a.Status = *status
-	if _, err := c.writes.UpdateStatus(ctx, a); err != nil {
+	stored, err := c.writes.UpdateStatus(ctx, a)
+	if err != nil {
 		return fmt.Errorf("updating the status of HorizontalPodAutoscaler %s/%s: %w", a.Namespace, a.Name, err)
 	}
+	m.wrote = stored.ResourceVersion
 	return nil
 }
