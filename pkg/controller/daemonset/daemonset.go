@@ -68,7 +68,8 @@ func New(d controller.Deps) (*Controller, error) {
 		writeRevisions: apps.ControllerRevisions(d.Client),
 		pods:           pods,
 		nodes:          controller.InformerFor(d.Informers, core.Nodes),
-		expect:         owned.NewExpectations(d.Now, pods.Seen), failed: flowcontrol.NewBackOff(failedFirst, failedMost),
+		expect:         owned.NewExpectations(d.Now, pods.Seen),
+		failed:         flowcontrol.NewBackOff(failedFirst, failedMost),
 	}
 	c.control = podcontrol.Control{Pods: core.Pods(d.Client), Expect: c.expect, Events: d.Events}
 	c.loop = controller.NewLoop(

@@ -31,8 +31,8 @@ type expected struct {
 	made string
 }
 
-// NewExpectations returns an empty set; now is the clock, seen the resourceVersion up to which the cache of the children
-// shows all changes (controller.Informer.Seen).
+// NewExpectations returns an empty set; now is the clock. seen is the resourceVersion up to which the cache of the
+// children shows all changes (controller.Informer.Seen).
 func NewExpectations(now func() time.Time, seen func() string) *Expectations {
 	return &Expectations{now: now, seen: seen, all: map[types.UID]*expected{}}
 }

@@ -70,7 +70,8 @@ func New(d controller.Deps) (*Controller, error) {
 		pods:           pods,
 		claims:         controller.InformerFor(d.Informers, core.PersistentVolumeClaims),
 		writeClaims:    core.PersistentVolumeClaims(d.Client),
-		expect:         owned.NewExpectations(d.Now, pods.Seen), failed: flowcontrol.NewBackOff(failedFirst, failedMost),
+		expect:         owned.NewExpectations(d.Now, pods.Seen),
+		failed:         flowcontrol.NewBackOff(failedFirst, failedMost),
 	}
 	c.control = podcontrol.Control{Pods: core.Pods(d.Client), Expect: c.expect, Events: d.Events, Words: words}
 	c.loop = controller.NewLoop(
