@@ -64,7 +64,7 @@ func (p approval) Validate(ctx context.Context, a *admission.Attributes) error {
 
 type signing struct{ authorizer authz.Authorizer }
 
-// Validate implements admission.Validator. Who changes neither certificate nor conditions signs nothing.
+// Validate implements admission.Validator. Only changes of the certificate and of conditions need the permission.
 func (p signing) Validate(ctx context.Context, a *admission.Attributes) error {
 	now, old, ok := requests(a, admission.Update, "status")
 	if !ok || old == nil || bytes.Equal(now.Status.Certificate, old.Status.Certificate) &&
