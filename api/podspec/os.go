@@ -47,6 +47,7 @@ func onlyWindows(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	if c := s.SecurityContext; c != nil {
 		errs = append(errs, forbidden([]setting{
 			{"appArmorProfile", c.AppArmorProfile != nil}, {"seLinuxOptions", c.SELinuxOptions != nil},
+			{"seLinuxChangePolicy", c.SELinuxChangePolicy != nil},
 			{"seccompProfile", c.SeccompProfile != nil},
 			{"fsGroup", c.FSGroup != nil}, {"fsGroupChangePolicy", c.FSGroupChangePolicy != nil},
 			{"sysctls", len(c.Sysctls) > 0},

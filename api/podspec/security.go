@@ -3,6 +3,7 @@ package podspec
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,9 +62,12 @@ func validatePodSecurity(s *corev1.PodSpec, specPath *field.Path) field.ErrorLis
 		errs = append(errs, validate.OneOf(path.Child("fsGroupChangePolicy"), *p, corev1.FSGroupChangeAlways,
 			corev1.FSGroupChangeOnRootMismatch)...)
 	}
-	if p := c.SELinuxChangePolicy; p != nil { // the other policies are features that are off by default
-		errs = append(errs, validate.OneOf(path.Child("seLinuxChangePolicy"), *p,
-			corev1.SELinuxChangePolicyRecursive)...)
+	if p := c.SELinuxChangePolicy; p != nil {
+		known := []corev1.PodSELinuxChangePolicy{corev1.SELinuxChangePolicyMountOption,
+			corev1.SELinuxChangePolicyRecursive}
+		if !slices.Contains(known, *p) {
+			errs = append(errs, field.NotSupported(path.Child("seLinuxChangePolicy"), *p, known))
+		}
 	}
 	errs = append(errs, validateSysctls(c.Sysctls, s, path.Child("sysctls"))...)
 	errs = append(errs, validateSeccomp(c.SeccompProfile, path.Child("seccompProfile"))...)
