@@ -76,11 +76,13 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 		return err
 	}
 	kept, err := openStores(life, o, all, tracer != nil, etcd.Config{Prefix: o.etcdPrefix, TLS: toEtcd,
-		Dial: ways.Dial(selector.Etcd), Transform: transform, Log: log})
+		Dial: ways.Dial(selector.Etcd), Transform: transform, Log: log,
+		Observe: etcd.NewMetrics(counted, resourceOf(all)).Observe})
 	if err != nil {
 		return err
 	}
 	defer kept.close()
+	counted.MustRegister(databaseSizes(kept.all))
 	apis, err := runtimeconfig.Parse(o.runtimeConfig, all)
 	if err != nil {
 		return err

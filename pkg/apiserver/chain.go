@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/httpstream"
 
 	"bonsai/pkg/apiserver/authz"
+	"bonsai/pkg/apiserver/metrics"
 	"bonsai/pkg/apiserver/request"
 	"bonsai/pkg/apiserver/rest"
 	"bonsai/pkg/slowclient"
@@ -75,6 +76,8 @@ func (s *Server) observe(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		rec := &recorder{ResponseWriter: w}
+		info := request.InfoFrom(r.Context())
+		info.Waited = &rec.waited
 		h := w.Header()
 		h["Audit-Id"] = []string{auditID(r)}
 		h["Cache-Control"] = []string{"no-cache, private"}
@@ -85,8 +88,8 @@ func (s *Server) observe(next http.HandlerFunc) http.HandlerFunc {
 			h.Set("Connection", "close")
 		}
 		next(rec, r)
-		info := request.InfoFrom(r.Context())
-		s.requests.Observe(info, s.API.Serves(info), rec.code, time.Since(start))
+		s.requests.Observe(&metrics.Request{Info: info, Served: s.API.Serves(info), HTTP: r, Code: rec.code,
+			Took: time.Since(start), Waited: time.Duration(rec.waited.Load()), Bytes: rec.bytes})
 	}
 }
 
@@ -149,6 +152,7 @@ func (s *Server) deadline(next http.HandlerFunc) http.HandlerFunc {
 		if info := request.InfoFrom(r.Context()); rest.LongRunning(info) {
 			stream := slowclient.Stream(w, streamPatience(info))
 			defer stream.End()
+			defer s.requests.Opened(info, s.API.Serves(info), r)()
 			next(stream, r)
 			return
 		}
@@ -160,7 +164,17 @@ func (s *Server) deadline(next http.HandlerFunc) http.HandlerFunc {
 		ctx, cancel := whole(r.Context(), timeout)
 		defer cancel()
 		next(w, r.WithContext(ctx))
+		// An answer may have been complete just before.
+		if rec, ok := w.(*recorder); ok && rec.code == http.StatusGatewayTimeout && ctx.Err() != nil {
+			countTerminated(s, r, http.StatusGatewayTimeout)
+		}
 	}
+}
+
+// countTerminated counts a request that the server ends with a code to protect itself.
+func countTerminated(s *Server, r *http.Request, code int) {
+	info := request.InfoFrom(r.Context())
+	s.requests.Terminated(info, s.API.Serves(info), r, code)
 }
 
 // maxWriting is how long a request that changes something here may take at most, as in Kubernetes.
@@ -245,7 +259,9 @@ func (s *Server) identified(w http.ResponseWriter, r *http.Request) context.Cont
 
 // caller returns the authenticated user of a request. If there is none, it has answered, and returns nil.
 func (s *Server) caller(w http.ResponseWriter, r *http.Request) *request.User {
+	begun := time.Now()
 	user, err := s.Authenticator.Authenticate(r)
+	s.authentications.Observe(user, err, begun)
 	if err != nil || user == nil {
 		if err != nil {
 			s.Log.Info("request not authenticated", "path", r.URL.Path, "err", err)

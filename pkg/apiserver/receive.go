@@ -38,6 +38,10 @@ func (s *Server) receive(next http.HandlerFunc) http.HandlerFunc {
 			s.refuse(w, r, err)
 			return
 		}
+		if s.API.Serves(info) {
+			length, _ := rest.Received(received)
+			s.requests.Body(info, length)
+		}
 		next(w, received)
 	}
 }

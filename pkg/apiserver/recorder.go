@@ -4,13 +4,16 @@ import (
 	"bufio"
 	"net"
 	"net/http"
+	"sync/atomic"
 )
 
-// recorder remembers the status code of an answer, for metrics and for recover. It passes flushes and hijacks on, which
-// streams need.
+// recorder remembers the status code and the size of an answer, for metrics and for recover. It passes flushes and
+// hijacks on, which streams need.
 type recorder struct {
 	http.ResponseWriter
-	code int
+	code   int
+	bytes  int64        // of the body
+	waited atomic.Int64 // nanoseconds; request.Info.Waited of the request
 }
 
 // Codes below 200 are informational: the answer's own code follows.
@@ -25,7 +28,9 @@ func (r *recorder) Write(b []byte) (int, error) {
 	if r.code == 0 {
 		r.code = http.StatusOK
 	}
-	return r.ResponseWriter.Write(b)
+	n, err := r.ResponseWriter.Write(b)
+	r.bytes += int64(n)
+	return n, err
 }
 
 // Unwrap is for http.ResponseController.

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"bonsai/pkg/apiserver/authn"
 	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/impersonation"
 	"bonsai/pkg/apiserver/inflight"
@@ -19,18 +20,19 @@ import (
 // Server is the API server: New builds it, Run serves. As an http.Handler it is the whole chain.
 type Server struct {
 	Config
-	limits         *inflight.Limits // without Fairness
-	bodies         *inflight.Bodies
-	receiving      *inflight.Shares // bytes
-	streams        *inflight.Shares // count
-	requests       *metrics.Requests
-	authorizations *authz.Attempts
-	impersonation  *impersonation.Impersonator
-	handler        http.HandlerFunc
-	stopping       atomic.Bool
-	underWay       atomic.Int64 // requests that have not been answered
-	leaving        leaving
-	began          time.Time
+	limits          *inflight.Limits // without Fairness
+	bodies          *inflight.Bodies
+	receiving       *inflight.Shares // bytes
+	streams         *inflight.Shares // count
+	requests        *metrics.Requests
+	authentications *authn.Attempts
+	authorizations  *authz.Attempts
+	impersonation   *impersonation.Impersonator
+	handler         http.HandlerFunc
+	stopping        atomic.Bool
+	underWay        atomic.Int64 // requests that have not been answered
+	leaving         leaving
+	began           time.Time
 }
 
 // New checks cfg and returns the server, which does nothing until Run. It builds the chain of filters once; a request
@@ -50,7 +52,8 @@ func New(cfg Config) (*Server, error) {
 			return nil, fmt.Errorf("metrics of priority and fairness: %w", err)
 		}
 	}
-	s.requests = metrics.New(cfg.Metrics, inFlight)
+	s.requests = metrics.New(cfg.Metrics, inFlight, cfg.API.Deprecated)
+	s.authentications = authn.NewAttempts(cfg.Metrics)
 	s.authorizations = authz.NewAttempts(cfg.Metrics)
 	s.impersonation = impersonation.New(cfg.Authorizer, cfg.Metrics, time.Now)
 	s.handler = s.chain(s.router())

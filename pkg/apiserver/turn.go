@@ -60,6 +60,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) (*turn, bool) {
 	if rest.LongRunning(info) {
 		t.stream = s.streams.Hold(t.lane, t.caller, ends(w))
 		if !t.stream.Take(1) {
+			countTerminated(s, r, http.StatusTooManyRequests)
 			s.refuse(w, r, tooMany())
 			return nil, false
 		}
@@ -71,8 +72,12 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) (*turn, bool) {
 			return t, true
 		}
 	}
-	if !s.seat(t, r, class, user, info) {
+	begun := time.Now()
+	ok := s.seat(t, r, class, user, info)
+	request.Wait(r.Context(), begun)
+	if !ok {
 		t.over()
+		countTerminated(s, r, http.StatusTooManyRequests)
 		refuseBusy(w, r)
 		return nil, false
 	}

@@ -10,8 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"bonsai/pkg/apiserver/fairness"
 	"bonsai/pkg/apiserver/inflight"
+	"bonsai/pkg/apiserver/metrics"
 	"bonsai/pkg/apiserver/request"
 )
 
@@ -62,7 +65,8 @@ func TestUpgradedStreamsHoldNoTurn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{streams: inflight.NewShares(10, 10, 0), bodies: inflight.NewBodies(limitPatience)}
+	s := &Server{streams: inflight.NewShares(10, 10, 0), bodies: inflight.NewBodies(limitPatience),
+		requests: uncounted()}
 	s.Fairness = turns
 	for _, upgraded := range []bool{true, false} {
 		r := httptest.NewRequest("GET", "/apis/example.com/v1/things?watch=1", nil)
@@ -92,7 +96,8 @@ func TestWaitingInVainGivesNoSeats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &Server{streams: inflight.NewShares(10, 10, 0), bodies: inflight.NewBodies(limitPatience)}
+		s := &Server{streams: inflight.NewShares(10, 10, 0), bodies: inflight.NewBodies(limitPatience),
+			requests: uncounted()}
 		s.Fairness = turns
 		take := func(verb string) (*turn, bool) {
 			r := httptest.NewRequest("GET", "/api/v1/namespaces/a/pods/b", nil)
@@ -136,7 +141,7 @@ func TestLargeBodiesThatWait(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &Server{bodies: inflight.NewBodies(limitPatience),
+		s := &Server{requests: uncounted(), bodies: inflight.NewBodies(limitPatience),
 			receiving: inflight.NewShares(maxReceiving, maxUserReceiving, slowBody)}
 		s.Fairness = turns
 		begun, end := make(chan struct{}, 100), make(chan struct{})
@@ -206,3 +211,6 @@ func TestLargeBodiesThatWait(t *testing.T) {
 		}
 	})
 }
+
+// uncounted are metrics that nobody sees.
+func uncounted() *metrics.Requests { return metrics.New(prometheus.NewRegistry(), nil, nil) }

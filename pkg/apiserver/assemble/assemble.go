@@ -138,7 +138,8 @@ func New(cfg Config) (*Server, error) {
 	if s.api, err = rest.New(
 		rest.Config{Scheme: kinds, Admission: cfg.Parts.Admission, Fields: s.fields, Authorizer: cfg.Parts.Authorizer,
 			Hold:     apiserver.BoundAnswers(),
-			MinWatch: cfg.MinWatch, MaxValues: cfg.MaxValues, Tracer: cfg.HTTP.Tracer, Log: cfg.HTTP.Log}); err != nil {
+			MinWatch: cfg.MinWatch, MaxValues: cfg.MaxValues, Tracer: cfg.HTTP.Tracer,
+			Metrics: cfg.HTTP.Metrics, Log: cfg.HTTP.Log}); err != nil {
 		return nil, err
 	}
 	if err := s.addCustomResources(); err != nil {

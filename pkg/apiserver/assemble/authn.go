@@ -129,7 +129,7 @@ func newAuthentication(o *Options, c *catalog.Catalog, log *slog.Logger) (*authe
 			return nil, fmt.Errorf("--client-ca-file: %w", err)
 		}
 		a.clientCA = ca
-		list = append(list, x509.New(x509.Config{CA: ca}))
+		list = append(list, x509.New(x509.Config{CA: ca, Metrics: o.Metrics}))
 	}
 	if err := a.addTokens(o, c, log); err != nil {
 		return nil, err

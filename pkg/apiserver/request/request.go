@@ -6,6 +6,8 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/validation"
 )
@@ -87,8 +89,30 @@ type Info struct {
 	// Served is what the server served when the request came: a snapshot of package catalog, which is no word of this
 	// one. The request sees it to its end, whatever is added or removed meanwhile.
 	Served any
+	// Waited is the time that the request has waited for its turn and for webhooks, in nanoseconds; nil: nobody counts
+	// it. Wait adds to it.
+	Waited *atomic.Int64
 	// Audit is where the request is noted for the audit log; nil: nowhere.
 	Audit Audit
+}
+
+// Scope is what a request is about, in the words of metrics: one object ("resource"), those of a namespace
+// ("namespace"), or those of the cluster ("cluster"). A creation is about the object that it makes.
+func (i *Info) Scope() string {
+	switch {
+	case i.Name != "" || len(i.Parts) > 1 || i.Verb == "create":
+		return "resource"
+	case i.Namespace != "":
+		return "namespace"
+	}
+	return "cluster"
+}
+
+// Wait notes that the request of ctx waited from begun to now for its turn or for a webhook.
+func Wait(ctx context.Context, begun time.Time) {
+	if i := InfoFrom(ctx); i != nil && i.Waited != nil {
+		i.Waited.Add(int64(time.Since(begun)))
+	}
 }
 
 type key int

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -43,7 +44,9 @@ type Config struct {
 	MaxValues int
 	// Tracer records the making of objects; nil: nothing is recorded.
 	Tracer *trace.Tracer
-	Log    *slog.Logger
+	// Metrics takes what watches send; nil: nobody sees it.
+	Metrics prometheus.Registerer
+	Log     *slog.Logger
 	// Now is the clock of ages in tables; nil: time.Now.
 	Now func() time.Time
 }
@@ -52,6 +55,7 @@ type Config struct {
 type API struct {
 	Config
 	messages docbounds.Messages
+	watches  *watchMetrics
 }
 
 // resource is a route with what its answers need, made once.
@@ -80,7 +84,7 @@ func New(cfg Config) (*API, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &API{Config: cfg}, nil
+	return &API{Config: cfg, watches: newWatchMetrics(cfg.Metrics)}, nil
 }
 
 // Handler is the catalog.Entry.Handle of every resource that the API answers for.
@@ -173,6 +177,12 @@ func errNoResource() error {
 // reconnect at once.
 func (a *API) watchTimeout() time.Duration {
 	return a.MinWatch + rand.N(a.MinWatch)
+}
+
+// Deprecated reports whether the resource of info exists and is deprecated, itself or in its version.
+func (a *API) Deprecated(info *request.Info) bool {
+	rt := routeOf(info)
+	return rt != nil && (rt.Row.Deprecated != "" || rt.Version.Deprecated != "")
 }
 
 // Serves reports whether the resource and the subresource of info exist. Metrics use it, so that made-up names do not

@@ -171,9 +171,10 @@ var chunks = sync.Pool{New: func() any { b := make([]byte, 0, chunk+chunk/4); re
 // gather collects pieces and writes them in chunks. Its error is that of the first failed write; after it, it writes
 // nothing more, but still takes pieces, so that a loop that adds need not look at the error. One goroutine uses it.
 type gather struct {
-	out io.Writer
-	buf *[]byte
-	err error
+	out     io.Writer
+	buf     *[]byte
+	flushed int // bytes
+	err     error
 }
 
 func newGather(out io.Writer) *gather { return &gather{out: out, buf: chunks.Get().(*[]byte)} }
@@ -187,10 +188,14 @@ func (g *gather) add(pieces ...[]byte) {
 	}
 }
 
+// size returns the bytes that were added so far.
+func (g *gather) size() int { return g.flushed + len(*g.buf) }
+
 func (g *gather) flush() {
 	if g.err == nil && len(*g.buf) > 0 {
 		_, g.err = g.out.Write(*g.buf)
 	}
+	g.flushed += len(*g.buf)
 	*g.buf = (*g.buf)[:0]
 }
 

@@ -92,7 +92,8 @@ func newStream(x *exchange) (*stream, error) {
 		timeout = time.Duration(*opts.TimeoutSeconds) * time.Second
 	}
 	s := &stream{exchange: x, accepted: a, chosen: chosen, repr: x.representation(a), from: in,
-		until: time.Now().Add(timeout), flush: http.NewResponseController(x.w).Flush}
+		until: time.Now().Add(timeout), flush: http.NewResponseController(x.w).Flush,
+		counted: x.watches.begin(x.info, in.Initial && opts.SendInitialEvents != nil)}
 	if s.repr != nil {
 		s.shared = s.repr.sharedIn(a.media)
 		return s, nil
@@ -207,6 +208,8 @@ type stream struct {
 	chosen *choice
 	until  time.Time
 	over   atomic.Bool // its time is, or the resource has gone
+	// counted counts what is sent.
+	counted *watchCount
 }
 
 // begin sends the status code and the headers at once. Clients wait for them before they take the watch for
@@ -243,15 +246,24 @@ func (s *stream) send(events []storage.Event) error {
 	g := newGather(s.out)
 	defer g.close()
 	shown, failed := s.prepare(events)
+	listed := false
 	for i := range shown {
+		before := g.size()
 		if err := s.add(g, &shown[i]); err != nil {
 			failed = err
 			break
 		}
+		if bytes := g.size() - before; bytes > 0 {
+			s.counted.sent(bytes)
+		}
+		listed = listed || shown[i].InitialEnd
 	}
 	g.flush()
 	if g.err != nil || s.flush() != nil {
 		return errGone
+	}
+	if listed {
+		s.counted.listed()
 	}
 	return failed
 }

@@ -19,6 +19,7 @@ import (
 	"bonsai/pkg/apiserver/admission"
 	"bonsai/pkg/apiserver/admission/match"
 	"bonsai/pkg/apiserver/patch"
+	vocabulary "bonsai/pkg/apiserver/request"
 	"bonsai/pkg/strictjson"
 )
 
@@ -42,6 +43,7 @@ func (p mutator) Admit(ctx context.Context, a *admission.Attributes) error {
 	} else if a.Reinvoked() && past.Left != nil && !apiequality.Semantic.DeepEqual(past.Left, a.Object) {
 		past.Outdate()
 	}
+	defer vocabulary.Wait(ctx, time.Now())
 	r := &request{p.plugin, p.Matcher.Request(a)}
 	for i := range all {
 		c := &all[i]

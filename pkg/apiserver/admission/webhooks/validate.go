@@ -44,6 +44,7 @@ func (p validator) Validate(ctx context.Context, a *admission.Attributes) error 
 		}
 		calls = append(calls, &validation{candidate: c, view: v, index: len(calls)})
 	}
+	defer vocabulary.Wait(ctx, time.Now())
 	var wait sync.WaitGroup
 	for i, v := range calls {
 		if i == len(calls)-1 { // the last one needs no goroutine

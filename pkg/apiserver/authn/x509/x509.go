@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"bonsai/pkg/apiserver/authn"
 	"bonsai/pkg/apiserver/request"
 	"bonsai/pkg/authorities"
@@ -27,6 +29,8 @@ type Config struct {
 	CA authorities.Source
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
+	// Metrics takes how long the certificates of callers are still valid; nil: nobody sees it.
+	Metrics prometheus.Registerer
 }
 
 // maxKnown bounds the certificates whose verification is remembered.
@@ -35,7 +39,8 @@ const maxKnown = 1024
 // Authenticator verifies client certificates. A connection's certificate is verified once and not per request, as long
 // as it is valid and the authorities stay the same.
 type Authenticator struct {
-	cfg Config
+	cfg  Config
+	left prometheus.Observer // the seconds that a caller's certificate is still valid
 
 	mu         sync.Mutex
 	generation uint64
@@ -54,8 +59,22 @@ func New(cfg Config) *Authenticator {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Authenticator{cfg: cfg, known: map[*x509.Certificate]verified{}}
+	left := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "apiserver_client_certificate_expiration_seconds",
+		Help: "[ALPHA] Seconds that the client certificate of an authenticated request was still valid.",
+		Buckets: []float64{0, 30 * minute, hour, 2 * hour, 6 * hour, 12 * hour, day, 2 * day, 4 * day, 7 * day,
+			30 * day, 90 * day, 180 * day, 360 * day}})
+	if cfg.Metrics != nil {
+		cfg.Metrics.MustRegister(left)
+	}
+	return &Authenticator{cfg: cfg, left: left, known: map[*x509.Certificate]verified{}}
 }
+
+// Times in seconds.
+const (
+	minute = 60
+	hour   = 60 * minute
+	day    = 24 * hour
+)
 
 // Authenticate implements authn.Authenticator. The certificate must be good for client authentication.
 func (a *Authenticator) Authenticate(r *http.Request) (*request.User, error) {
@@ -64,12 +83,14 @@ func (a *Authenticator) Authenticate(r *http.Request) (*request.User, error) {
 	}
 	leaf, now, bundle := r.TLS.PeerCertificates[0], a.cfg.Now(), a.cfg.CA.Bundle()
 	if u := a.lookup(leaf, bundle.Generation, now); u != nil {
+		a.left.Observe(leaf.NotAfter.Sub(now).Seconds())
 		return u, nil
 	}
 	v, err := verify(r.TLS.PeerCertificates, bundle.Pool, now)
 	if err != nil {
 		return nil, err
 	}
+	a.left.Observe(leaf.NotAfter.Sub(now).Seconds())
 	if v.user != nil {
 		a.remember(leaf, bundle.Generation, v)
 	}

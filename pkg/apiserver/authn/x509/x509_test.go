@@ -11,11 +11,16 @@ import (
 	"encoding/pem"
 	"log/slog"
 	"math/big"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"bonsai/pkg/authorities"
 )
@@ -152,6 +157,44 @@ func TestAuthenticate(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestExpiration: callers with certificates count by how long these are still valid, with the buckets that a
+// kube-apiserver v1.37.2 showed.
+func TestExpiration(t *testing.T) {
+	t.Parallel()
+	good := newCA(t)
+	path := filepath.Join(t.TempDir(), "ca.crt")
+	good.write(t, path)
+	file, err := authorities.NewFile(path, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics := prometheus.NewRegistry()
+	a := New(Config{CA: file, Metrics: metrics})
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	cert := good.issue(t, "alice", x509.ExtKeyUsageClientAuth, 20*time.Minute)
+	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}
+	for range 2 { // the second time from memory
+		if _, err := a.Authenticate(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := httptest.NewRecorder()
+	promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}).ServeHTTP(w, r)
+	recorded, err := os.ReadFile("testdata/metrics.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Split(strings.TrimSpace(w.Body.String()), "\n")
+	for i, want := range strings.Split(strings.TrimSpace(string(recorded)), "\n") {
+		if i > 0 && (i >= len(got) || !strings.HasPrefix(got[i], want)) { // the first line is help
+			t.Errorf("line %d is not %s in\n%s", i, want, w.Body)
+		}
+	}
+	if !strings.Contains(w.Body.String(), `{le="0"} 0`) || !strings.Contains(w.Body.String(), `{le="1800"} 2`) {
+		t.Errorf("two requests with 20 minutes left are not in\n%s", w.Body)
 	}
 }
 

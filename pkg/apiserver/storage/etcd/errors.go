@@ -23,12 +23,20 @@ func (s *Store) do(ctx context.Context, operation, key string, request func(cont
 	defer cancel()
 	err := request(limited)
 	if s.cfg.Observe != nil {
-		s.cfg.Observe(operation, time.Since(begin), err)
+		s.cfg.Observe(operation, observedKey(s, key), time.Since(begin), err)
 	}
 	if err == nil {
 		return nil
 	}
 	return translate(ctx, "etcd: "+operation, key, err)
+}
+
+// observedKey is key for Config.Observe.
+func observedKey(s *Store, key string) string {
+	if s.cfg.Prefix != keyRoot && strings.HasPrefix(key, s.cfg.Prefix+"/") {
+		return s.key([]byte(key))
+	}
+	return key
 }
 
 // read is do for a request that may be repeated. It repeats without a pause: each try waits for a connection

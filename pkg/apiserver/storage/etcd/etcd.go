@@ -49,9 +49,10 @@ type Config struct {
 	Transform func(key string) storage.Transformer
 	// Timeout bounds each request to etcd, with the wait for a connection. Default: 10 s.
 	Timeout time.Duration
-	// Observe, if set, is called after each request with its operation ("get", "list", "create", …), how long it took
-	// and how it ended.
-	Observe func(operation string, took time.Duration, err error)
+	// Observe, if set, is called after each request with its operation ("get", "list", "create", …), the key or prefix
+	// of keys that it was about (storage's, whatever Prefix is; another text if it was about no object), how long it
+	// took and how it ended.
+	Observe func(operation, key string, took time.Duration, err error)
 	// Log gets compaction and lease trouble. Default: discard.
 	Log *slog.Logger
 }
@@ -64,6 +65,7 @@ type Store struct {
 	owned  *clientv3.Client // to be closed with the Store
 	kv     pb.KVClient
 	watch  pb.WatchClient
+	status pb.MaintenanceClient
 	leases *leases
 	call   []grpc.CallOption
 
@@ -95,7 +97,7 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	conn := client.ActiveConnection()
-	s.kv, s.watch = pb.NewKVClient(conn), pb.NewWatchClient(conn)
+	s.kv, s.watch, s.status = pb.NewKVClient(conn), pb.NewWatchClient(conn), pb.NewMaintenanceClient(conn)
 	// Waiting for the connection instead of failing at once carries requests over a restart of etcd.
 	// etcd bounds the size of a request. An answer has up to chunk objects, far more than gRPC's default of 4 MiB.
 	s.call = []grpc.CallOption{grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(math.MaxInt32),
