@@ -16,11 +16,14 @@ import (
 const (
 	// maxClients is how many clients are kept: more hosts with other authorities than a cluster has.
 	maxClients = 256
-	// maxConns is how many connections one webhook gets at a time; calls beyond wait within their timeout.
+	// maxConns is how many connections one webhook, or endpoint of its Service, gets at a time; calls beyond wait
+	// within their timeout.
 	maxConns = 200
-	// maxIdle is how many connections to one webhook are kept open for idle.
-	maxIdle = 16
-	idle    = 30 * time.Second
+	// maxIdle is how many connections to one webhook, or endpoint of its Service, are kept open for idle, and
+	// maxIdleOfAll how many to all its endpoints.
+	maxIdle      = 16
+	maxIdleOfAll = 128
+	idle         = 30 * time.Second
 	// dialTimeout is for each endpoint of a Service; the call's timeout ends them all.
 	dialTimeout = 5 * time.Second
 )
@@ -100,8 +103,8 @@ func (c *clients) close() {
 // errCABundle is upstream's word for a bundle in which there is no certificate.
 var errCABundle = errors.New("unable to load root certificates: unable to parse bytes as PEM block")
 
-func newTransport(h *Hook, cfg *Config) (*http.Transport, error) {
-	// HTTP/1.1, as upstream: HTTP/2 would keep all calls on one connection, to one endpoint of a Service.
+func newTransport(h *Hook, cfg *Config) (http.RoundTripper, error) {
+	// HTTP/1.1, as upstream: HTTP/2 would have all calls wait for one connection.
 	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	if c := h.Credentials; c != nil && len(c.cert) > 0 {
 		pair, err := tls.X509KeyPair(c.cert, c.key)
@@ -119,18 +122,21 @@ func newTransport(h *Hook, cfg *Config) (*http.Transport, error) {
 	t := &http.Transport{
 		TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second, DialContext: dialing(cfg.ToURLs),
 		Proxy:           http.ProxyFromEnvironment,
-		MaxConnsPerHost: maxConns, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idle,
+		MaxConnsPerHost: maxConns, MaxIdleConnsPerHost: maxIdle, MaxIdleConns: maxIdleOfAll, IdleConnTimeout: idle,
 	}
-	if s := h.Service; s != nil {
-		t.Proxy = nil
-		dial := dialing(cfg.ToServices)
-		t.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return dialService(ctx, cfg.Resolver, s, func(addr string) (net.Conn, error) {
-				return dial(ctx, network, addr)
-			})
-		}
+	s := h.Service
+	if s == nil {
+		return t, nil
 	}
-	return t, nil
+	t.Proxy = nil
+	config.ServerName = s.host()
+	dial := dialing(cfg.ToServices)
+	t.DialContext = func(ctx context.Context, network, first string) (net.Conn, error) {
+		return dialService(ctx, cfg.Resolver, s, first, func(addr string) (net.Conn, error) {
+			return dial(ctx, network, addr)
+		})
+	}
+	return balanced{cfg.Resolver, s, t}, nil
 }
 
 // dialing returns through within the time that one endpoint has; nil: a direct way.
@@ -146,24 +152,24 @@ func dialing(through func(ctx context.Context, network, addr string) (net.Conn, 
 	}
 }
 
-// dialService connects to the first endpoint of a Service that takes the connection.
-func dialService(ctx context.Context, r Resolver, s *Service, dial func(addr string) (net.Conn, error)) (net.Conn,
-	error) {
-	addrs, err := r.Resolve(ctx, s.Namespace, s.Name, s.port())
-	if err != nil {
-		return nil, err
+// dialService connects to first, an endpoint of a Service, or to the next one that takes the connection.
+func dialService(ctx context.Context, r Resolver, s *Service, first string,
+	dial func(addr string) (net.Conn, error)) (net.Conn, error) {
+	conn, err := dial(first)
+	if err == nil || ctx.Err() != nil {
+		return conn, err
 	}
-	for _, addr := range addrs {
-		var conn net.Conn
-		if conn, err = dial(addr); err == nil {
-			return conn, nil
-		}
-		if ctx.Err() != nil {
-			break
-		}
+	others, gone := r.Resolve(ctx, s.Namespace, s.Name, s.port())
+	if gone != nil {
+		return nil, gone
 	}
-	if err == nil {
-		err = fmt.Errorf("no endpoints available for service %q", s.Name)
+	for _, addr := range others {
+		if addr == first {
+			continue
+		}
+		if conn, err = dial(addr); err == nil || ctx.Err() != nil {
+			return conn, err
+		}
 	}
 	return nil, err
 }

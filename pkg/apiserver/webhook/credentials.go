@@ -77,7 +77,7 @@ func LoadDirectory(path string) (Directory, error) {
 }
 
 // around shows the credentials in each request that goes through a transport.
-func (c *Credentials) around(to *http.Transport) http.RoundTripper {
+func (c *Credentials) around(to http.RoundTripper) http.RoundTripper {
 	if c == nil {
 		return to
 	}

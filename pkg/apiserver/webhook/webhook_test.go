@@ -199,6 +199,63 @@ func TestServices(t *testing.T) {
 	}
 }
 
+// oneOf is a Resolver that names another endpoint first each time.
+type oneOf struct {
+	mu    sync.Mutex
+	addrs []string // guarded by mu
+}
+
+func (o *oneOf) Resolve(context.Context, string, string, int32) ([]string, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.addrs = append(o.addrs[1:], o.addrs[0])
+	return slices.Clone(o.addrs), nil
+}
+
+// TestEndpointsShareCalls: calls go to all endpoints of a Service though there are idle connections to each, and to
+// none that has gone.
+func TestEndpointsShareCalls(t *testing.T) {
+	t.Parallel()
+	var asked [3]atomic.Int32
+	var endpoints []string
+	var bundle []byte
+	for i := range asked {
+		s := webhooktest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked[i].Add(1)
+			if r.Host != "hook.ns.svc:443" {
+				http.Error(w, "asked as "+r.Host, http.StatusBadRequest)
+				return
+			}
+			w.Write([]byte("{}")) //nolint:errcheck // the caller sees it
+		}), "hook.ns.svc")
+		endpoints, bundle = append(endpoints, s.Addr()), append(bundle, s.CABundle...)
+	}
+	resolver := &oneOf{addrs: slices.Clone(endpoints)}
+	c := webhook.New(webhook.Config{Resolver: resolver})
+	to := webhook.Hook{Service: &webhook.Service{Namespace: "ns", Name: "hook"}, CABundle: bundle}
+	call := func(n int) {
+		t.Helper()
+		for range n {
+			if _, err := c.Call(t.Context(), &to, nil, 5*time.Second, limit); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	call(12)
+	for i := range asked {
+		if n := asked[i].Load(); n != 4 {
+			t.Errorf("endpoint %d has %d of 12 calls", i, n)
+		}
+	}
+	resolver.mu.Lock()
+	resolver.addrs = slices.Clone(endpoints[:2])
+	resolver.mu.Unlock()
+	call(4)
+	if n := asked[2].Load(); n != 4 {
+		t.Errorf("an endpoint that has gone has %d more calls", n-4)
+	}
+}
+
 // Calls use the connections that are there; the webhooks of one server share them, those of another authority do not.
 func TestConnectionsAreReused(t *testing.T) {
 	t.Parallel()
