@@ -103,11 +103,12 @@ func (p *Plugin) Filter(state *framework.CycleState, _ *model.PodInfo, node *mod
 	return st
 }
 
-// PostFilter gives back the devices of a claim that no pod uses yet: another node may have others for it.
+// PostFilter gives back the devices of a claim that no pod uses yet: another node may have others for it. It says so
+// only where it does.
 func (p *Plugin) PostFilter(ctx context.Context, _ framework.Handle, state *framework.CycleState, pod *model.PodInfo,
 	d *framework.Diagnosis) (string, *framework.Status) {
 	if !claims(pod) {
-		return "", framework.NewStatus(framework.Unschedulable, "no new claims to deallocate")
+		return "", framework.NewStatus(framework.Unschedulable)
 	}
 	if d.Prepare != nil && state.Read(Name) == nil {
 		// The cycle's answers were kept ones: this state has not been filled yet.
@@ -117,7 +118,7 @@ func (p *Plugin) PostFilter(ctx context.Context, _ framework.Handle, state *fram
 	}
 	needs, ok := state.Read(Name).(*devices.Needs)
 	if !ok {
-		return "", framework.NewStatus(framework.Unschedulable, "no new claims to deallocate")
+		return "", framework.NewStatus(framework.Unschedulable)
 	}
 	switch done, err := p.Devices.Deallocate(ctx, pod.Pod, needs); {
 	case err != nil:
@@ -125,7 +126,7 @@ func (p *Plugin) PostFilter(ctx context.Context, _ framework.Handle, state *fram
 	case done:
 		return "", framework.NewStatus(framework.Unschedulable, "deallocation of ResourceClaim completed")
 	}
-	return "", framework.NewStatus(framework.Unschedulable, "still not schedulable")
+	return "", framework.NewStatus(framework.Unschedulable)
 }
 
 // reserved is where the state keeps what was chosen for the pod.
