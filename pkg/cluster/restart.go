@@ -156,7 +156,7 @@ func end(ctx context.Context, p status.Process) error {
 		signal   syscall.Signal
 		patience time.Duration
 	}{{syscall.SIGTERM, supervise.StopGrace}, {syscall.SIGKILL, returnPatience}} {
-		if err := syscall.Kill(p.PID, s.signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+		if err := host.Signal(p.PID, func() bool { return isStill(p) }, s.signal); err != nil {
 			return fmt.Errorf("end %s, process %d: %w", p.Name, p.PID, err)
 		}
 		wait, cancel := context.WithTimeout(ctx, s.patience)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
 )
 
@@ -53,8 +54,7 @@ func Signal(mark, managers string, signal syscall.Signal) error {
 		return err
 	}
 	for _, pid := range pids {
-		// one may have ended since
-		if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+		if err := host.Signal(pid, func() bool { return runs(pid, managers) }, signal); err != nil {
 			return fmt.Errorf("signal the controller manager, process %d: %w", pid, err)
 		}
 	}
@@ -75,10 +75,16 @@ func processesOf(mark, path string) ([]int, error) {
 	}
 	var found []int
 	for _, pid := range all {
-		line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-		if argv0, _, _ := strings.Cut(string(line), "\x00"); err == nil && argv0 == path {
+		if runs(pid, path) {
 			found = append(found, pid)
 		}
 	}
 	return found, nil
+}
+
+// runs reports whether the first argument of a process is path.
+func runs(pid int, path string) bool {
+	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	argv0, _, _ := strings.Cut(string(line), "\x00")
+	return err == nil && argv0 == path
 }
