@@ -31,6 +31,9 @@ func (c *Controller) migrate(ctx context.Context, m *migration, r served.Resourc
 	done, told := 0, c.Now()
 	options := metav1.ListOptions{Limit: page}
 	for {
+		if now, ok := c.migrations.Get(controller.KeyOf(m)); !ok || now.UID != m.UID {
+			return nil // it was deleted; another one may have its name
+		}
 		list, err := c.metadata.Resource(r.GroupVersionResource).List(ctx, options)
 		if next, ok := newer(err); ok {
 			options.Continue = next
@@ -55,9 +58,6 @@ func (c *Controller) migrate(ctx context.Context, m *migration, r served.Resourc
 			done++
 			if c.Now().Sub(told) < telling {
 				continue
-			}
-			if _, ok := c.migrations.Get(controller.KeyOf(m)); !ok {
-				return nil
 			}
 			c.progress(m, done)
 			if err := c.write(ctx, m); err != nil {

@@ -17,6 +17,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 
 	"bonsai/pkg/apiclient"
@@ -39,7 +40,13 @@ type Controller struct {
 
 	// mu guards running: which migration has a resource for itself. Others of that resource wait for its end.
 	mu      sync.Mutex
-	running map[schema.GroupResource]string
+	running map[schema.GroupResource]holder
+}
+
+// holder is the migration that has a resource. A name may come again, for another resource.
+type holder struct {
+	name string
+	uid  types.UID
 }
 
 // New returns the controller; its caches fill when d.Informers run.
@@ -52,7 +59,7 @@ func New(d controller.Deps) (*Controller, error) {
 		Deps: d, migrations: controller.InformerFor(d.Informers, storagemigration.StorageVersionMigrations),
 		writes:      storagemigration.StorageVersionMigrations(d.Client),
 		definitions: apiextensions.CustomResourceDefinitions(d.Client), metadata: m,
-		running: map[schema.GroupResource]string{},
+		running: map[schema.GroupResource]holder{},
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "storage-version-migrator-controller", Workers: d.Workers,
 		Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
@@ -68,9 +75,10 @@ func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	stored, ok := c.migrations.Get(key)
 	if !ok {
-		c.release(key.Name)
+		c.release(key.Name, "")
 		return controller.Result{}, nil
 	}
+	c.release(stored.Name, stored.UID)
 	m := stored.DeepCopy()
 	succeeded, failed := is(m, migrationv1.MigrationSucceeded), is(m, migrationv1.MigrationFailed)
 	switch {
@@ -81,7 +89,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		c.set(m, migrationv1.MigrationRunning, metav1.ConditionFalse, "MigrationCompleted", completed)
 		return controller.Result{}, c.write(ctx, m)
 	case succeeded || failed:
-		c.release(m.Name)
+		c.release(m.Name, "")
 		return controller.Result{}, nil
 	case !c.take(m):
 		return controller.Result{Backoff: true}, nil
@@ -149,8 +157,8 @@ func (c *Controller) take(m *migration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	gr := resourceOf(m)
-	if name, taken := c.running[gr]; taken {
-		return name == m.Name
+	if has, taken := c.running[gr]; taken {
+		return has.uid == m.UID
 	}
 	if !is(m, migrationv1.MigrationRunning) {
 		for _, other := range c.migrations.List() {
@@ -159,13 +167,14 @@ func (c *Controller) take(m *migration) bool {
 			}
 		}
 	}
-	c.running[gr] = m.Name
+	c.running[gr] = holder{m.Name, m.UID}
 	return true
 }
 
-// release gives back what a migration had, and wakes those that wait for it.
-func (c *Controller) release(name string) {
-	for gr := range c.drop(name) {
+// release gives back what migrations of a name had, except the one with the UID except, and wakes those
+// that wait.
+func (c *Controller) release(name string, except types.UID) {
+	for gr := range c.drop(name, except) {
 		for _, other := range c.migrations.List() {
 			if resourceOf(other) == gr {
 				c.loop.Add(controller.KeyOf(other))
@@ -174,12 +183,12 @@ func (c *Controller) release(name string) {
 	}
 }
 
-func (c *Controller) drop(name string) map[schema.GroupResource]bool {
+func (c *Controller) drop(name string, except types.UID) map[schema.GroupResource]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	had := map[schema.GroupResource]bool{}
 	for gr, has := range c.running {
-		if has == name {
+		if has.name == name && has.uid != except {
 			had[gr] = true
 			delete(c.running, gr)
 		}
