@@ -39,8 +39,14 @@ func New(path, what string, m *Metrics, now func() time.Time, log *slog.Logger) 
 	return f
 }
 
-// Hash returns the hash of a text as metrics show it.
-func Hash(text []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(text)) }
+// Hash returns the hash of a text, whose parts follow each other, as metrics show it.
+func Hash(parts ...[]byte) string {
+	h := sha256.New()
+	for _, part := range parts {
+		h.Write(part)
+	}
+	return fmt.Sprintf("sha256:%x", h.Sum(nil))
+}
 
 // Read returns the content.
 func (f *File) Read() ([]byte, error) { return Read(f.path) }

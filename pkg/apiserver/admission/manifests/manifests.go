@@ -25,6 +25,8 @@ const (
 	retryEvery = time.Minute // a directory that is not good
 	// maxFiles bounds the files of a directory; configfile bounds each.
 	maxFiles = 1000
+	// maxBytes bounds the files of a directory together.
+	maxBytes = 16 << 20
 )
 
 // Kind is what a plug-in takes from files.
@@ -185,11 +187,14 @@ func read(dir string) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]file, len(paths))
+	out, total := make([]file, len(paths)), 0
 	for i, path := range paths {
 		text, err := configfile.Read(path)
 		if err != nil {
 			return nil, fmt.Errorf("error loading %s: %w", path, err)
+		}
+		if total += len(text); total > maxBytes {
+			return nil, fmt.Errorf("error loading %s: the manifests have more than %d MiB together", path, maxBytes>>20)
 		}
 		out[i] = file{path, text}
 	}
@@ -221,11 +226,11 @@ func (l listing) same(before listing) bool {
 
 // hashOf is the hash of all files, as metrics show it.
 func hashOf(files []file) string {
-	var all []byte
+	var parts [][]byte
 	for _, f := range files {
-		all = fmt.Appendf(all, "%s %d\n%s", f.path, len(f.text), f.text)
+		parts = append(parts, fmt.Appendf(nil, "%s %d\n", f.path, len(f.text)), f.text)
 	}
-	return configfile.Hash(all)
+	return configfile.Hash(parts...)
 }
 
 // sorted are the objects in the order of their keys.

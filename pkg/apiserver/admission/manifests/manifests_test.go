@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -104,6 +105,25 @@ func TestBad(t *testing.T) {
 		if len(*told) > 0 {
 			t.Errorf("%s: the plug-in was told %v", c.want, *told)
 		}
+	}
+}
+
+// TestTooMuch: files that are too much together are refused, though each of them is small enough.
+func TestTooMuch(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	comment := "#" + strings.Repeat("x", 1<<20-2) + "\n"
+	for i := range maxBytes >> 20 {
+		write(t, dir, fmt.Sprintf("%02d.yaml", i), comment)
+	}
+	cfg, _ := config(dir, "policy")
+	if _, err := Load(cfg); err != nil {
+		t.Errorf("what is allowed: %v", err)
+	}
+	write(t, dir, "zz.yaml", "#")
+	const want = "the manifests have more than 16 MiB together"
+	if _, err := Load(cfg); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 
