@@ -1,6 +1,7 @@
 package podcertificates
 
 import (
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -13,13 +14,16 @@ import (
 	"fmt"
 )
 
-// newKey makes a key of a type that the field keyType names.
-func newKey(keyType string) (crypto.Signer, error) {
+// maxKeys bounds the RSA keys that are made at a time: each takes a CPU for up to some seconds.
+const maxKeys = 2
+
+// newKey makes a key of a type that the field keyType names. An RSA key waits for its turn until ctx ends.
+func (m *Manager) newKey(ctx context.Context, keyType string) (crypto.Signer, error) {
 	switch keyType {
 	case "RSA3072":
-		return rsa.GenerateKey(rand.Reader, 3072)
+		return m.newRSA(ctx, 3072)
 	case "RSA4096":
-		return rsa.GenerateKey(rand.Reader, 4096)
+		return m.newRSA(ctx, 4096)
 	case "ECDSAP256":
 		return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	case "ECDSAP384":
@@ -31,6 +35,16 @@ func newKey(keyType string) (crypto.Signer, error) {
 		return key, err
 	}
 	return nil, fmt.Errorf("the key type %q is not known", keyType)
+}
+
+func (m *Manager) newRSA(ctx context.Context, bits int) (crypto.Signer, error) {
+	select {
+	case m.keys <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-m.keys }()
+	return rsa.GenerateKey(rand.Reader, bits)
 }
 
 // stub returns a PKCS#10 request (DER) that has the key, and nothing else: it proves that its sender has the key. What

@@ -66,6 +66,7 @@ type Source struct {
 type Manager struct {
 	cfg  Config
 	wake notify.Signal
+	keys chan struct{} // has an entry for each RSA key that is being made, maxKeys at most
 
 	mu      sync.Mutex
 	sources map[Source]*state
@@ -96,7 +97,8 @@ func New(cfg Config) (*Manager, error) {
 		cfg.Log == nil {
 		return nil, errors.New("pod certificates: Client, Node, Now, Random, Event and Log are required")
 	}
-	return &Manager{cfg: cfg, wake: notify.New(), sources: map[Source]*state{}}, nil
+	return &Manager{cfg: cfg, wake: notify.New(), keys: make(chan struct{}, maxKeys),
+		sources: map[Source]*state{}}, nil
 }
 
 // Run asks the signers until ctx is done, and returns when all requests have ended. changed is called with a pod for

@@ -370,10 +370,55 @@ func TestFaults(t *testing.T) {
 	})
 }
 
+// TestKeysInTurn: keys that cost seconds are made a few at a time. Others do not wait for them, and who waits leaves
+// with its pod.
+func TestKeysInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{}
+		m, pod := manager(t, s)
+		ask := func(volume, keyType string) {
+			p := &corev1.PodCertificateProjection{SignerName: "example.com/s", KeyType: keyType}
+			_, _, err := m.Get(t.Context(), pod, volume, 0, p, true)
+			if err == nil || !strings.Contains(err.Error(), "is not issued yet") {
+				t.Error(err)
+			}
+		}
+		asked := func() int {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return len(s.requests)
+		}
+		for range cap(m.keys) {
+			m.keys <- struct{}{} // as for a key that is being made
+		}
+		ask("slow", "RSA3072")
+		if n := asked(); n != 0 {
+			t.Errorf("%d requests with a key that had to wait", n)
+		}
+		ask("quick", "ED25519")
+		if n := asked(); n != 1 {
+			t.Errorf("%d requests with a key that had not to wait", n)
+		}
+		<-m.keys
+		synctest.Wait()
+		if n := asked(); n != 2 || len(m.keys) != maxKeys-1 {
+			t.Errorf("%d requests when it was the turn of the key; %d keys are made", n, len(m.keys))
+		}
+		m.keys <- struct{}{}
+		ask("late", "RSA4096")
+		m.Forget(pod.UID)
+		synctest.Wait()
+		if n := asked(); n != 2 {
+			t.Errorf("%d requests after the pod was gone", n)
+		}
+	})
+}
+
 func TestKeys(t *testing.T) {
 	t.Parallel()
+	m := &Manager{keys: make(chan struct{}, maxKeys)}
 	for _, kind := range []string{"RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"} {
-		key, err := newKey(kind)
+		key, err := m.newKey(t.Context(), kind)
 		if err != nil {
 			t.Fatal(kind, err)
 		}

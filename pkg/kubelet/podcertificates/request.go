@@ -78,7 +78,7 @@ func (m *Manager) answer(ctx context.Context, r *request) (*issued, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the pod's service account: %w", err)
 	}
-	key, err := newKey(r.of.KeyType)
+	key, err := m.newKey(ctx, r.of.KeyType)
 	if err != nil {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}
