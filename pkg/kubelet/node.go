@@ -75,8 +75,8 @@ func newNodeParts(cfg *Config, r reporting, s signals, c *containers) (*nodePart
 	// The API serves monitoring agents on the node, over a socket below RootDir.
 	n.served = &podresources.Server{RootDir: cfg.RootDir, Resources: n.resources, Pods: s.active,
 		Count: r.metrics.PodResourcesAsked}
-	n.pods = &podsapi.Server{RootDir: cfg.RootDir, Serve: cm.Serve, Pods: s.pods.Pods, Changes: r.status.Changed(),
-		Count: r.metrics.PodsAsked}
+	n.pods = &podsapi.Server{RootDir: cfg.RootDir, Serve: cm.ServeLimited, Pods: s.pods.Pods,
+		Changes: r.status.Changed(), Count: r.metrics.PodsAsked}
 	if n.node, err = newNode(cfg, r, s, c, n.devices); err != nil {
 		return nil, fmt.Errorf("prepare the node object: %w", err)
 	}

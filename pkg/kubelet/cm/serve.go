@@ -8,7 +8,10 @@ import (
 	"net"
 	"os"
 
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // Bounds on requests at the kubelet's sockets, which any pod with the right hostPath can reach: bytes of a request, and
@@ -17,6 +20,37 @@ const (
 	maxRequest = 64 << 10
 	maxCalls   = 16
 )
+
+// Requests that ServeLimited answers each second, and at once; as upstream at the socket of pod resources.
+const (
+	perSecond = 100
+	burst     = 10
+)
+
+// ServeLimited is Serve for sockets that agents ask about pods: of all of them together it answers a bounded number of
+// requests in a second, and refuses the others. The beginning of a stream is a request as well.
+func ServeLimited(ctx context.Context, path string, register func(*grpc.Server), o ...grpc.ServerOption) error {
+	limit := rate.NewLimiter(perSecond, burst)
+	refuse := func() error {
+		if limit.Allow() {
+			return nil
+		}
+		return status.Error(codes.ResourceExhausted, "rejected by rate limit")
+	}
+	unary := func(ctx context.Context, q any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		if err := refuse(); err != nil {
+			return nil, err
+		}
+		return next(ctx, q)
+	}
+	stream := func(s any, to grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+		if err := refuse(); err != nil {
+			return err
+		}
+		return next(s, to)
+	}
+	return Serve(ctx, path, register, append(o, grpc.UnaryInterceptor(unary), grpc.StreamInterceptor(stream))...)
+}
 
 // Serve answers gRPC at a socket until ctx ends. It replaces a socket that an earlier kubelet left.
 func Serve(ctx context.Context, path string, register func(*grpc.Server), o ...grpc.ServerOption) error {

@@ -3,22 +3,18 @@
 package podsapi
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
+	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	podsv1alpha1 "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
 
@@ -43,6 +39,11 @@ type Server struct {
 	Count func(what, code string)
 
 	watches atomic.Int32
+	renewed notify.Fan // notified when latest may return something else
+
+	mu   sync.Mutex // guards all below
+	last []*encoded // by namespace and name; neither the list nor what it has is changed
+	err  error      // why last is not complete
 }
 
 // Run serves until ctx ends.
@@ -51,6 +52,11 @@ func (s *Server) Run(ctx context.Context) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("make the directory of the pods API: %w", err)
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	var following sync.WaitGroup
+	following.Go(func() { s.follow(ctx) })
+	defer following.Wait()
+	defer cancel()
 	return s.Serve(ctx, filepath.Join(dir, "pods-api.sock"), func(g *grpc.Server) {
 		podsv1alpha1.RegisterPodsServer(g, s)
 	})
@@ -62,20 +68,15 @@ func (s *Server) counted(what string, err error) error {
 	return err
 }
 
-// unencoded is the error about a pod that cannot be written.
-func unencoded(p *corev1.Pod, err error) error {
-	return status.Errorf(codes.Internal, "encode pod %s/%s: %v", p.Namespace, p.Name, err)
-}
-
 // ListPods returns all pods.
 func (s *Server) ListPods(context.Context, *podsv1alpha1.ListPodsRequest) (*podsv1alpha1.ListPodsResponse, error) {
+	pods, err := s.encoded()
+	if err != nil {
+		return nil, s.counted("list", err)
+	}
 	out := &podsv1alpha1.ListPodsResponse{}
-	for _, p := range s.sorted() {
-		data, err := p.Marshal()
-		if err != nil {
-			return nil, s.counted("list", unencoded(p, err))
-		}
-		out.Pods = append(out.Pods, data)
+	for _, p := range pods {
+		out.Pods = append(out.Pods, p.data)
 	}
 	return out, s.counted("list", nil)
 }
@@ -83,17 +84,15 @@ func (s *Server) ListPods(context.Context, *podsv1alpha1.ListPodsRequest) (*pods
 // GetPod returns the pod with a UID.
 func (s *Server) GetPod(_ context.Context,
 	q *podsv1alpha1.GetPodRequest) (*podsv1alpha1.GetPodResponse, error) {
-	for _, p := range s.Pods() {
-		if string(p.UID) != q.PodUID {
-			continue
-		}
-		data, err := p.Marshal()
-		if err != nil {
-			return nil, s.counted("get", unencoded(p, err))
-		}
-		return &podsv1alpha1.GetPodResponse{Pod: data}, s.counted("get", nil)
+	pods, err := s.encoded()
+	if err != nil {
+		return nil, s.counted("get", err)
 	}
-	return nil, s.counted("get", status.Errorf(codes.NotFound, "pod with UID %s not found", q.PodUID))
+	i := slices.IndexFunc(pods, func(p *encoded) bool { return string(p.pod.UID) == q.PodUID })
+	if i < 0 {
+		return nil, s.counted("get", status.Errorf(codes.NotFound, "pod with UID %s not found", q.PodUID))
+	}
+	return &podsv1alpha1.GetPodResponse{Pod: pods[i].data}, s.counted("get", nil)
 }
 
 // WatchPods sends all pods, and then each change of them. A watcher that is slow gets several changes of a pod as one.
@@ -102,10 +101,14 @@ func (s *Server) WatchPods(_ *podsv1alpha1.WatchPodsRequest, to podsv1alpha1.Pod
 	if s.watches.Add(1) > maxWatches {
 		return s.counted("watch", status.Errorf(codes.ResourceExhausted, "there are %d watches already", maxWatches))
 	}
-	changes, stop := s.Changes.Subscribe()
+	renewed, stop := s.renewed.Subscribe()
 	defer stop()
-	w := watch{to: to, sent: map[types.UID]sent{}}
-	if err := w.round(s.sorted()); err != nil {
+	w := watch{to: to, sent: map[types.UID]*encoded{}}
+	pods, err := s.encoded()
+	if err != nil {
+		return s.counted("watch", err)
+	}
+	if err := w.round(pods); err != nil {
 		return s.counted("watch", err)
 	}
 	if err := to.Send(&podsv1alpha1.WatchPodsEvent{Type: podsv1alpha1.EventType_INITIAL_SYNC_COMPLETE}); err != nil {
@@ -115,71 +118,14 @@ func (s *Server) WatchPods(_ *podsv1alpha1.WatchPodsRequest, to podsv1alpha1.Pod
 		select {
 		case <-to.Context().Done():
 			return s.counted("watch", status.FromContextError(to.Context().Err()).Err())
-		case <-changes:
-			if err := w.round(s.sorted()); err != nil {
+		case <-renewed:
+			pods, err := s.latest()
+			if err != nil {
+				return s.counted("watch", err)
+			}
+			if err := w.round(pods); err != nil {
 				return s.counted("watch", err)
 			}
 		}
 	}
-}
-
-// sorted returns all pods by namespace and name.
-func (s *Server) sorted() []*corev1.Pod {
-	return slices.SortedFunc(slices.Values(s.Pods()), func(a, b *corev1.Pod) int {
-		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
-	})
-}
-
-// watch is what one watcher has been sent.
-type watch struct {
-	to   podsv1alpha1.Pods_WatchPodsServer
-	sent map[types.UID]sent
-}
-
-// sent is a pod as it was sent last; sum stands for its content.
-type sent struct {
-	namespace, name string
-	sum             [sha256.Size]byte
-}
-
-// round sends what differs from what was sent.
-func (w *watch) round(pods []*corev1.Pod) error {
-	is := map[types.UID]bool{}
-	for _, p := range pods {
-		is[p.UID] = true
-		data, err := p.Marshal()
-		if err != nil {
-			return unencoded(p, err)
-		}
-		was, known := w.sent[p.UID]
-		now := sent{p.Namespace, p.Name, sha256.Sum256(data)}
-		kind := podsv1alpha1.EventType_ADDED
-		if known {
-			kind = podsv1alpha1.EventType_MODIFIED
-		}
-		if known && bytes.Equal(was.sum[:], now.sum[:]) {
-			continue
-		}
-		w.sent[p.UID] = now
-		if err := w.to.Send(&podsv1alpha1.WatchPodsEvent{Type: kind, Pod: data}); err != nil {
-			return err
-		}
-	}
-	for _, uid := range slices.Sorted(maps.Keys(w.sent)) {
-		if is[uid] {
-			continue
-		}
-		gone := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.sent[uid].namespace, Name: w.sent[uid].name,
-			UID: uid}}
-		delete(w.sent, uid)
-		data, err := gone.Marshal()
-		if err != nil {
-			return unencoded(gone, err)
-		}
-		if err := w.to.Send(&podsv1alpha1.WatchPodsEvent{Type: podsv1alpha1.EventType_DELETED,
-			Pod: data}); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -3,7 +3,6 @@ package podsapi
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,12 +11,15 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	podsv1alpha1 "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
 
+	"bonsai/pkg/kubelet/cm"
 	"bonsai/pkg/kubelet/notify"
 )
 
@@ -49,19 +51,6 @@ func (n *node) list() (out []*corev1.Pod) {
 	return out
 }
 
-// listen answers at a socket until ctx ends.
-func listen(ctx context.Context, path string, register func(*grpc.Server), o ...grpc.ServerOption) error {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "unix", path)
-	if err != nil {
-		return err
-	}
-	s := grpc.NewServer(o...)
-	register(s)
-	defer context.AfterFunc(ctx, s.Stop)()
-	return s.Serve(l)
-}
-
 // serve runs a server for a node and connects to it.
 func serve(t *testing.T, n *node) podsv1alpha1.PodsClient {
 	t.Helper()
@@ -70,8 +59,8 @@ func serve(t *testing.T, n *node) podsv1alpha1.PodsClient {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	n.counted = make(chan string, 100)
-	s := &Server{RootDir: dir, Serve: listen, Pods: n.list, Changes: &n.changes,
+	n.counted = make(chan string, 100_000)
+	s := &Server{RootDir: dir, Serve: cm.ServeLimited, Pods: n.list, Changes: &n.changes,
 		Count: func(what, code string) { n.counted <- what + " " + code }}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -174,5 +163,49 @@ func TestWatchesAreBounded(t *testing.T) {
 	if err := s.WatchPods(nil, nil); err == nil || !strings.Contains(err.Error(), "ResourceExhausted") ||
 		s.watches.Load() != maxWatches {
 		t.Error(err, s.watches.Load())
+	}
+}
+
+// TestRateLimit: who asks too often is told so.
+func TestRateLimit(t *testing.T) {
+	t.Parallel()
+	n := &node{pods: map[string]corev1.PodPhase{}}
+	client := serve(t, n)
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		_, err := client.ListPods(t.Context(), &podsv1alpha1.ListPodsRequest{})
+		if status.Code(err) == codes.ResourceExhausted && status.Convert(err).Message() == "rejected by rate limit" {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Error("nobody is refused")
+}
+
+// TestEncodedOnce: a pod is encoded when it has changed, and only then.
+func TestEncodedOnce(t *testing.T) {
+	t.Parallel()
+	n := &node{pods: map[string]corev1.PodPhase{"a": corev1.PodRunning, "b": corev1.PodPending}}
+	s := &Server{Pods: n.list, Changes: &n.changes}
+	encode := func() []*encoded {
+		t.Helper()
+		all, err := s.encoded()
+		if err != nil || len(all) != 2 || all[0].pod.Name != "a" || all[1].pod.Name != "b" {
+			t.Fatal(all, err)
+		}
+		return all
+	}
+	first := encode()
+	n.put("b", corev1.PodRunning)
+	second := encode()
+	if second[0] != first[0] {
+		t.Error("a pod that is the same was encoded again")
+	}
+	if second[1] == first[1] || text(t, second[1].data) != "ns/b uid-b Running" {
+		t.Errorf("a pod that has changed is %s", text(t, second[1].data))
+	}
+	if text(t, first[1].data) != "ns/b uid-b Pending" {
+		t.Error("what a slow watcher still reads was changed")
 	}
 }

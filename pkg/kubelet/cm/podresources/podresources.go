@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -18,12 +17,6 @@ import (
 
 	"bonsai/api/podspec"
 	"bonsai/pkg/kubelet/cm"
-)
-
-// Requests that are answered each second, and at once; as upstream.
-const (
-	perSecond = 100
-	burst     = 10
 )
 
 // Resources know what containers have.
@@ -50,17 +43,9 @@ func (s *Server) Run(ctx context.Context) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("make the directory of the pod-resources API: %w", err)
 	}
-	limit := rate.NewLimiter(perSecond, burst)
-	return cm.Serve(ctx, filepath.Join(dir, "kubelet.sock"), func(g *grpc.Server) {
+	return cm.ServeLimited(ctx, filepath.Join(dir, "kubelet.sock"), func(g *grpc.Server) {
 		podresourcesapi.RegisterPodResourcesListerServer(g, s)
-	},
-		grpc.UnaryInterceptor(func(ctx context.Context, q any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any,
-			error) {
-			if !limit.Allow() {
-				return nil, status.Error(codes.ResourceExhausted, "rejected by rate limit")
-			}
-			return next(ctx, q)
-		}))
+	})
 }
 
 // List tells what all pods' containers have.
