@@ -146,7 +146,7 @@ type Strategy struct {
 	Warnings func(obj, old runtime.Object) []string
 	// ValidateName checks metadata.name; nil: a DNS-1123 subdomain. prefix is true for a generateName.
 	ValidateName func(name string, prefix bool) []string
-	// SpecChanged reports whether metadata.generation moves on this update; nil: the kind has no generation.
+	// SpecChanged reports whether metadata.generation moves on this update; nil: the kind counts none.
 	SpecChanged func(obj, old runtime.Object) bool
 	// Graceful returns the grace period in seconds a deletion leaves the object with, nil for at once (pods:
 	// spec.terminationGracePeriodSeconds).

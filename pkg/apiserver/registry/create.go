@@ -270,10 +270,10 @@ func fitNamespace(row *resources.Row, access metav1.Object, ns string) error {
 	return nil
 }
 
-// wipeSystemMetadata drops what only the system may set.
+// wipeSystemMetadata drops what only the system may set. The generation is not among it: a kind that counts none keeps
+// what a client creates it with, as in Kubernetes.
 func wipeSystemMetadata(access metav1.Object) {
 	access.SetSelfLink("")
 	access.SetDeletionTimestamp(nil)
 	access.SetDeletionGracePeriodSeconds(nil)
-	access.SetGeneration(0)
 }

@@ -60,8 +60,8 @@ func TestCreateMetadata(t *testing.T) {
 	in.UID, in.Generation, in.SelfLink = "mine", 7, "x"
 	in.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
 	out := create(t, g, in)
-	if out.UID == "mine" || out.UID == "" || out.Generation != 0 || out.SelfLink != "" || out.ManagedFields != nil {
-		t.Errorf("system metadata was taken from the client: %+v", out.ObjectMeta)
+	if out.UID == "mine" || out.UID == "" || out.Generation != 7 || out.SelfLink != "" || out.ManagedFields != nil {
+		t.Errorf("not what is the system's was made anew, and the generation kept: %+v", out.ObjectMeta)
 	}
 	if out.Namespace != "ns" || out.ResourceVersion == "" || out.CreationTimestamp.Year() != 2026 {
 		t.Errorf("metadata = %+v", out.ObjectMeta)
