@@ -64,7 +64,7 @@ func (k Keeper) Run(ctx context.Context, ready func() error) (err error) {
 		return err // whoever started this process reads the log in the place
 	}
 	// Last, as whoever comes meanwhile waits for the lock of a lease, and must find nothing afterwards.
-	defer func() { err = errors.Join(err, os.RemoveAll(string(p))) }()
+	defer func() { err = errors.Join(err, p.remove()) }()
 	defer func() { err = errors.Join(err, made.end()) }()
 	entrance, err := door.Open(p.door())
 	if err != nil {

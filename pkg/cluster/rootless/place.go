@@ -100,6 +100,20 @@ func (p place) hold() (*os.File, error) {
 	}
 }
 
+// remove takes the place away. The caller has the lock alone. The place leaves its name as a whole: a command that comes
+// meanwhile makes a new one, in which nothing is removed.
+func (p place) remove() error {
+	gone, err := os.MkdirTemp(filepath.Dir(string(p)), filepath.Base(string(p))+".gone-*")
+	if err != nil {
+		return fmt.Errorf("remove the place of the namespaces: %w", err)
+	}
+	err = os.Rename(string(p), filepath.Join(gone, "place"))
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, os.RemoveAll(gone))
+}
+
 // check returns an error if others than this process's user may change the place: they could lead commands elsewhere.
 func (p place) check() error {
 	info, err := os.Stat(string(p))

@@ -49,7 +49,7 @@ func TestLeases(t *testing.T) {
 		}
 		held <- lease
 	}()
-	if err := os.RemoveAll(string(p)); err != nil {
+	if err := p.remove(); err != nil {
 		t.Fatal(err)
 	}
 	if err := keeper.Close(); err != nil {
@@ -58,6 +58,53 @@ func TestLeases(t *testing.T) {
 	lease := <-held
 	if lease == nil || !p.isCurrent(lease) {
 		t.Error("the lease is of a file that nobody sees")
+	}
+}
+
+// TestEnd: commands that come while a keeper takes its place away all have the same lease afterwards.
+func TestEnd(t *testing.T) {
+	t.Parallel()
+	p := place(filepath.Join(t.TempDir(), "place"))
+	for range 300 {
+		keeper, err := p.hold()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := flock(keeper, unix.LOCK_EX); err != nil {
+			t.Fatal(err)
+		}
+		leases := make(chan *os.File)
+		const commands = 4
+		for range commands {
+			go func() {
+				lease, err := p.hold()
+				if err != nil {
+					t.Error(err)
+				}
+				leases <- lease
+			}()
+		}
+		if err := p.remove(); err != nil {
+			t.Error(err)
+		}
+		if err := keeper.Close(); err != nil {
+			t.Error(err)
+		}
+		var all []*os.File
+		for range commands {
+			all = append(all, <-leases)
+		}
+		for _, lease := range all {
+			if !p.isCurrent(lease) {
+				t.Fatal("a lease is of a file that nobody sees")
+			}
+			if err := lease.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if left, err := os.ReadDir(filepath.Dir(string(p))); err != nil || len(left) != 1 {
+		t.Errorf("left beside the place: %v, %v", left, err)
 	}
 }
 
