@@ -100,8 +100,8 @@ func (p place) hold() (*os.File, error) {
 	}
 }
 
-// remove takes the place away. The caller has the lock alone. The place leaves its name as a whole: a command that comes
-// meanwhile makes a new one, in which nothing is removed.
+// remove takes the place away. The caller has the lock alone. The place leaves its name as a whole: a command that
+// comes meanwhile makes a new one, in which nothing is removed.
 func (p place) remove() error {
 	gone, err := os.MkdirTemp(filepath.Dir(string(p)), filepath.Base(string(p))+".gone-*")
 	if err != nil {
