@@ -289,9 +289,18 @@ const (
 	versionBytes = len(versionKey) + len(`",`)
 )
 
+// spliceOf is where the item's bytes take the resourceVersion; 0: they must be decoded. Those that an earlier codec
+// wrote may be of another version, and have its facts: the definition changed since.
+func (c *JSONCodec) spliceOf(item *storage.Item) int {
+	if !bytes.HasPrefix(item.Bytes().Front(), c.head) {
+		return 0
+	}
+	return int(item.Facts.Splice)
+}
+
 // ElementSize implements Codec.
 func (c *JSONCodec) ElementSize(item *storage.Item) (int, error) {
-	if item.Facts.Splice == 0 {
+	if c.spliceOf(item) == 0 {
 		doc, err := item.Encoded(&c.json, storage.WhileAsked, c.encode)
 		return doc.Len(), err
 	}
@@ -304,7 +313,7 @@ func (c *JSONCodec) ElementSize(item *storage.Item) (int, error) {
 
 // AppendElement implements Codec. Elements keep kind and apiVersion, as in lists of custom resources everywhere.
 func (c *JSONCodec) AppendElement(b []byte, item *storage.Item) ([]byte, error) {
-	at := int(item.Facts.Splice)
+	at := c.spliceOf(item)
 	if at == 0 {
 		doc, err := item.Encoded(&c.json, storage.WhileAsked, c.encode)
 		return doc.Append(b, 0, doc.Len()), err

@@ -35,5 +35,8 @@ func (s shared) object(item *storage.Item) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return obj.(runtime.Object), nil
+	if shared := obj.(runtime.Object); shared.GetObjectKind().GroupVersionKind() == s.store.codec.GVK() {
+		return shared, nil
+	}
+	return s.store.object(item) // the kind is stored in another version since the item was decoded
 }
