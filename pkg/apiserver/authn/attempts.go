@@ -7,19 +7,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"bonsai/pkg/apiserver/request"
+	"bonsai/pkg/resultmetrics"
 )
 
 // Attempts counts requests by what authentication made of their credentials, and how long it took, under upstream's
 // names. A nil *Attempts counts nothing.
 type Attempts struct {
-	success, failure, failed attempt
+	success, failure, failed resultmetrics.Result
 	users                    *prometheus.CounterVec
-}
-
-// attempt counts those of one result.
-type attempt struct {
-	total    prometheus.Counter
-	duration prometheus.Observer
 }
 
 // NewAttempts registers at r; nil: nothing is counted.
@@ -27,19 +22,16 @@ func NewAttempts(r prometheus.Registerer) *Attempts {
 	if r == nil {
 		return nil
 	}
-	total := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "authentication_attempts",
-		Help: "[ALPHA] Requests by the result of authentication: 'success', 'failure' without a user, 'error'."},
-		[]string{"result"})
-	duration := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "authentication_duration_seconds",
-		Help:    "[ALPHA] Seconds that authentication took, by result.",
-		Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}, []string{"result"})
+	of := resultmetrics.New(r, "result",
+		prometheus.CounterOpts{Name: "authentication_attempts",
+			Help: "[ALPHA] Requests by the result of authentication: 'success', 'failure' without a user, 'error'."},
+		prometheus.HistogramOpts{Name: "authentication_duration_seconds",
+			Help:    "[ALPHA] Seconds that authentication took, by result.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)})
 	users := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "authenticated_user_requests",
 		Help: "[ALPHA] Authenticated requests by user: 'admin', an e-mail address ('email_id'), or another ('other')."},
 		[]string{"username"})
-	r.MustRegister(total, duration, users)
-	of := func(result string) attempt {
-		return attempt{total.WithLabelValues(result), duration.WithLabelValues(result)}
-	}
+	r.MustRegister(users)
 	return &Attempts{of("success"), of("failure"), of("error"), users}
 }
 
@@ -56,8 +48,7 @@ func (m *Attempts) Observe(user *request.User, err error, begun time.Time) {
 		of = &m.success
 		m.users.WithLabelValues(kindOf(user.Name)).Inc()
 	}
-	of.total.Inc()
-	of.duration.Observe(time.Since(begun).Seconds())
+	of.Observe(time.Since(begun))
 }
 
 // kindOf is a label for a user: names themselves would be as many series as there are users.

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"bonsai/pkg/resultmetrics"
 )
 
 // CacheMetrics counts what the caches of tokens are asked, under upstream's names. A nil *CacheMetrics counts nothing.
@@ -12,14 +14,8 @@ import (
 // or refused as one of the kind: so most requests count once, as with upstream's one cache.
 type CacheMetrics struct {
 	inFlight     prometheus.Gauge
-	hits, misses cacheSeries
+	hits, misses resultmetrics.Result
 	good, failed prometheus.Counter
-}
-
-// cacheSeries counts the requests that found a token in a cache, or those that did not.
-type cacheSeries struct {
-	total    prometheus.Counter
-	duration prometheus.Observer
 }
 
 // NewCacheMetrics registers at r; nil: nothing is counted.
@@ -33,15 +29,13 @@ func NewCacheMetrics(r prometheus.Registerer) *CacheMetrics {
 		Help: "[ALPHA] Tokens that are being checked because no cache has them ('in_flight'). None waits for another ('blocked')."}, status)
 	fetches := prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "fetch_total",
 		Help: "[ALPHA] Checks of tokens that no cache had, by their end: 'ok' or 'error'."}, status)
-	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + "request_duration_seconds",
-		Help: "[ALPHA] Time in seconds that requests for a token took, by whether a cache had it: 'hit' or 'miss'."}, status)
-	requests := prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "request_total",
-		Help: "[ALPHA] Requests for a token, by whether a cache had it: 'hit' or 'miss'."}, status)
-	r.MustRegister(active, fetches, durations, requests)
+	r.MustRegister(active, fetches)
 	active.WithLabelValues("blocked").Set(0)
-	of := func(status string) cacheSeries {
-		return cacheSeries{requests.WithLabelValues(status), durations.WithLabelValues(status)}
-	}
+	of := resultmetrics.New(r, "status",
+		prometheus.CounterOpts{Name: prefix + "request_total",
+			Help: "[ALPHA] Requests for a token, by whether a cache had it: 'hit' or 'miss'."},
+		prometheus.HistogramOpts{Name: prefix + "request_duration_seconds",
+			Help: "[ALPHA] Time in seconds that requests for a token took, by whether a cache had it: 'hit' or 'miss'."})
 	return &CacheMetrics{inFlight: active.WithLabelValues("in_flight"), hits: of("hit"), misses: of("miss"),
 		good: fetches.WithLabelValues("ok"), failed: fetches.WithLabelValues("error")}
 }
@@ -49,8 +43,7 @@ func NewCacheMetrics(r prometheus.Registerer) *CacheMetrics {
 // hit counts a token that the cache had.
 func (m *CacheMetrics) hit(took time.Duration) {
 	if m != nil {
-		m.hits.total.Inc()
-		m.hits.duration.Observe(took.Seconds())
+		m.hits.Observe(took)
 	}
 }
 
@@ -66,8 +59,7 @@ func (m *CacheMetrics) fetch() func(own bool, err error, took time.Duration) {
 		if !own {
 			return
 		}
-		m.misses.total.Inc()
-		m.misses.duration.Observe(took.Seconds())
+		m.misses.Observe(took)
 		if err != nil {
 			m.failed.Inc()
 		} else {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"bonsai/pkg/resultmetrics"
 )
 
 // Metrics counts the decisions of authorizers under upstream's name. A nil *Metrics counts nothing.
@@ -50,29 +52,19 @@ func (c counted) Authorize(ctx context.Context, a Attributes) (Decision, string,
 
 // Attempts counts requests by what authorization said of them, and how long it took, under upstream's names. A nil
 // *Attempts counts nothing.
-type Attempts struct{ allowed, denied, noOpinion, failed attempt }
-
-// attempt counts those of one result.
-type attempt struct {
-	total    prometheus.Counter
-	duration prometheus.Observer
-}
+type Attempts struct{ allowed, denied, noOpinion, failed resultmetrics.Result }
 
 // NewAttempts registers at r; nil: nothing is counted.
 func NewAttempts(r prometheus.Registerer) *Attempts {
 	if r == nil {
 		return nil
 	}
-	total := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "authorization_attempts_total",
-		Help: "[ALPHA] Counter of authorization attempts broken down by result. It can be either 'allowed', 'denied', 'no-opinion' or 'error'."},
-		[]string{"result"})
-	duration := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "authorization_duration_seconds",
-		Help:    "[ALPHA] Authorization duration in seconds broken out by result.",
-		Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}, []string{"result"})
-	r.MustRegister(total, duration)
-	of := func(result string) attempt {
-		return attempt{total.WithLabelValues(result), duration.WithLabelValues(result)}
-	}
+	of := resultmetrics.New(r, "result",
+		prometheus.CounterOpts{Name: "authorization_attempts_total",
+			Help: "[ALPHA] Counter of authorization attempts broken down by result. It can be either 'allowed', 'denied', 'no-opinion' or 'error'."},
+		prometheus.HistogramOpts{Name: "authorization_duration_seconds",
+			Help:    "[ALPHA] Authorization duration in seconds broken out by result.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)})
 	return &Attempts{of("allowed"), of("denied"), of("no-opinion"), of("error")}
 }
 
@@ -90,6 +82,5 @@ func (m *Attempts) Observe(d Decision, err error, took time.Duration) {
 	case d == Deny:
 		of = &m.denied
 	}
-	of.total.Inc()
-	of.duration.Observe(took.Seconds())
+	of.Observe(took)
 }

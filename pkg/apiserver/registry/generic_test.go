@@ -61,7 +61,7 @@ func TestCreateMetadata(t *testing.T) {
 	in.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
 	out := create(t, g, in)
 	if out.UID == "mine" || out.UID == "" || out.Generation != 7 || out.SelfLink != "" || out.ManagedFields != nil {
-		t.Errorf("not what is the system's was made anew, and the generation kept: %+v", out.ObjectMeta)
+		t.Errorf("the system's metadata is the client's, or the generation is not: %+v", out.ObjectMeta)
 	}
 	if out.Namespace != "ns" || out.ResourceVersion == "" || out.CreationTimestamp.Year() != 2026 {
 		t.Errorf("metadata = %+v", out.ObjectMeta)

@@ -166,7 +166,7 @@ func TestWatchesAreBounded(t *testing.T) {
 	}
 }
 
-// TestRateLimit: who asks too often is told so.
+// TestRateLimit: a request beyond the limit is refused with an error that says so.
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
 	n := &node{pods: map[string]corev1.PodPhase{}}

@@ -3,27 +3,19 @@ package encryption_test
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
+	"bonsai/pkg/apiserver/realtest"
 	"bonsai/pkg/apiserver/storage"
 	"bonsai/pkg/apiserver/storage/encryption/kmstest"
 	"bonsai/pkg/apiserver/storage/etcd"
@@ -87,15 +79,14 @@ func TestSamples(t *testing.T) {
 // TestReference: the real kube-apiserver reads what is stored here, and the other way round.
 func TestReference(t *testing.T) {
 	t.Parallel()
-	binary := os.Getenv("REFERENCE_KUBE_APISERVER")
-	if binary == "" {
+	if realtest.Binary() == "" {
 		t.Skip("SKIPPED: Kubernetes' own kube-apiserver was NOT tried on encrypted values (REFERENCE_KUBE_APISERVER names none)")
 	}
 	store := etcdtest.Start(t)
 	plugin := kmstest.New(t, "a").Start(t)
 	file := filepath.Join(t.TempDir(), "encryption.yaml")
 	write(t, file, reference(plugin))
-	real := startReal(t, binary, store.Endpoint, file)
+	real := startReal(t, store.Endpoint, file)
 	ours := start(t, reference(plugin))
 	plain := newStore(t, store, nil)
 	encrypted := newStore(t, store, ours.Transformer)
@@ -158,65 +149,14 @@ type realServer struct {
 
 const realToken = "reference"
 
-func startReal(t *testing.T, binary, etcdURL, file string) *realServer {
+func startReal(t *testing.T, etcdURL, file string) *realServer {
 	t.Helper()
-	dir := t.TempDir()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(dir, "sa.key"),
-		string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})))
-	write(t, filepath.Join(dir, "tokens"), realToken+`,admin,admin,"system:masters"`+"\n")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	var log bytes.Buffer
-	cmd := exec.Command(binary, "--etcd-servers="+etcdURL, "--bind-address=127.0.0.1", "--secure-port="+port,
-		"--cert-dir="+dir, "--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file="+filepath.Join(dir, "sa.key"),
-		"--service-account-signing-key-file="+filepath.Join(dir, "sa.key"),
-		"--token-auth-file="+filepath.Join(dir, "tokens"), "--authorization-mode=RBAC",
-		"--service-cluster-ip-range=10.96.0.0/16", "--disable-admission-plugins=ServiceAccount",
-		"--encryption-provider-config="+file)
-	cmd.Stdout, cmd.Stderr = &log, &log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // reports the kill
-		if t.Failed() {
-			t.Logf("the real server's last words:\n%s", log.Bytes()[max(0, log.Len()-4000):])
-		}
-	})
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // on loopback, in a test
 	t.Cleanup(transport.CloseIdleConnections)
-	s := &realServer{url: "https://127.0.0.1:" + port, client: &http.Client{Transport: transport}}
-	deadline := time.After(5 * time.Minute)
-	for tick := time.NewTicker(200 * time.Millisecond); ; {
-		select {
-		case <-tick.C:
-			if code, _, err := s.do(t.Context(), http.MethodGet, "/readyz", ""); err == nil && code == http.StatusOK {
-				return s
-			}
-		case <-deadline:
-			t.Fatalf("the real server is not ready:\n%s", log.String())
-		}
-	}
+	return &realServer{client: &http.Client{Transport: transport}, url: realtest.Start(t, realtest.Config{Etcd: etcdURL,
+		Tokens: realToken + `,admin,admin,"system:masters"` + "\n", Token: realToken,
+		Flags: []string{"--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
+			"--encryption-provider-config=" + file}})}
 }
 
 func (s *realServer) do(ctx context.Context, method, path, body string) (int, string, error) {
