@@ -7,8 +7,8 @@
 // pins the suite's version, so that the product never depends on what it is measured with.
 //
 // The files: settings.go (what a run is told), tools.go and build.go (the suite's binaries and images, cached),
-// cluster.go (the cluster under test), suite.go and progress.go (ginkgo), report.go (its JSON), results.go and diff.go
-// (RESULTS.md). The package images builds and serves the test images.
+// cluster.go and pull.go (the cluster under test), suite.go and progress.go (ginkgo), report.go (its JSON), results.go
+// and diff.go (RESULTS.md). The package images builds and serves the test images.
 package main
 
 import (
@@ -63,7 +63,10 @@ func run(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	r, err := s.runSuite(ctx, c)
+	var r *result
+	if err = s.pullFirst(ctx, c); err == nil {
+		r, err = s.runSuite(ctx, c)
+	}
 	if !s.keep {
 		err = errors.Join(err, c.stop(context.WithoutCancel(ctx)))
 	}

@@ -29,6 +29,8 @@ type settings struct {
 	// procs is the number of processes for the parallel specs; timeout bounds each of the two parts.
 	procs   int
 	timeout time.Duration
+	// pull has every node pull the image that most specs use before the first spec.
+	pull bool
 	// keep leaves the cluster running.
 	keep bool
 }
@@ -56,6 +58,8 @@ func parseSettings(args []string) (settings, error) {
 	f.StringVar(&kubectl, "kubectl", "ours", "whose kubectl the sig-cli specs drive: ours or upstream")
 	f.IntVar(&s.procs, "procs", 4, "processes for the parallel specs")
 	f.DurationVar(&s.timeout, "timeout", 3*time.Hour, "longest time of the parallel and of the serial part")
+	f.BoolVar(&s.pull, "pull-first", false,
+		"have every node pull the image that most specs use before the first spec, for slow machines")
 	f.BoolVar(&s.keep, "keep", false, "leave the cluster running")
 	if err := f.Parse(args); err != nil {
 		return s, err

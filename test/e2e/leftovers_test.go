@@ -41,7 +41,8 @@ func leftovers() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	add("mount", strings.Split(string(mounts), "\n"), mentions("bonsai", "/run/containerd", "kubelet"))
+	// A disk of the user's, with the programs on it, may be mounted at a directory called bonsai.
+	add("mount", strings.Split(string(mounts), "\n"), mentions("bonsai-", "/run/containerd", "kubelet"))
 	for _, q := range []struct {
 		kind, program string
 		args          []string

@@ -16,6 +16,7 @@ var (
 	release     = flag.String("release", "bookworm", "the machines' release of Debian")
 	images      = flag.String("dir", "/var/tmp/bonsai-vm", "where images are kept")
 	bin         = flag.String("bin", "../../bin", "the programs to try")
+	qemu        = flag.String("qemu", "qemu-system-x86_64", "the emulator, or a command that becomes it")
 	accelerator = flag.String("accel", "tcg,thread=single", "qemu's -accel")
 )
 
@@ -38,7 +39,7 @@ func unstarted(t *testing.T, change ...func(*Config)) *Machine {
 	if !*machines {
 		t.Skip("SKIPPED: runs with -machines (make e2e-vm)")
 	}
-	for _, program := range []string{"qemu-system-x86_64", "qemu-img", "debootstrap", "mkfs.ext4"} {
+	for _, program := range []string{*qemu, "qemu-img", "debootstrap", "mkfs.ext4"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Fatalf("%v (apt-get install qemu-system-x86 qemu-utils debootstrap e2fsprogs)", err)
 		}
@@ -46,7 +47,7 @@ func unstarted(t *testing.T, change ...func(*Config)) *Machine {
 	if os.Geteuid() != 0 {
 		t.Fatal("must be root: debootstrap makes devices")
 	}
-	config := Config{Dir: t.TempDir(), Accelerator: *accelerator}
+	config := Config{Dir: t.TempDir(), QEMU: *qemu, Accelerator: *accelerator}
 	var err error
 	if config.Image, err = Build(t.Context(), *images, *release); err != nil {
 		t.Fatal(err)

@@ -39,13 +39,12 @@ func TestConformance(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Hour)
 	defer cancel()
-	out, err := m.Run(ctx, "/root/conformance run -module /root -product /usr/local/lib/bonsai -data /root/suite -procs 1 "+
-		"-timeout 6h -focus '"+specs(t)+"' 2>&1; code=$?; sed -n '/passed:/p; /^## Failing/,/^## Newly/p' "+
-		"/root/suite/RESULTS.md; exit $code")
+	err := m.Follow(ctx, "/root/conformance run -module /root -product /usr/local/lib/bonsai -data /root/suite -procs 1 "+
+		"-pull-first -timeout 6h -focus '"+specs(t)+"'", func(line string) { t.Log(line) })
 	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Error(err)
 	}
-	t.Log(out[max(0, strings.LastIndex(out, "- **passed")):])
+	t.Log(must(t, m, "sed -n '/passed:/p; /^## Failing/,/^## Newly/p' /root/suite/RESULTS.md"))
 }
 
 // specs returns the regular expression of the specs to run.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 )
@@ -21,13 +20,9 @@ func TestEndToEnd(t *testing.T) {
 	within(t, func(ctx context.Context) error { return m.Copy(ctx, program, "/root") })
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Hour)
 	defer cancel()
-	out, err := m.Run(ctx, "cd /root && BONSAI_BIN=/usr/local/lib/bonsai ./e2e.test -test.v -test.timeout 6h -slow 15 -test.run '"+*e2e+"'")
-	for line := range strings.Lines(out) {
-		if strings.Contains(line, "--- ") {
-			t.Log(strings.TrimSpace(line))
-		}
-	}
+	err := m.Follow(ctx, "cd /root && BONSAI_BIN=/usr/local/lib/bonsai ./e2e.test -test.v -test.timeout 6h -slow 15 -test.run '"+
+		*e2e+"'", func(line string) { t.Log(line) })
 	if err != nil {
-		t.Errorf("%v\n%s", err, out)
+		t.Error(err)
 	}
 }

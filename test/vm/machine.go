@@ -19,6 +19,8 @@ type Config struct {
 	Programs Programs
 	// Dir is a directory of the machine's own, for its disks and its console.
 	Dir string
+	// QEMU is the program qemu-system-x86_64, or a command that becomes it.
+	QEMU string
 	// Accelerator is qemu's -accel: tcg emulates, some 20 times slower than the host; kvm is fast where the host's
 	// kernel has it.
 	Accelerator string
@@ -107,7 +109,7 @@ func (m *Machine) arguments() []string {
 
 // Start switches the machine on, and returns when it answers.
 func (m *Machine) Start(ctx context.Context) error {
-	m.qemu = exec.Command("qemu-system-x86_64", m.arguments()...)
+	m.qemu = exec.Command(m.config.QEMU, m.arguments()...)
 	m.qemu.Stderr = os.Stderr
 	m.qemu.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := m.qemu.Start(); err != nil {
@@ -122,6 +124,11 @@ func (m *Machine) Start(ctx context.Context) error {
 // Run runs a script as root in the machine, and returns what it wrote.
 func (m *Machine) Run(ctx context.Context, script string) (string, error) {
 	return m.ssh.run(ctx, script, nil)
+}
+
+// Follow is Run for a script that takes long: it calls said with each line that the script writes, as soon as it has.
+func (m *Machine) Follow(ctx context.Context, script string, said func(line string)) error {
+	return m.ssh.follow(ctx, script, said)
 }
 
 // Dial connects to an address as the machine sees it. The connection ends with the machine's life.

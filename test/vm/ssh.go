@@ -1,7 +1,9 @@
 package vm
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -76,6 +78,9 @@ func (r *remote) hangUp() {
 	}
 }
 
+// searchPath begins every script: a session by ssh has no programs of root's, and none of Bonsai's.
+const searchPath = "export PATH=$PATH:/usr/sbin:/sbin:/usr/local/bin; "
+
 // run runs a script with an input, and returns what it wrote.
 func (r *remote) run(ctx context.Context, script string, in io.Reader) (string, error) {
 	client, err := r.connected(ctx)
@@ -94,7 +99,7 @@ func (r *remote) run(ctx context.Context, script string, in io.Reader) (string, 
 	}
 	done := make(chan result, 1)
 	go func() {
-		out, err := session.CombinedOutput("export PATH=$PATH:/usr/sbin:/sbin:/usr/local/bin; " + script)
+		out, err := session.CombinedOutput(searchPath + script)
 		done <- result{out, err}
 	}()
 	select {
@@ -106,6 +111,38 @@ func (r *remote) run(ctx context.Context, script string, in io.Reader) (string, 
 		return "", context.Cause(ctx)
 	}
 }
+
+// follow runs a script, and calls said with each line that it writes, as soon as it has.
+func (r *remote) follow(ctx context.Context, script string, said func(line string)) error {
+	client, err := r.connected(ctx)
+	if err != nil {
+		return err
+	}
+	session, err := client.NewSession()
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	out, err := session.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	// A machine that hangs never says that the session has ended.
+	stop := context.AfterFunc(ctx, r.hangUp)
+	defer stop()
+	if err := session.Start(searchPath + "exec 2>&1; " + script); err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		said(lines.Text())
+	}
+	return errors.Join(context.Cause(ctx), lines.Err(), session.Wait())
+}
+
+// maxLine is the longest line that follow takes, in bytes.
+const maxLine = 1 << 20
 
 func (r *remote) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	client, err := r.connected(ctx)
