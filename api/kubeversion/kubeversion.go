@@ -16,7 +16,7 @@ const (
 )
 
 const (
-	// API is the version of the API, as in user agents and as an emulated version: "1.36".
+	// API is the version of the API, as in user agents and as an emulated version: "1.37".
 	API = Major + "." + Minor
 	// Release is the release as its tag names it.
 	Release = "v" + API + "." + Patch
