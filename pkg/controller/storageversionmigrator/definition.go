@@ -32,7 +32,9 @@ func (c *Controller) markDefinition(ctx context.Context, m *migration, succeeded
 	}
 	condition := apiextensionsv1.CustomResourceDefinitionCondition{Type: migrating, ObservedGeneration: d.Generation,
 		LastTransitionTime: metav1.NewTime(c.Now())}
-	status := map[string]any{}
+	// The list is said each time: an apply takes away what its manager wrote before and leaves out now. The server
+	// would then name the storage version alone, though objects may be stored in others.
+	versions := d.Status.StoredVersions
 	switch {
 	case !ended(m):
 		condition.Status, condition.Reason = apiextensionsv1.ConditionTrue, "MigrationRunning"
@@ -43,15 +45,17 @@ func (c *Controller) markDefinition(ctx context.Context, m *migration, succeeded
 			"generation mismatch"
 		if began(d) == d.Generation {
 			condition.Message = "The migration has succeeded and the stored versions have been updated"
-			status["storedVersions"] = stored(d)
+			versions = stored(d)
 		}
 	default:
 		condition.Status, condition.Reason = apiextensionsv1.ConditionFalse, "MigrationFailed"
 		condition.Message = "The migration has failed"
 	}
-	status["conditions"] = []any{condition}
 	config, err := json.Marshal(map[string]any{"apiVersion": apiextensionsv1.SchemeGroupVersion.String(),
-		"kind": "CustomResourceDefinition", "metadata": map[string]any{"name": name, "uid": d.UID}, "status": status})
+		"kind": "CustomResourceDefinition",
+		// With its version: the list is about the definition as it was read.
+		"metadata": map[string]any{"name": name, "uid": d.UID, "resourceVersion": d.ResourceVersion},
+		"status":   map[string]any{"conditions": []any{condition}, "storedVersions": versions}})
 	if err != nil {
 		return fmt.Errorf("encoding the status of the definition %s: %w", name, err)
 	}

@@ -175,6 +175,31 @@ func (w *world) customResources(t *testing.T) {
 		c.ObservedGeneration != d.Generation {
 		t.Errorf("the definition says %+v", c)
 	}
+
+	// The next migration fails. What the first one wrote into the list of versions has to stay: objects are stored so.
+	if _, err := definitions.Patch(t.Context(), "", "foos.example.com", types.JSONPatchType, []byte(`[
+		{"op":"replace","path":"/spec/versions/0/storage","value":true},
+		{"op":"replace","path":"/spec/versions/1/storage","value":false}]`)); err != nil {
+		t.Fatal(err)
+	}
+	w.forbid(t, "example.com", "v2", "foos", "after")
+	controllertest.Eventually(t, "the policy", func() string {
+		if _, err := foos.Patch(t.Context(), "after", types.MergePatchType, []byte(`{"metadata":{"labels":{"x":"y"}}}`),
+			metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}); !apierrors.IsInvalid(err) {
+			return fmt.Sprint(err)
+		}
+		return ""
+	})
+	w.migrate(t, "back", "example.com", "foos")
+	if conditions, _ := w.ends(t, "back"); !strings.Contains(conditions, "Failed True") {
+		t.Error(conditions)
+	}
+	if d, err = definitions.Get(t.Context(), "", "foos.example.com"); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(d.Status.StoredVersions, []string{"v2", "v1"}) {
+		t.Errorf("after a migration that failed, objects are said to be stored in %v", d.Status.StoredVersions)
+	}
 }
 
 // nothingToDo: what is stored as it should be keeps its version, over more than a page of objects.
@@ -214,19 +239,20 @@ func (w *world) notWritten(t *testing.T) {
 	}
 }
 
-// refused: an object that cannot be written ends its migration.
-func (w *world) refused(t *testing.T) {
+// forbid forbids updates of the objects of a resource that have a name.
+func (w *world) forbid(t *testing.T, group, version, resource, name string) {
+	t.Helper()
 	policies := w.dynamic.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1",
 		Resource: "validatingadmissionpolicies"})
 	bindings := w.dynamic.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1",
 		Resource: "validatingadmissionpolicybindings"})
 	for at, body := range map[dynamic.ResourceInterface]string{
-		policies: `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicy",
-			"metadata":{"name":"p"},"spec":{"matchConstraints":{"resourceRules":[{"apiGroups":[""],"apiVersions":["v1"],
-			"operations":["UPDATE"],"resources":["secrets"]}]},"validations":[{"expression":"object.metadata.name != 'b'",
-			"message":"go away"}]}}`,
-		bindings: `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicyBinding",
-			"metadata":{"name":"p"},"spec":{"policyName":"p","validationActions":["Deny"]}}`,
+		policies: fmt.Sprintf(`{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicy",
+			"metadata":{"name":%q},"spec":{"matchConstraints":{"resourceRules":[{"apiGroups":[%q],"apiVersions":[%q],
+			"operations":["UPDATE"],"resources":[%[1]q]}]},"validations":[{"expression":"object.metadata.name != '%[4]s'",
+			"message":"go away"}]}}`, resource, group, version, name),
+		bindings: fmt.Sprintf(`{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicyBinding",
+			"metadata":{"name":%q},"spec":{"policyName":%[1]q,"validationActions":["Deny"]}}`, resource),
 	} {
 		o := &unstructured.Unstructured{}
 		if err := o.UnmarshalJSON([]byte(body)); err != nil {
@@ -236,6 +262,11 @@ func (w *world) refused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// refused: an object that cannot be written ends its migration.
+func (w *world) refused(t *testing.T) {
+	w.forbid(t, "", "v1", "secrets", "b")
 	secrets := core.Secrets(w.Client)
 	for _, name := range []string{"a", "b", "c"} {
 		if _, err := secrets.Create(t.Context(), &corev1.Secret{
@@ -253,7 +284,7 @@ func (w *world) refused(t *testing.T) {
 	w.migrate(t, "secrets", "", "secrets")
 	const want = "Running False MigrationCompleted: Migration completed\n" +
 		`Failed True StorageVersionMigrationFailed: 1/3 not yet migrated. migration encountered unhandled error: ` +
-		`secrets "b" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: go away`
+		`secrets "b" is forbidden: ValidatingAdmissionPolicy 'secrets' with binding 'secrets' denied request: go away`
 	if conditions, _ := w.ends(t, "secrets"); conditions != want {
 		t.Error(conditions)
 	}
