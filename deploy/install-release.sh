@@ -30,15 +30,26 @@ if [ -d "$lib" ]; then
   [ -n "${KEEP_RUNNING:-}" ] || ./running.sh "$lib" ||
     fail "$lib is in use. Stop these clusters first; they keep everything, and continue with: bonsai start. Or KEEP_RUNNING=1 ./install.sh, then: bonsai restart"
 fi
-# What is half copied is never at its place.
+# What is half copied is never at its place, nor what is not on the disk yet: files could be empty after a power cut.
 mkdir -p "$prefix/lib" "$prefix/bin"
 rm -rf "$lib.new" "$lib.old"
 cp -a bin "$lib.new"
 cp LICENSE NOTICE THIRD_PARTY_NOTICES running.sh uninstall.sh "$lib.new/"
 chown -R 0:0 "$lib.new"
-[ ! -d "$lib" ] || mv "$lib" "$lib.old"
-mv "$lib.new" "$lib"
-rm -rf "$lib.old"
+sync
+if [ -d "$lib" ]; then
+  # The directory itself stays, and files take the places of files. Nodes that run have it mounted, wherever it is not
+  # below /usr, and would be left without programs. And running.sh sees by its path what a process runs.
+  mkdir "$lib.old"
+  for old in "$lib"/*; do
+    new=$lib.new/${old##*/}
+    if [ ! -f "$old" ] || [ ! -f "$new" ]; then mv "$old" "$lib.old/"; fi
+  done
+  for new in "$lib.new"/*; do mv -f "$new" "$lib/"; done
+  rm -rf "$lib.new" "$lib.old"
+else
+  mv "$lib.new" "$lib"
+fi
 ln -sfn "$lib/bonsai" "$prefix/bin/bonsai"
 [ -e "$prefix/bin/kubectl" ] || ln -sfn "$lib/kubectl" "$prefix/bin/kubectl"
 for plugin in kubectl-why kubectl-trace; do ln -sfn "$lib/$plugin" "$prefix/bin/$plugin"; done
