@@ -22,6 +22,7 @@ import (
 	"bonsai/pkg/cluster/status"
 	"bonsai/pkg/cluster/steps"
 	"bonsai/pkg/cluster/supervise"
+	"bonsai/pkg/pidfd"
 )
 
 // restarted are the programs that Restart restarts, in this order: Kubernetes lets the API server be newer than its
@@ -156,7 +157,7 @@ func end(ctx context.Context, p status.Process) error {
 		signal   syscall.Signal
 		patience time.Duration
 	}{{syscall.SIGTERM, supervise.StopGrace}, {syscall.SIGKILL, returnPatience}} {
-		if err := host.Signal(p.PID, func() bool { return isStill(p) }, s.signal); err != nil {
+		if err := pidfd.Signal(p.PID, func() bool { return isStill(p) }, s.signal); err != nil {
 			return fmt.Errorf("end %s, process %d: %w", p.Name, p.PID, err)
 		}
 		wait, cancel := context.WithTimeout(ctx, s.patience)

@@ -1,13 +1,11 @@
 package host
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -83,24 +81,6 @@ func innermostPID(status string) int {
 		}
 	}
 	return 0
-}
-
-// Signal sends a signal to the process pid if meant confirms that it is the one that is meant. The process is held
-// (pidfd_open(2)) before meant is asked: if it ends meanwhile, no other one with its number gets the signal. A process
-// that has ended is no error.
-func Signal(pid int, meant func() bool, signal syscall.Signal) error {
-	process, err := os.FindProcess(pid)
-	if err != nil {
-		return err
-	}
-	defer process.Release()
-	if !meant() {
-		return nil
-	}
-	if err := process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
-	}
-	return nil
 }
 
 // ProcessName returns the name of a process's command as the kernel keeps it, or "?" if the process has ended.

@@ -3,9 +3,7 @@ package host
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -60,35 +58,5 @@ func TestHostPIDs(t *testing.T) {
 	}
 	if got := HostPIDs(proc, 999); len(got) != 0 {
 		t.Errorf("of a process that has ended: %v", got)
-	}
-}
-
-// TestSignal: a process that is meant gets the signal, another does not, and one that has ended meanwhile is no error.
-func TestSignal(t *testing.T) {
-	t.Parallel()
-	start := func() *exec.Cmd {
-		cmd := exec.Command("sleep", "1000")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		return cmd
-	}
-	cmd := start()
-	if err := Signal(cmd.Process.Pid, func() bool { return false }, syscall.SIGKILL); err != nil {
-		t.Error(err)
-	}
-	if err := Signal(cmd.Process.Pid, func() bool { return true }, syscall.SIGTERM); err != nil {
-		t.Error(err)
-	}
-	if err := cmd.Wait(); err == nil || err.Error() != "signal: terminated" {
-		t.Errorf("it ended with %v", err)
-	}
-	cmd = start()
-	if err := Signal(cmd.Process.Pid, func() bool {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		return true
-	}, syscall.SIGTERM); err != nil {
-		t.Errorf("a process that ended meanwhile: %v", err)
 	}
 }

@@ -3,7 +3,7 @@ package node
 import (
 	"bytes"
 	"context"
-	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/pidfd"
 )
 
 const (
@@ -45,8 +46,8 @@ func clearUnfinishedTasks(ctx context.Context, proc, tasks string, log *slog.Log
 				told[pid] = true
 				log.Info("killing a shim that containerd's end left without a container", "task", task, "pid", pid)
 			}
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-				return false, err
+			if err := pidfd.Signal(pid, func() bool { return taskOf(proc, pid) == task }, syscall.SIGKILL); err != nil {
+				return false, fmt.Errorf("kill process %d: %w", pid, err)
 			}
 		}
 		return len(idle) == 0, nil
@@ -80,15 +81,13 @@ func idleShims(proc, tasks string) map[int]string {
 		return shims
 	}
 	for _, dir := range dirs {
-		line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
-		if err != nil {
-			continue // it ended meanwhile
-		}
 		if stat, err := os.ReadFile(filepath.Join(dir, "stat")); err == nil {
 			parents[parentIn(stat)] = true
 		}
-		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil && shimTask(line) != "" {
-			shims[pid] = shimTask(line)
+		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil {
+			if task := taskOf(proc, pid); task != "" {
+				shims[pid] = task
+			}
 		}
 	}
 	// A shim drops out if it has a child and init.pid is there. Any error of Stat except a missing file counts as
@@ -113,6 +112,15 @@ func parentIn(stat []byte) int {
 		return 0
 	}
 	return pid
+}
+
+// taskOf returns the task that the process was started for as a shim, or "" if it is another program or has ended.
+func taskOf(proc string, pid int) string {
+	line, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "cmdline"))
+	if err != nil {
+		return ""
+	}
+	return shimTask(line)
 }
 
 // shimTask returns the task that a shim was started for, from its arguments, or "" for another program.

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -92,3 +94,35 @@ func TestClearUnfinishedTasks(t *testing.T) {
 		t.Errorf("left: %v, want %v", left, want)
 	}
 }
+
+// TestClearUnfinishedTasksSparesReusedNumbers: a program that has the number of a shim that has ended lives on.
+func TestClearUnfinishedTasksSparesReusedNumbers(t *testing.T) {
+	t.Parallel()
+	stranger := exec.Command("sleep", "100")
+	if err := stranger.Start(); err != nil {
+		t.Fatal(err)
+	}
+	proc, tasks := t.TempDir(), t.TempDir()
+	write := func(line string) error {
+		return host.WriteFile(filepath.Join(proc, strconv.Itoa(stranger.Process.Pid), "cmdline"), []byte(line))
+	}
+	if err := write("containerd-shim-runc-v2\x00-id\x00unfinished\x00"); err != nil {
+		t.Fatal(err)
+	}
+	// The shim is announced right before it is killed. At this moment it ends, and the stranger gets its number.
+	log := slog.New(onRecord{slog.DiscardHandler, func() error { return write("sleep\x00100\x00") }})
+	clearUnfinishedTasks(t.Context(), proc, tasks, log)
+	if err := errors.Join(stranger.Process.Signal(syscall.SIGTERM), stranger.Wait()); err == nil ||
+		err.Error() != "signal: terminated" {
+		t.Errorf("the program that is no shim ended with %v", err)
+	}
+}
+
+// onRecord is a log that does something for each record.
+type onRecord struct {
+	slog.Handler
+	do func() error
+}
+
+func (onRecord) Enabled(context.Context, slog.Level) bool    { return true }
+func (h onRecord) Handle(context.Context, slog.Record) error { return h.do() }

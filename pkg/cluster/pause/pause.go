@@ -11,8 +11,8 @@ import (
 	"strings"
 	"syscall"
 
-	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/pidfd"
 )
 
 // IsPaused reports whether the processes of the cluster with the mark are frozen.
@@ -54,7 +54,7 @@ func Signal(mark, managers string, signal syscall.Signal) error {
 		return err
 	}
 	for _, pid := range pids {
-		if err := host.Signal(pid, func() bool { return runs(pid, managers) }, signal); err != nil {
+		if err := pidfd.Signal(pid, func() bool { return runs(pid, managers) }, signal); err != nil {
 			return fmt.Errorf("signal the controller manager, process %d: %w", pid, err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"bonsai/pkg/cluster/host/cgroup"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
+	"bonsai/pkg/pidfd"
 )
 
 // answerPatience bounds the wait for the answer of a supervisor that has just begun.
@@ -51,8 +52,14 @@ func stopInOrder(ctx context.Context, l plan.Layout) error {
 		if err != nil {
 			return time.Since(began) > answerPatience, nil
 		}
-		asked = true
-		if err := syscall.Kill(status.PID, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+		// It may have ended since its answer. It is asked again while its process is held, and the signal goes to that
+		// process only if it still answers. Else the next round asks whoever is there then.
+		isStill := func() bool {
+			again, err := supervise.Ask(inOrder, l.Socket("supervisor"))
+			asked = err == nil && again.PID == status.PID
+			return asked
+		}
+		if err := pidfd.Signal(status.PID, isStill, syscall.SIGTERM); err != nil {
 			return false, fmt.Errorf("stop the supervisor, process %d: %w", status.PID, err)
 		}
 		return false, nil

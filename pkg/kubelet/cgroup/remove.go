@@ -13,6 +13,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/pidfd"
 )
 
 // How long a removal is retried while killed processes exit, and how often. A process in the kernel may take long to
@@ -123,15 +125,17 @@ func killEach(dir string) error {
 		if err != nil || d.IsDir() || d.Name() != "cgroup.procs" {
 			return err
 		}
-		data, err := os.ReadFile(p)
-		if err != nil {
-			return err
-		}
-		for _, s := range strings.Fields(string(data)) {
-			if pid, err := strconv.Atoi(s); err == nil && pid > 1 && pid != os.Getpid() {
-				_ = syscall.Kill(pid, syscall.SIGKILL) // it may be gone already
-			}
-		}
-		return nil
+		return pidfd.SignalListed(func() ([]int, error) { return mortals(p) }, syscall.SIGKILL)
 	})
+}
+
+// mortals returns the processes that a file cgroup.procs names, except for the init process and the kubelet.
+func mortals(procs string) (pids []int, err error) {
+	data, err := os.ReadFile(procs)
+	for _, s := range strings.Fields(string(data)) {
+		if pid, err := strconv.Atoi(s); err == nil && pid > 1 && pid != os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, err
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/pidfd"
 )
 
 // Root is where the hierarchies are mounted. The trees of clusters are directly below it or, on v2, in a group that
@@ -269,17 +270,13 @@ const KillPatience = 20 * time.Second
 // because a process may fork while it is being killed. The error names the processes that are left.
 func (g Groups) Kill(ctx context.Context, path string) error {
 	var left []int
+	list := func() (_ []int, err error) {
+		left, err = g.Processes(path)
+		return left, err
+	}
 	err := host.Poll(ctx, RetryBusy, func() (bool, error) {
-		var err error
-		if left, err = g.Processes(path); err != nil {
-			return false, err
-		}
-		for _, pid := range left {
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-				return false, fmt.Errorf("kill process %d: %w", pid, err)
-			}
-		}
-		return len(left) == 0, nil
+		err := pidfd.SignalListed(list, syscall.SIGKILL)
+		return err == nil && len(left) == 0, err
 	})
 	if err == nil || ctx.Err() == nil {
 		return err

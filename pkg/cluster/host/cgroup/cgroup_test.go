@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"bonsai/pkg/pidfd/pidfdtest"
 )
 
 // realUnified returns cgroups of v2 in a tree of the test's own, and skips the test where there is no v2 with a
@@ -116,5 +118,25 @@ func TestHugePagesReachTheTree(t *testing.T) {
 		if got, err := os.ReadFile(filepath.Join(group, "cgroup.subtree_control")); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v, want %s", group, got, err, want)
 		}
+	}
+}
+
+// TestKillSparesReusedNumbers: a process that has the number of one that was in the group lives on.
+func TestKillSparesReusedNumbers(t *testing.T) {
+	t.Parallel()
+	stranger := exec.Command("sleep", "1000")
+	if err := stranger.Start(); err != nil {
+		t.Fatal(err)
+	}
+	tree := t.TempDir()
+	pidfdtest.ListOnce(t, filepath.Join(tree, "cgroup.procs"), stranger.Process.Pid)
+	ctx, cancel := context.WithTimeout(t.Context(), KillPatience)
+	defer cancel()
+	if err := (Groups{Trees: []string{tree}}).Kill(ctx, ""); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(stranger.Process.Signal(syscall.SIGTERM), stranger.Wait()); err == nil ||
+		err.Error() != "signal: terminated" {
+		t.Errorf("the process outside the group ended with %v", err)
 	}
 }

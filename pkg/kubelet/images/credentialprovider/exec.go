@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
 	kubeletconfig "k8s.io/kubelet/config/v1"
 	credentialv1 "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
 )
@@ -37,17 +38,14 @@ func execute(ctx context.Context, path string, p *kubeletconfig.CredentialProvid
 	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
 	out, complaint := &bounded{most: maxAnswer, full: cancel}, &bounded{most: maxComplaint}
-	cmd := exec.CommandContext(ctx, path, p.Args...)
+	cmd := exec.Command(path, p.Args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), out, complaint
 	cmd.Env = os.Environ()
 	for _, v := range p.Env {
 		cmd.Env = append(cmd.Env, v.Name+"="+v.Value)
 	}
-	// The program's children end with it, and one that keeps its output open does not delay the pull.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second
-	err = cmd.Run()
+	cmd.WaitDelay = time.Second // a child that keeps the program's output open does not delay the pull
+	err = runGroup(ctx, cmd)
 	switch {
 	case out.over:
 		return nil, errTooLong
@@ -69,6 +67,38 @@ func execute(ctx context.Context, path string, p *kubeletconfig.CredentialProvid
 		return answer, nil
 	}
 	return nil, fmt.Errorf("credential provider plugin did not return a valid cacheKeyType: %q", answer.CacheKeyType)
+}
+
+// runGroup runs a program in a process group of its own, and kills the group when ctx ends: the program's children end
+// with it. The Cancel of exec.Cmd could do so after the program has been reaped, when the number of the group may be
+// another's. Here the program is reaped only when nobody will signal its group any more.
+func runGroup(ctx context.Context, cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	killed := make(chan struct{})
+	keep := context.AfterFunc(ctx, func() {
+		defer close(killed)
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // fails only if all have ended
+	})
+	err := awaitEnd(cmd.Process.Pid)
+	if err != nil {
+		_ = cmd.Process.Kill() // or Wait would have no bound
+	}
+	if !keep() {
+		<-killed
+	}
+	return errors.Join(err, cmd.Wait())
+}
+
+// awaitEnd waits until a child has ended, and leaves it for Wait.
+func awaitEnd(pid int) error {
+	for {
+		if err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != unix.EINTR {
+			return err
+		}
+	}
 }
 
 // bounded keeps the first bytes of what is written. The rest is lost, and full is called.
