@@ -37,6 +37,10 @@ var restarted = [][]string{{"kube-apiserver", "etcd"}, {"kube-controller-manager
 // does not start is tried again within seconds.
 const returnPatience = 2 * time.Minute
 
+// settled is how long a program must have run to be back. One that does not accept its flags, as when the new release
+// lacks one that the user has given, ends sooner, and is tried again and again.
+const settled = 3 * time.Second
+
 // Restart restarts the components of the running cluster in dataDir, one group after the other, and prints each to out.
 // They start from the programs that are in their places now, with the flags that they had. Pods go on. It begins once
 // all API servers of the cluster are ready, also those of other machines. After each group it waits for them again and
@@ -133,8 +137,7 @@ func restart(ctx context.Context, c plan.Config, group []status.Process) error {
 		}
 	}
 	ended := time.Now()
-	err := host.Poll(ctx, 50*time.Millisecond, func() (bool, error) { return areBack(ctx, c, group), nil })
-	if err != nil {
+	if err := awaitBack(ctx, c, group); err != nil {
 		return err
 	}
 	if err := waitServers(ctx, c); err != nil {
@@ -180,13 +183,31 @@ func isStill(p status.Process) bool {
 	return err == nil && filepath.Base(program) == programOf(p.Name)
 }
 
-// areBack reports whether other processes are in the places of a group's. A question that is not answered is asked
-// again.
-func areBack(ctx context.Context, c plan.Config, group []status.Process) bool {
-	all, _, err := status.Processes(ctx, c)
-	return err == nil && !slices.ContainsFunc(group, func(p status.Process) bool {
-		return !slices.ContainsFunc(all, func(now status.Process) bool {
-			return now.Where == p.Where && now.Name == p.Name && now.PID != 0 && now.PID != p.PID
-		})
+// awaitBack waits until other processes are in the places of a group's, and have settled. A question that is not
+// answered is asked again.
+func awaitBack(ctx context.Context, c plan.Config, group []status.Process) error {
+	var missing error // by the last answer
+	err := host.Poll(ctx, 50*time.Millisecond, func() (bool, error) {
+		all, _, err := status.Processes(ctx, c)
+		if err != nil {
+			return false, nil
+		}
+		missing = areBack(group, all, time.Now())
+		return missing == nil, nil
 	})
+	return errors.Join(err, missing)
+}
+
+// areBack returns an error unless, among all, other processes have settled in the places of a group's.
+func areBack(group, all []status.Process, now time.Time) error {
+	for _, was := range group {
+		i := slices.IndexFunc(all, func(p status.Process) bool { return p.Where == was.Where && p.Name == was.Name })
+		if i < 0 {
+			return fmt.Errorf("%s is no process of %s any more", was.Name, was.Where)
+		}
+		if is := all[i]; is.PID == 0 || is.PID == was.PID || now.Sub(is.Started) < settled {
+			return fmt.Errorf("it does not stay: %s", is.Epitaph())
+		}
+	}
+	return nil
 }

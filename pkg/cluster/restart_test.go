@@ -1,0 +1,73 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"bonsai/pkg/cluster/plan/plantest"
+	"bonsai/pkg/cluster/status"
+	"bonsai/pkg/cluster/supervise"
+)
+
+// TestBack: a process is back when another one has run in its place for a while.
+func TestBack(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	process := func(where, name string, pid int, age time.Duration) status.Process {
+		return status.Process{Where: where, ProcessStatus: supervise.ProcessStatus{Name: name, PID: pid,
+			Started: now.Add(-age), LastExit: "exit status 1", LastWords: "unknown flag: --x"}}
+	}
+	group := []status.Process{process("n1", "kube-proxy", 1, time.Hour), process("n1", "other", 0, 0)}
+	const stays = "it does not stay: kube-proxy ended (exit status 1), its last words:\n  unknown flag: --x"
+	for name, c := range map[string]struct {
+		proxy status.Process
+		want  string
+	}{
+		"the same":        {process("n1", "kube-proxy", 1, time.Hour), stays},
+		"down":            {process("n1", "kube-proxy", 0, time.Hour), stays},
+		"just started":    {process("n1", "kube-proxy", 2, settled-1), stays},
+		"settled":         {process("n1", "kube-proxy", 2, settled), ""},
+		"of another node": {process("n2", "kube-proxy", 2, settled), "kube-proxy is no process of n1 any more"},
+	} {
+		all := []status.Process{process("n2", "other", 0, 0), process("n1", "other", 3, time.Hour), c.proxy}
+		got := ""
+		if err := areBack(group, all, now); err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestEndsAgainAndAgain: a program that ends at each start is not back, and the error has its last words.
+func TestEndsAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	c := plantest.Config(t)
+	c.Nodes = nil
+	if err := os.MkdirAll(c.Layout().Run(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const words = "unknown flag: --x"
+	was := supervise.ProcessStatus{Name: "kube-scheduler", PID: 1, LastExit: "exit status 1", LastWords: words}
+	group := []status.Process{{Where: "host", ProcessStatus: was}}
+	var starts atomic.Int32
+	ctx, cancel := context.WithCancelCause(t.Context())
+	tired := errors.New("not back")
+	go supervise.Serve(t.Context(), c.Layout().Socket("supervisor"), func() supervise.Status {
+		is := was
+		is.PID, is.Started = 1+int(starts.Add(1)), time.Now()
+		if is.PID > 3 {
+			cancel(tired)
+		}
+		return supervise.Status{Processes: []supervise.ProcessStatus{is}}
+	}, nil)
+	if err := awaitBack(ctx, c, group); !errors.Is(err, tired) || !strings.Contains(err.Error(), words) {
+		t.Error(err)
+	}
+}
