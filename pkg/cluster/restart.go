@@ -59,10 +59,8 @@ func Restart(ctx context.Context, dataDir string, out io.Writer) error {
 	if paused(c) || !running(ctx, c) {
 		return notRunning(c)
 	}
-	if c.HasControlPlane() {
-		if err := datadir.SaveRelease(c.Layout()); err != nil {
-			return err
-		}
+	if err := datadir.CheckRelease(c.Layout()); err != nil {
+		return err
 	}
 	all, down, err := status.Processes(ctx, c)
 	if err := errors.Join(append(down, err)...); err != nil {
@@ -77,6 +75,11 @@ func Restart(ctx context.Context, dataDir string, out io.Writer) error {
 	})
 	if err != nil {
 		return err
+	}
+	if c.HasControlPlane() { // from here on the new programs write into etcd
+		if err := datadir.SaveRelease(c.Layout()); err != nil {
+			return err
+		}
 	}
 	for _, programs := range restarted {
 		for _, group := range groups(all, programs) {

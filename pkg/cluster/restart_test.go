@@ -3,12 +3,15 @@ package cluster
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"bonsai/pkg/cluster/datadir"
+	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan/plantest"
 	"bonsai/pkg/cluster/status"
 	"bonsai/pkg/cluster/supervise"
@@ -69,5 +72,31 @@ func TestEndsAgainAndAgain(t *testing.T) {
 	}, nil)
 	if err := awaitBack(ctx, c, group); !errors.Is(err, tired) || !strings.Contains(err.Error(), words) {
 		t.Error(err)
+	}
+}
+
+// TestRestartOfNothing: a restart that has ended nothing leaves no note that our release serves the cluster. The earlier
+// one may still start it.
+func TestRestartOfNothing(t *testing.T) {
+	t.Parallel()
+	c := plantest.Config(t)
+	c.Nodes = nil
+	if err := errors.Join(datadir.Save(c), os.MkdirAll(c.Layout().Run(), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	go supervise.Serve(t.Context(), c.Layout().Socket("supervisor"), func() supervise.Status {
+		return supervise.Status{Processes: []supervise.ProcessStatus{{Name: "kube-apiserver"}}}
+	}, nil)
+	if err := host.Poll(t.Context(), time.Millisecond, func() (bool, error) {
+		return running(t.Context(), c), nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	// The API server cannot be asked: the cluster has no authority.
+	if err := Restart(t.Context(), c.DataDir, io.Discard); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it ended with %v", err)
+	}
+	if _, err := os.Stat(c.Layout().Release()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("there is a note: %v", err)
 	}
 }
