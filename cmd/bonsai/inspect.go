@@ -122,7 +122,7 @@ func execCommand(chosen *chosen) *cobra.Command {
 		Args:    cobra.MinimumNArgs(2),
 	}
 	stdin := c.Flags().BoolP("stdin", "i", false, "pass standard input to the command")
-	tty := c.Flags().BoolP("tty", "t", false, "the command is to have this terminal")
+	tty := c.Flags().BoolP("tty", "t", false, "connect this terminal to the command")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		pid, err := cluster.NodePID(cmd.Context(), chosen.dataDir, args[0])
 		if err != nil {

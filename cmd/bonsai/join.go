@@ -34,7 +34,7 @@ certificate key and a token is the cluster's administrator.`,
 	var nodeIP, choice string
 	c.Flags().StringVar(&o.Token, "token", "", "bootstrap token (bonsai token create)")
 	c.Flags().StringSliceVar(&o.CAHashes, "discovery-token-ca-cert-hash", nil,
-		"what the cluster's authority must be, as sha256:<hex>; can be given several times")
+		"hash of the cluster's authority, as sha256:<hex>; can be given several times")
 	c.Flags().BoolVar(&o.UnsafeSkipCAVerification, "discovery-token-unsafe-skip-ca-verification", false,
 		"trust whoever knows the token to be the cluster")
 	c.Flags().StringVar(&o.NodeName, "node-name", "", "the node's name (default: this machine's)")

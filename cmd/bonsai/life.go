@@ -35,9 +35,9 @@ func stopCommand(chosen *chosen) *cobra.Command {
 func restartCommand(chosen *chosen) *cobra.Command {
 	return &cobra.Command{
 		Use:   "restart",
-		Short: "Restart the components of a running cluster one by one, with the programs installed now; pods go on",
+		Short: "Restart the components of a running cluster one by one, with the programs installed now; pods continue",
 		Example: "  # After a newer release was installed beside the running cluster\n  bonsai restart\n\n" +
-			"  # What began before goes on with the new programs after a stop\n  bonsai stop && bonsai start",
+			"  # To start everything else, such as containerd, with the new programs\n  bonsai stop && bonsai start",
 		Args: daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cluster.Restart(cmd.Context(), chosen.dataDir, cmd.OutOrStdout())
@@ -57,7 +57,7 @@ func startCommand(chosen *chosen) *cobra.Command {
 	foreground := c.Flags().Bool("foreground", false,
 		"run the cluster in this process until it receives SIGTERM, for systemd and other service managers")
 	forceNew := c.Flags().Bool("force-new-cluster", false,
-		"make etcd's member here the only one first: for when most machines with control planes are gone for good. What they alone had is lost")
+		"first make this machine's etcd member the only one, if most machines with control planes are gone for good; data that only they had is lost")
 	patience := waitFlag(c, new(time.Duration), "the cluster")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		self, err := os.Executable()

@@ -31,7 +31,7 @@ func tourCommand() *cobra.Command {
 		Use:   "tour [CHAPTER]...",
 		Short: "Walk through what a cluster does, step by step, on a running one",
 		Long: "Walk through what a cluster does, step by step, on a running one: what happens, who does it, where " +
-			"that stands in\n" +
+			"that is in\n" +
 			"the code, and what changes in the object. Each chapter works in a namespace of its own, bonsai-tour, " +
 			"and deletes it.",
 		Example: "  bonsai tour\n  bonsai tour pod service\n  bonsai tour --list",

@@ -104,7 +104,7 @@ func (f *upFlags) describe(c *cobra.Command) {
 		"file that describes the cluster (bonsai config print-default), - for standard input; flags come after it")
 	c.Flags().IntVar(&f.nodes, "nodes", 1, "number of nodes (1 to 9)")
 	c.Flags().IntVar(&f.planes, "control-planes", 1,
-		"number of control planes: 1, or 3 behind a balancer, one may fail")
+		"number of control planes: 1, or 3 behind a balancer, one of which may fail")
 	c.Flags().BoolVar(&f.egress, "egress", true, "let nodes and pods reach what this machine reaches (masqueraded)")
 	c.Flags().BoolVar(&f.encrypt, "encrypt-secrets", true,
 		"encrypt Secrets in etcd, in a new cluster (bonsai encryption enable: in an existing one)")
@@ -115,7 +115,7 @@ func (f *upFlags) describe(c *cobra.Command) {
 	c.Flags().StringVar(&f.advertise, "advertise-address", "",
 		"an address of this machine by which other machines reach the API server, to join (bonsai join)")
 	c.Flags().StringVar(&f.endpoint, "control-plane-endpoint", "",
-		"HOST:PORT of a load balancer or DNS name of your own before the API servers of several machines")
+		"HOST:PORT of your own load balancer or DNS name in front of the API servers of several machines")
 	c.Flags().IntVar(&f.port, "api-port", 0, "port of the API server (default: 6443, or the next that is free)")
 	c.Flags().StringVar(&f.mirror, "registry-mirror", "",
 		"URL of a registry, reachable from the nodes, that stands for every registry")
@@ -124,7 +124,7 @@ func (f *upFlags) describe(c *cobra.Command) {
 	c.Flags().StringSliceVar(&f.addons, "addons", nil,
 		"add-ons to switch on, or off with NAME=false (bonsai config print-default lists them)")
 	c.Flags().StringVar(&f.kubeconfigMode, "kubeconfig-mode", "0600",
-		"mode of your kubeconfig, in which the administrator's key is")
+		"mode of your kubeconfig, which contains the administrator's key")
 }
 
 // up starts the cluster and says how to use it. `up`, `start` and `snapshot restore` share it.
@@ -336,7 +336,7 @@ func downCommand(chosen *chosen) *cobra.Command {
 	keep := c.Flags().Bool("keep-data", false, "keep the data directory, so that up continues with the same cluster")
 	all := c.Flags().Bool("all", false, "remove every cluster of this machine")
 	force := c.Flags().Bool("force", false,
-		"remove the cluster here also if control planes on other machines cannot let this machine's etcd member go")
+		"remove the cluster here even if the control planes on other machines cannot remove this machine's etcd member")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *all && (cmd.Flags().Changed("name") || cmd.Flags().Changed("data-dir")) {
 			return errors.New("--all is every cluster: --name and --data-dir say which one")

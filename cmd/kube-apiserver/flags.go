@@ -144,7 +144,7 @@ func (o *options) authenticationFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.aggregatorRouting, "enable-aggregator-routing", o.aggregatorRouting,
 		"Send requests for aggregated API servers to the endpoints of their Service; false: to its cluster IP, which takes a kube-proxy on this host.")
 	fs.BoolVar(&o.rejectRedirects, "aggregator-reject-forwarding-redirect", o.rejectRedirects,
-		"Refuse to hand redirects of aggregated API servers on to clients.")
+		"Do not forward redirects of aggregated API servers to clients.")
 	fs.StringSliceVar(&h.ExtraHeaderPrefixes, "requestheader-extra-headers-prefix", h.ExtraHeaderPrefixes,
 		"List of request header prefixes to inspect.")
 }
@@ -154,7 +154,7 @@ func (o *options) outsideFlags(fs *pflag.FlagSet) {
 	a := &o.parts.Authentication
 	i, w := &a.OIDC, &a.Webhook
 	fs.StringVar(&a.ConfigFile, "authentication-config", "",
-		"File with an AuthenticationConfiguration (apiserver.config.k8s.io/v1): the issuers whose JSON web tokens are accepted, and who may come without credentials. It is read again when it changes. Not together with an --oidc-* flag.")
+		"File with an AuthenticationConfiguration (apiserver.config.k8s.io/v1): the issuers whose JSON web tokens are accepted, and the paths that are open without credentials. It is read again when it changes. Not together with an --oidc-* flag.")
 	fs.StringVar(&i.IssuerURL, "oidc-issuer-url", "",
 		"The URL of the OpenID issuer, only the HTTPS scheme is accepted. If set, it is used to verify the OIDC JSON Web Tokens (JWT).")
 	fs.StringVar(&i.ClientID, "oidc-client-id", "",

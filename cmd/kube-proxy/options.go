@@ -52,7 +52,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.BindAddress, "bind-address", "0.0.0.0",
 		"The node's primary address, if it is not the one that the node object has.")
 	fs.BoolVar(&c.BindAddressHardFail, "bind-address-hard-fail", false,
-		"If true, end when an address of the health or metrics server cannot be listened on; else try again.")
+		"If true, exit when an address of the health or metrics server is not available; otherwise try again.")
 	fs.StringVar(&c.HealthzBindAddress, "healthz-bind-address", "0.0.0.0:10256",
 		`The address and port of the health server; "" serves none.`)
 	fs.StringVar(&c.MetricsBindAddress, "metrics-bind-address", "127.0.0.1:10249",

@@ -64,7 +64,7 @@ func newCommand(t terminal) *cobra.Command {
 		Short: "Explain why something in a cluster is as it is",
 		Long: "Explain why something in a cluster is as it is: causes with their evidence, and the smallest change that\n" +
 			"helps, with its command. It reads the API with your rights and changes nothing. What it may not read, it names.\n" +
-			"Without an object it tells what is not well in the namespace.",
+			"Without an object, it lists what is not healthy in the namespace.",
 		Example: `  # What is not well in this namespace?
   kubectl why -n shop
 

@@ -159,7 +159,7 @@ func idleFields(c *kubeletconfig.KubeletConfiguration) []idleField {
 		{"kernelMemcgNotification", "memory is looked at every ten seconds", c.KernelMemcgNotification},
 		{"kubeletCgroups", starter, c.KubeletCgroups != ""},
 		{"makeIPTablesUtilChains", "the kubelet makes no packet rules", other(c.MakeIPTablesUtilChains, true)},
-		{"podCIDR", "it is for a kubelet without an API server, which there is not", c.PodCIDR != ""},
+		{"podCIDR", "it is for a kubelet without an API server, which is not supported", c.PodCIDR != ""},
 		{"showHiddenMetricsForVersion", "no metric is hidden", c.ShowHiddenMetricsForVersion != ""},
 		{"syncFrequency", "changes are watched",
 			c.SyncFrequency.Duration != 0 && c.SyncFrequency.Duration != time.Minute},

@@ -36,30 +36,30 @@ type fileOptions struct {
 
 func (o *fileOptions) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.anonymous, "anonymous-auth", false,
-		"Who shows no credentials is system:anonymous; false: such requests are refused.")
+		"Accept requests without credentials, as system:anonymous; false: refuse them.")
 	fs.BoolVar(&o.webhookTokens, "authentication-token-webhook", true,
-		"Ask the API server whose a bearer token is (tokenreviews).")
+		"Let the API server authenticate bearer tokens (TokenReview).")
 	fs.DurationVar(&o.tokenTTL, "authentication-token-webhook-cache-ttl", 2*time.Minute,
-		"How long the answer whose a token is stays valid.")
+		"How long the result of authenticating a token is cached.")
 	fs.StringVar(&o.authorizationMode, "authorization-mode", "Webhook",
-		"AlwaysAllow, or Webhook: the API server is asked who may do what (subjectaccessreviews).")
+		"AlwaysAllow, or Webhook: the API server authorizes requests (SubjectAccessReview).")
 	fs.DurationVar(&o.allowedTTL, "authorization-webhook-cache-authorized-ttl", 5*time.Minute,
-		"How long a permission stays valid.")
+		"How long an 'allowed' answer is cached.")
 	fs.DurationVar(&o.deniedTTL, "authorization-webhook-cache-unauthorized-ttl", 30*time.Second,
-		"How long a refusal stays valid.")
+		"How long a 'denied' answer is cached.")
 	fs.Int32Var(&o.logMaxFiles, "container-log-max-files", 5,
 		"The maximum number of log files of a container, at least 2.")
 	fs.StringVar(&o.logMaxSize, "container-log-max-size", "10Mi",
 		"The size of a container's log file at which it is rotated.")
 	fs.BoolVar(&o.enableServer, "enable-server", true, "Serve the kubelet's API.")
 	fs.DurationVar(&o.manifestCheck, "file-check-frequency", 20*time.Second,
-		"How often the files of static pods are looked at.")
+		"How often the files of static pods are checked.")
 	fs.StringVar(&o.imageEnd, "image-service-endpoint", "",
 		"The endpoint of the image service, if it is not that of the container runtime.")
 	fs.DurationVar(&o.statusUpdate, "node-status-update-frequency", 10*time.Second,
 		"How often the node's status is computed.")
 	fs.Int64Var(&o.maxPIDs, "pod-max-pids", -1,
-		"The maximum number of processes of a pod; -1: as many as the node lets it.")
+		"The maximum number of processes of a pod; -1: the limit of the node.")
 	fs.DurationVar(&o.runtime, "runtime-request-timeout", 2*time.Minute,
 		"How long a request to the runtime may take, except for those that wait: pulls, logs, exec and attach.")
 	fs.BoolVar(&o.seccomp, "seccomp-default", false,
@@ -79,7 +79,7 @@ func (o *fileOptions) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.idle, "streaming-connection-idle-timeout", 4*time.Hour,
 		"How long a connection of exec, attach or port-forward may be silent before it is closed, if the container runtime does not close it earlier; 0: for ever. Clients that send pings, such as kubectl, are never silent.")
 	fs.BoolVar(&o.debugging, "enable-debugging-handlers", true,
-		"Serve what shows the inside of pods or runs something there: logs, exec, attach, port-forward.")
+		"Serve the endpoints that read from pods or run commands in them: logs, exec, attach, port-forward.")
 	fs.StringVar(&o.tlsMin, "tls-min-version", "",
 		"Minimum TLS version supported. Possible values: VersionTLS12, VersionTLS13")
 	fs.StringSliceVar(&o.tlsSuites, "tls-cipher-suites", nil,
@@ -90,7 +90,7 @@ func (o *fileOptions) addFlags(fs *pflag.FlagSet) {
 		"The maximum number of images to report in the node's status; -1: all.")
 	o.addRateFlags(fs)
 	fs.Int64Var(&o.openFiles, "max-open-files", 0,
-		"How many files the kubelet may have open; 0: as many as whoever starts it lets it.")
+		"How many files the kubelet may have open; 0: the limit that it is started with.")
 	fs.StringVar(&o.hairpin, "hairpin-mode", "promiscuous-bridge",
 		"none, hairpin-veth or promiscuous-bridge: without effect, as upstream, since it belongs to the network plug-in.")
 	featuregates.AddMapFlag(fs, &o.gates)
@@ -188,7 +188,7 @@ func accepted() daemon.AcceptedFlags {
 		{Why: "requests are protobuf", Strings: []string{"kube-api-content-type"}},
 		{Why: "whoever starts the kubelet sets them (systemd's Slice=)",
 			Strings: []string{"kubelet-cgroups", "runtime-cgroups", "system-cgroups"}},
-		{Why: "it is for a kubelet without an API server, which there is not", Strings: []string{"pod-cidr"}},
+		{Why: "it is for a kubelet without an API server, which is not supported", Strings: []string{"pod-cidr"}},
 		{Why: "the kubelet makes no packet rules", Bools: []string{"make-iptables-util-chains"}},
 		{Why: "memory is looked at every ten seconds", Bools: []string{"kernel-memcg-notification"}},
 		{Why: "hard eviction thresholds always reduce what is allocatable",

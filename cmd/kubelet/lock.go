@@ -22,7 +22,7 @@ type lockOptions struct {
 func (o *lockOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.path, "lock-file", "", "The path of a file that the kubelet holds as a lock while it runs.")
 	fs.BoolVar(&o.exit, "exit-on-lock-contention", false,
-		"End when another process opens the file of --lock-file, to leave it the node.")
+		"Exit when another process opens the file of --lock-file, and leave the node to it.")
 }
 
 // errContended ends a kubelet that leaves the lock to another one.

@@ -52,7 +52,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "",
 		"Path to a kubeconfig file, specifying how to connect to the API server.")
 	fs.StringVar(&o.bootstrapKubeconfig, "bootstrap-kubeconfig", "",
-		"Path to a kubeconfig file with which the node's first client certificate is asked for, if the file of --kubeconfig does not exist or its certificate has expired. The file of --kubeconfig is written then, with a certificate in --cert-dir.")
+		"Path to a kubeconfig file for requesting the node's first client certificate, if the file of --kubeconfig does not exist or its certificate has expired. The kubelet then writes the file of --kubeconfig, with the certificate in --cert-dir.")
 	fs.BoolVar(&o.rotateClient, "rotate-certificates", false,
 		"Renew the client certificate by certificate signing requests before it expires.")
 	fs.BoolVar(&o.rotateServing, "rotate-server-certificates", false,

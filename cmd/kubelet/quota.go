@@ -45,9 +45,9 @@ type quotaOptions struct {
 
 func (o *quotaOptions) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.cpu, "cpu-cfs-quota", true,
-		"Keep limits of CPU; false: containers may use as much as the node has, and requests decide when it is short.")
+		"Enforce CPU limits; false: containers may use all CPU of the node, and requests decide when it is short.")
 	fs.DurationVar(&o.period, "cpu-cfs-quota-period", usualPeriod,
-		"The period in which a limit of CPU is kept, from 1ms to 1s.")
+		"The period in which CPU limits are enforced, from 1ms to 1s.")
 	fs.Var(flag.NewMapStringString(&o.reserved), "qos-reserved",
 		"A part of the memory requests of pods that pods of lower QoS classes may not use (e.g. memory=50%). Requires the feature gate QOSReserved.")
 }

@@ -29,7 +29,7 @@ func (o *staticOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.url, "manifest-url", "", "URL of the manifest of a static pod, or of a list of them (http or https).")
 	fs.Var(flag.NewColonSeparatedMultimapStringString(&o.header), headerFlag,
 		"Comma-separated list of headers, name:value, that the kubelet sends to the URL of --manifest-url; may be given several times, and a name too.")
-	fs.DurationVar(&o.check, "http-check-frequency", 20*time.Second, "How often the URL of static pods is asked.")
+	fs.DurationVar(&o.check, "http-check-frequency", 20*time.Second, "How often the URL of static pods is checked.")
 }
 
 func (o *staticOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfiguration) {

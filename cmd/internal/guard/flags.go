@@ -34,15 +34,15 @@ func (f *Flags) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.SkipLookup, "authentication-skip-lookup", false,
 		"Do not look up the client CA that the API server publishes.")
 	fs.DurationVar(&f.TokenTTL, "authentication-token-webhook-cache-ttl", ttl,
-		"How long the answer whose a token is stays valid.")
+		"How long the result of authenticating a token is cached.")
 	fs.StringVar(&f.AuthorizationKubeconfig, "authorization-kubeconfig", "",
 		"Kubeconfig file of the API server that is asked who may do what (subjectaccessreviews). Without one all that is not always allowed is forbidden.")
 	fs.StringSliceVar(&f.AlwaysAllowPaths, "authorization-always-allow-paths",
 		[]string{"/healthz", "/readyz", "/livez"},
 		"HTTP paths that need no authorization; a trailing * stands for all that begin so.")
 	fs.DurationVar(&f.AllowedTTL, "authorization-webhook-cache-authorized-ttl", ttl,
-		"How long a permission stays valid.")
-	fs.DurationVar(&f.DeniedTTL, "authorization-webhook-cache-unauthorized-ttl", ttl, "How long a refusal stays valid.")
+		"How long an 'allowed' answer is cached.")
+	fs.DurationVar(&f.DeniedTTL, "authorization-webhook-cache-unauthorized-ttl", ttl, "How long a 'denied' answer is cached.")
 	fs.StringVar(&f.ClientCAFile, "client-ca-file", "",
 		"Who shows a client certificate of an authority in this file is the certificate's common name. Without one the API server's published client CA is looked up, and followed.")
 	fs.StringVar(&f.ProxyCAFile, "requestheader-client-ca-file", "",
