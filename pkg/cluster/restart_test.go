@@ -75,8 +75,8 @@ func TestEndsAgainAndAgain(t *testing.T) {
 	}
 }
 
-// TestRestartOfNothing: a restart that has ended nothing leaves no note that our release serves the cluster. The earlier
-// one may still start it.
+// TestRestartOfNothing: a restart that has ended nothing leaves no note that our release serves the cluster. The
+// earlier one may still start it.
 func TestRestartOfNothing(t *testing.T) {
 	t.Parallel()
 	c := plantest.Config(t)
