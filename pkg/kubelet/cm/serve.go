@@ -7,18 +7,25 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 )
 
-// Bounds on requests at the kubelet's sockets, which any pod with the right hostPath can reach: bytes of a request, and
-// requests of one connection at a time.
+// Bounds on requests at the kubelet's sockets, which any pod with the right hostPath can reach: bytes of a request,
+// requests of one connection at a time, connections of all, and how long one may be open without a request. An agent
+// that forgets its connections must not take the kubelet's file descriptors.
 const (
 	maxRequest = 64 << 10
 	maxCalls   = 16
+	maxConns   = 128
+	maxIdle    = 10 * time.Minute
 )
 
 // Requests that ServeLimited answers each second, and at once; as upstream at the socket of pod resources.
@@ -62,10 +69,11 @@ func Serve(ctx context.Context, path string, register func(*grpc.Server), o ...g
 	if err != nil {
 		return fmt.Errorf("listen at a socket: %w", err)
 	}
-	s := grpc.NewServer(append(o, grpc.MaxRecvMsgSize(maxRequest), grpc.MaxConcurrentStreams(maxCalls))...)
+	s := grpc.NewServer(append(o, grpc.MaxRecvMsgSize(maxRequest), grpc.MaxConcurrentStreams(maxCalls),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: maxIdle}))...)
 	register(s)
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
+	go func() { served <- s.Serve(&bounded{Listener: l}) }()
 	select {
 	case <-ctx.Done():
 		s.Stop()
@@ -73,4 +81,37 @@ func Serve(ctx context.Context, path string, register func(*grpc.Server), o ...g
 	case err := <-served:
 		return err
 	}
+}
+
+// bounded is a listener that closes connections beyond maxConns.
+type bounded struct {
+	net.Listener
+	open atomic.Int32
+}
+
+// Accept implements net.Listener.
+func (b *bounded) Accept() (net.Conn, error) {
+	for {
+		conn, err := b.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if b.open.Add(1) <= maxConns {
+			return &counted{Conn: conn, left: sync.OnceFunc(func() { b.open.Add(-1) })}, nil
+		}
+		b.open.Add(-1)
+		_ = conn.Close() // the client learns that it is closed either way
+	}
+}
+
+// counted is a connection that gives its place back when it is closed.
+type counted struct {
+	net.Conn
+	left func()
+}
+
+// Close implements net.Conn.
+func (c *counted) Close() error {
+	defer c.left()
+	return c.Conn.Close()
 }
