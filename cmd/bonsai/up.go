@@ -104,7 +104,7 @@ func (f *upFlags) describe(c *cobra.Command) {
 		"file that describes the cluster (bonsai config print-default), - for standard input; flags come after it")
 	c.Flags().IntVar(&f.nodes, "nodes", 1, "number of nodes (1 to 9)")
 	c.Flags().IntVar(&f.planes, "control-planes", 1,
-		"number of control planes: 1, or 3 behind a balancer, one of which may fail")
+		"number of control planes: 1, or 3 behind a balancer; any one of these may fail")
 	c.Flags().BoolVar(&f.egress, "egress", true, "let nodes and pods reach what this machine reaches (masqueraded)")
 	c.Flags().BoolVar(&f.encrypt, "encrypt-secrets", true,
 		"encrypt Secrets in etcd, in a new cluster (bonsai encryption enable: in an existing one)")
