@@ -27,7 +27,7 @@ func NewStoredReader() (func(document []byte) (runtime.Object, error), error) {
 	}
 	return func(document []byte) (runtime.Object, error) {
 		var kind metav1.TypeMeta
-		if json.Unmarshal(document, &kind) != nil {
+		if json.Unmarshal(document, &kind) != nil || kind.Kind != "CustomResourceDefinition" {
 			return nil, errNotStored
 		}
 		out := &apiextensionsv1.CustomResourceDefinition{}

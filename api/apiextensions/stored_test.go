@@ -33,6 +33,7 @@ func TestStoredReader(t *testing.T) {
 		t.Errorf("%+v", obj)
 	}
 	for _, bad := range []string{"{", "secret", `{"apiVersion":"apiextensions.k8s.io/v1beta2"}`,
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"Other"}`,
 		strings.Replace(string(text), `"spec":{`, `"spec":{"versions":"secret",`, 1)} {
 		if got, err := read([]byte(bad)); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v, %v", bad, got, err)

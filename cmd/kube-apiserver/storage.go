@@ -8,12 +8,7 @@ import (
 	"strings"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-
-	"bonsai/api/apiextensions"
 	"bonsai/api/resources"
-	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/storage"
 	"bonsai/pkg/apiserver/storage/etcd"
 	"bonsai/pkg/apiserver/storage/split"
@@ -104,38 +99,6 @@ func openStores(ctx context.Context, o *options, rows []resources.Row, spans boo
 	}
 	s.Storage = split.New(rest.cache, parts)
 	return s, nil
-}
-
-// withStoredJSON adds to transform, which may be nil, that values are read which Kubernetes' own server stores as JSON:
-// those of what it keeps in --etcd-servers, whatever --etcd-servers-overrides says. Other keys cost nothing.
-func withStoredJSON(transform func(key string) storage.Transformer,
-	rows []resources.Row) (func(key string) storage.Transformer, error) {
-	if transform == nil {
-		transform = func(string) storage.Transformer { return nil }
-	}
-	definitions, err := apiextensions.NewStoredReader()
-	if err != nil {
-		return nil, err
-	}
-	read := map[string]func(document []byte) (runtime.Object, error){apiextensionsv1.GroupName: definitions}
-	kinds := map[string]*resources.Row{}
-	for i := range rows {
-		if row := &rows[i]; isStoredAsJSON(row.GVK.Group) && !row.NotStored && row.Stored == nil {
-			kinds[registry.Prefix(row)] = row
-		}
-	}
-	return func(key string) storage.Transformer {
-		inner := transform(key)
-		if !strings.HasPrefix(key, "/registry/api") {
-			return inner
-		}
-		for prefix, row := range kinds {
-			if strings.HasPrefix(key, prefix) {
-				return registry.NewStoredJSON(row, read[row.GVK.Group], inner)
-			}
-		}
-		return inner
-	}, nil
 }
 
 // close ends the caches and connections.

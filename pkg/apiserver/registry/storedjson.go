@@ -3,20 +3,19 @@ package registry
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	sigsjson "sigs.k8s.io/json"
 
-	"bonsai/api/resources"
 	"bonsai/pkg/apiserver/storage"
 )
 
-// StoredJSON opens the values of a kind that another server has stored as JSON: Kubernetes keeps
-// CustomResourceDefinitions and APIServices so. They become protobuf here, and in the storage with their next write,
-// which Kubernetes reads as well.
+// StoredJSON opens the values of a kind that another server has stored as JSON. Kubernetes keeps
+// CustomResourceDefinitions and APIServices so, everything with --storage-media-type=application/json, and other tools
+// write it. The values become protobuf here, and in the storage with their next write, which Kubernetes reads as well.
 type StoredJSON struct {
-	codec Codec
+	codec *ProtobufCodec
 	read  func(document []byte) (runtime.Object, error)
 	// inner seals and opens the values; nil: they are stored as they are.
 	inner storage.Transformer
@@ -24,23 +23,34 @@ type StoredJSON struct {
 
 var _ storage.Transformer = (*StoredJSON)(nil)
 
-// NewStoredJSON returns the Transformer of the keys of row, around one that may be nil. read makes an object of a
-// document, without a part of it in its error; nil: documents are of the version that is stored here.
-func NewStoredJSON(row *resources.Row, read func(document []byte) (runtime.Object, error),
-	inner storage.Transformer) *StoredJSON {
-	s := &StoredJSON{NewCodec(row), read, inner}
+// NewStoredJSON returns the Transformer of the keys whose values codec makes. read makes an object of a document,
+// without a part of it in its error; nil: documents are of the versions whose protobuf codec reads.
+func NewStoredJSON(codec *ProtobufCodec, read func(document []byte) (runtime.Object, error)) *StoredJSON {
+	s := &StoredJSON{codec: codec, read: read}
 	if read == nil {
 		s.read = s.decode
 	}
 	return s
 }
 
+// Around returns the Transformer around one that seals and opens the values, which may be nil.
+func (s *StoredJSON) Around(inner storage.Transformer) storage.Transformer {
+	if inner == nil {
+		return s
+	}
+	return &StoredJSON{s.codec, s.read, inner}
+}
+
 func (s *StoredJSON) decode(document []byte) (runtime.Object, error) {
 	obj := s.codec.New()
-	if json.Unmarshal(document, obj) != nil || obj.GetObjectKind().GroupVersionKind() != s.codec.GVK() {
-		return nil, fmt.Errorf("it is no JSON of a %s", s.codec.GVK())
+	if sigsjson.UnmarshalCaseSensitivePreserveInts(document, obj) == nil {
+		switch obj.GetObjectKind().GroupVersionKind() {
+		case s.codec.gvk, s.codec.storedAs.WithKind(s.codec.gvk.Kind):
+			obj.GetObjectKind().SetGroupVersionKind(s.codec.gvk)
+			return obj, nil
+		}
 	}
-	return obj, nil
+	return nil, fmt.Errorf("it is no JSON of a %s", s.codec.gvk)
 }
 
 // Seal implements storage.Transformer.
@@ -62,7 +72,7 @@ func (s *StoredJSON) Open(ctx context.Context, path, stored []byte) (value []byt
 			return nil, false, err
 		}
 	}
-	if !bytes.HasPrefix(value, []byte("{")) {
+	if !bytes.HasPrefix(bytes.TrimLeft(value, " \t\r\n"), []byte("{")) {
 		return value, stale, nil
 	}
 	obj, err := s.read(value)

@@ -51,8 +51,12 @@ func turn(b []byte) []byte {
 func TestStoredJSON(t *testing.T) {
 	t.Parallel()
 	row := serviceRow(t)
-	plain, sealed := registry.NewStoredJSON(row, nil, nil), registry.NewStoredJSON(row, nil, reversed{})
-	codec := registry.NewCodec(row)
+	codec, ok := registry.NewCodec(row).(*registry.ProtobufCodec)
+	if !ok {
+		t.Fatal("APIServices are not stored as protobuf")
+	}
+	reader := registry.NewStoredJSON(codec, nil)
+	plain, sealed := reader.Around(nil), reader.Around(reversed{})
 	value, stale, err := plain.Open(t.Context(), nil, []byte(storedService))
 	if err != nil || !stale {
 		t.Fatal(stale, err)
