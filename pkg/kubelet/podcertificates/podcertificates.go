@@ -27,8 +27,9 @@ const (
 	// spread is the most that a replacement is put off, by chance, so that the volumes of many pods that started
 	// together do not ask together.
 	spread = 5 * time.Minute
-	// pause is the time between the attempts to replace a certificate.
-	pause = time.Minute
+	// pause is the time between the attempts to replace a certificate. A pod that has none waits for it, and the API
+	// server may only have been away for a moment: there the first pause is firstPause, and each one twice the last.
+	pause, firstPause = time.Minute, time.Second
 )
 
 // Client asks the API server.
@@ -81,8 +82,9 @@ type state struct {
 	// request would not change (KEP-4317).
 	failed error
 	final  bool
-	// again is when the next request may follow a failed one.
+	// again is when the next request may follow a failed one. wait is the last pause, 0 without a failure.
 	again time.Time
+	wait  time.Duration
 }
 
 // issued is a key and its certificate, as files hold them, with wall-clock times alone, as its readers compare them.
@@ -210,14 +212,23 @@ func (m *Manager) finish(r *request, got *issued, err error) {
 	r.got, r.err = got, err
 	s.pending, s.failed = nil, err
 	if err == nil {
-		s.issued = got
+		s.issued, s.wait = got, 0
 		return
 	}
+	s.wait = pauseAfter(s.wait, s.issued != nil)
 	var refused refusal
 	if s.final = errors.As(err, &refused); s.final {
 		m.cfg.Event(r.pod, corev1.EventTypeWarning, refused.verdict, refused.event(r.pod.Namespace))
 	}
-	s.again = m.cfg.Now().Add(pause)
+	s.again = m.cfg.Now().Add(s.wait)
 	m.cfg.Log.Warn("no certificate for a pod", "pod", r.pod.Namespace+"/"+r.pod.Name, "volume", r.source.Volume,
 		"err", err)
+}
+
+// pauseAfter is the pause that follows last, 0 for the first one. issued: there is a certificate.
+func pauseAfter(last time.Duration, issued bool) time.Duration {
+	if issued {
+		return pause
+	}
+	return min(max(2*last, firstPause), pause)
 }

@@ -32,6 +32,8 @@ type server struct {
 	// signer answers a request by its number, from 1 on; nil: later.
 	signer func(n int, r *certificatesv1.PodCertificateRequest) *certificatesv1.PodCertificateRequestStatus
 	events []string
+	// away is how many requests the server does not answer yet.
+	away int
 }
 
 func (s *server) event(_ *corev1.Pod, kind, reason, message string) {
@@ -49,6 +51,10 @@ func (s *server) CreatePodCertificateRequest(_ context.Context,
 	r *certificatesv1.PodCertificateRequest) (*certificatesv1.PodCertificateRequest, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.away > 0 {
+		s.away--
+		return nil, errors.New("connection refused")
+	}
 	if strings.Contains(r.Spec.SignerName, "nobody") {
 		return nil, apierrors.NewForbidden(certificatesv1.Resource("podcertificaterequests"), "", errors.New("no"))
 	}
@@ -367,6 +373,31 @@ func TestFaults(t *testing.T) {
 			t.Errorf("it was asked for %d times after that", again)
 		}
 		m.Forget(pod.UID)
+	})
+}
+
+// TestFirstSoonAgain: while a pod has no certificate, a request that failed is followed by another one within seconds.
+// The pauses grow.
+func TestFirstSoonAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{away: 9}
+		m, pod := manager(t, s)
+		p := &corev1.PodCertificateProjection{SignerName: "example.com/s", KeyType: "ED25519"}
+		begun := time.Now()
+		var tried []time.Duration // when
+		for left := s.away; left > 0; time.Sleep(firstPause) {
+			if _, _, err := m.Get(t.Context(), pod, "v", 0, p, true); err == nil {
+				t.Fatal("a server that is away has answered")
+			}
+			s.mu.Lock()
+			if s.away < left {
+				left, tried = s.away, append(tried, time.Since(begun)/time.Second)
+			}
+			s.mu.Unlock()
+		}
+		if want := []time.Duration{0, 1, 3, 7, 15, 31, 63, 123, 183}; !slices.Equal(tried, want) {
+			t.Errorf("asked after %d seconds, want %d", tried, want)
+		}
 	})
 }
 
