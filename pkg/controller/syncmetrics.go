@@ -17,15 +17,15 @@ type SyncMetrics struct {
 	took  *prometheus.HistogramVec
 }
 
-// NewSyncMetrics registers the metrics of a subsystem. what says what each look is at: "at the map in a namespace".
+// NewSyncMetrics registers the metrics of a subsystem. what says what a sync is of: "of the ConfigMap in a namespace".
 func NewSyncMetrics(m *Metrics, subsystem, what string) *SyncMetrics {
 	label := []string{"code"}
 	out := &SyncMetrics{
 		total: prometheus.NewCounterVec(
 			prometheus.CounterOpts{Subsystem: subsystem, Name: "sync_total",
-				Help: "Looks " + what + ", by the API server's answer."}, label),
+				Help: "Syncs " + what + ", by the API server's answer."}, label),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Subsystem: subsystem, Name: "sync_duration_seconds",
-			Help:    "Seconds of a look " + what + ", by the API server's answer.",
+			Help:    "Seconds of a sync " + what + ", by the API server's answer.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}, label),
 	}
 	m.Register(out.total)
@@ -33,7 +33,7 @@ func NewSyncMetrics(m *Metrics, subsystem, what string) *SyncMetrics {
 	return out
 }
 
-// Synced counts a look.
+// Synced counts a sync.
 func (m *SyncMetrics) Synced(err error, took time.Duration) {
 	code := http.StatusOK
 	if err != nil {

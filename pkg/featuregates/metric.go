@@ -12,7 +12,7 @@ type metric struct {
 // NewMetric returns the metric of every component, kubernetes_feature_enabled.
 func NewMetric() prometheus.Collector {
 	m := &metric{desc: prometheus.NewDesc("kubernetes_feature_enabled",
-		"Which features there are: 1 if one is enabled, 0 if not.", []string{"name", "stage"}, nil)}
+		"1 if a feature is enabled, 0 if not.", []string{"name", "stage"}, nil)}
 	for name, spec := range fresh().GetAll() {
 		value := 0.0
 		if spec.Default {

@@ -30,7 +30,7 @@ func countPods(r prometheus.Registerer, nodeName string, cgroupVersion int, s si
 	for label, is := range map[string]bool{"": false, "true": true} {
 		l := prometheus.Labels{"static": label}
 		add("kubelet_active_pods", "Pods whose containers may run; static: true or empty.", l, static(s.active, is))
-		add("kubelet_desired_pods", "Pods that the kubelet is told to run; static: true or empty.", l,
+		add("kubelet_desired_pods", "Pods that the kubelet should run; static: true or empty.", l,
 			static(s.pods.Desired, is))
 	}
 	add("kubelet_mirror_pods", "Mirror pods that the kubelet will try to make, one for each static pod that it took.",

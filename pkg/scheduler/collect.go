@@ -20,13 +20,13 @@ var (
 	pendingPods = prometheus.NewDesc("scheduler_pending_pods", "Number of pending pods, by the queue they are in.",
 		[]string{"queue"}, nil)
 	queued = prometheus.NewDesc("scheduler_queued_entities",
-		"Number of what waits to be scheduled as one, by the queue that it is in and by what it is: a pod.",
+		"Number of entities (pods) that wait to be scheduled, by queue and type.",
 		[]string{"queue", "type"}, nil)
 	refusedPods = prometheus.NewDesc("scheduler_unschedulable_pods",
-		"Number of pods that found no node, by each plug-in that turned them down at the last attempt.",
+		"Number of pods without a fitting node, by each plug-in that rejected them at the last attempt.",
 		[]string{"plugin", "profile"}, nil)
 	cacheSize = prometheus.NewDesc("scheduler_cache_size",
-		"Number of nodes, pods on them, and pods of which that is assumed, in the cache.", []string{"type"}, nil)
+		"Number of nodes, pods and assumed pods in the cache.", []string{"type"}, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -38,7 +38,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 				Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}, []string{"result", "profile"}),
 		algorithm: prometheus.NewHistogram(
 			prometheus.HistogramOpts{Name: "scheduler_scheduling_algorithm_duration_seconds",
-				Help:    "Seconds in which a node was found for a pod, or none: all of PreFilter, Filter, PreScore and Score.",
+				Help:    "Seconds of a search for a node, successful or not: all of PreFilter, Filter, PreScore and Score.",
 				Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}),
 		points: prometheus.NewHistogramVec(
 			prometheus.HistogramOpts{Name: "scheduler_framework_extension_point_duration_seconds",
@@ -52,18 +52,18 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Help:    "Seconds from a pod's first arrival among those to be tried until it was bound, by the number of attempts.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 2, 20)}, []string{"attempts"}),
 		preemptions: prometheus.NewCounter(prometheus.CounterOpts{Name: "scheduler_preemption_attempts_total",
-			Help: "Number of times that victims were looked for, found or not."}),
+			Help: "Number of searches for victims, successful or not."}),
 		victims: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "scheduler_preemption_victims",
 			Help: "Number of victims chosen for a pod.", Buckets: prometheus.ExponentialBuckets(1, 2, 7)}),
 	}
 	m.incoming = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "scheduler_queue_incoming_pods_total",
-		Help: "Number of pods that came into a queue, by the queue and by what brought them there."},
+		Help: "Number of pods that were added to a queue, by queue and event."},
 		[]string{"queue", "event"})
 	m.entities = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "scheduler_queue_incoming_entities_total",
-		Help: "Number of what is scheduled as one that came into a queue, by the queue, by what brought it there, and by what it is: a pod."},
+		Help: "Number of entities (pods) that were added to a queue, by queue, event and type."},
 		[]string{"queue", "event", "type"})
 	m.permit = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "scheduler_permit_wait_duration_seconds",
-		Help:    "Seconds that a pod waited for Permit plug-ins, by the status of the end.",
+		Help:    "Seconds that a pod waited for Permit plug-ins, by the result.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}, []string{"result"})
 	goroutines := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "scheduler_goroutines",
 		Help: "Number of running goroutines, by what they do."}, []string{"operation"})

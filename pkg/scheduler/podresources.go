@@ -22,9 +22,9 @@ type PodResources struct {
 var (
 	podResourceLabels  = []string{"namespace", "pod", "node", "scheduler", "priority", "resource", "unit"}
 	podResourceRequest = prometheus.NewDesc("kube_pod_resource_request",
-		"What a pod asks for of a resource, in its unit.", podResourceLabels, nil)
+		"The amount of a resource that a pod requests, in the resource's unit.", podResourceLabels, nil)
 	podResourceLimit = prometheus.NewDesc("kube_pod_resource_limit",
-		"What a pod may use of a resource at most, in its unit.", podResourceLabels, nil)
+		"The limit of a resource that a pod may use, in the resource's unit.", podResourceLabels, nil)
 )
 
 // Describe implements prometheus.Collector.

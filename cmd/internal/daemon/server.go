@@ -75,7 +75,7 @@ func NewMetrics() *prometheus.Registry {
 
 func registerCommon(r prometheus.Registerer) {
 	build := prometheus.NewGauge(
-		prometheus.GaugeOpts{Name: "kubernetes_build_info", Help: "What was built. The value is always 1.",
+		prometheus.GaugeOpts{Name: "kubernetes_build_info", Help: "The version that was built. The value is always 1.",
 			ConstLabels: prometheus.Labels{"major": kubeversion.Major, "minor": kubeversion.Minor,
 				"git_version": kubeversion.Git, "git_commit": "", "git_tree_state": "",
 				"build_date": "1970-01-01T00:00:00Z",

@@ -19,7 +19,7 @@ func newMetrics(c *Controller) *metrics {
 		of: c,
 		forced: prometheus.NewCounterVec(
 			prometheus.CounterOpts{Name: "attach_detach_controller_attachdetach_controller_forced_detaches",
-				Help: "Volumes that were detached from a node that did not say that it is done with them, by the reason."},
+				Help: "Volumes that were detached from a node that did not report them as unmounted, by reason."},
 			[]string{"reason"}),
 		total: prometheus.NewDesc("attachdetach_controller_total_volumes",
 			"Volumes that are attached to nodes, and those that pods want attached.", []string{"plugin_name", "state"},

@@ -32,9 +32,9 @@ func NewMetrics(m *controller.Metrics, subsystem string) *Metrics {
 	out := &Metrics{sizes: map[controller.Key]Size{}, distribution: map[string]int{},
 		changes: prometheus.NewCounterVec(
 			prometheus.CounterOpts{Subsystem: subsystem, Name: "changes",
-				Help: "EndpointSlices that were written, by what was done."}, []string{"operation"}),
-		added:   PerSync(subsystem, "endpoints_added_per_sync", "Endpoints that a look at a Service added."),
-		removed: PerSync(subsystem, "endpoints_removed_per_sync", "Endpoints that a look at a Service took away."),
+				Help: "EndpointSlices that were written, by operation."}, []string{"operation"}),
+		added:   PerSync(subsystem, "endpoints_added_per_sync", "Endpoints that a sync of a Service added."),
+		removed: PerSync(subsystem, "endpoints_removed_per_sync", "Endpoints that a sync of a Service removed."),
 	}
 	m.Register(out.changes)
 	m.Register(out.added)
@@ -43,8 +43,8 @@ func NewMetrics(m *controller.Metrics, subsystem string) *Metrics {
 		help string
 		of   func(Size) int
 	}{
-		"num_endpoint_slices": {"EndpointSlices there are.", func(s Size) int { return s.Slices }},
-		"desired_endpoint_slices": {"EndpointSlices that would do, were each as full as can be.", func(s Size) int {
+		"num_endpoint_slices": {"EndpointSlices that exist.", func(s Size) int { return s.Slices }},
+		"desired_endpoint_slices": {"EndpointSlices that would be needed if each were full.", func(s Size) int {
 			return s.Ideal
 		}},
 		"endpoints_desired": {"Endpoints that are to be in EndpointSlices.", func(s Size) int {

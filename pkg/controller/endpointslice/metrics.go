@@ -25,10 +25,10 @@ func newMetrics(m *controller.Metrics) *metrics {
 		Metrics: backends.NewMetrics(m, subsystem),
 		syncs: prometheus.NewCounterVec(
 			prometheus.CounterOpts{Subsystem: subsystem, Name: "syncs",
-				Help: "Looks at Services, by what came of them."}, []string{"result"}),
+				Help: "Syncs of Services, by result."}, []string{"result"}),
 		written: prometheus.NewHistogramVec(
 			prometheus.HistogramOpts{Subsystem: subsystem, Name: "endpointslices_changed_per_sync",
-				Help: "EndpointSlices that a look at a Service had to write."},
+				Help: "EndpointSlices that a sync of a Service wrote."},
 			[]string{"topology", "traffic_distribution"}),
 		asked: prometheus.NewDesc(subsystem+"_services_count_by_traffic_distribution",
 			"Services that ask for each distribution of their traffic.", []string{"traffic_distribution"}, nil),

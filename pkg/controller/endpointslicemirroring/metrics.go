@@ -21,7 +21,7 @@ func newMetrics(m *controller.Metrics) *metrics {
 	out := &metrics{
 		Metrics: backends.NewMetrics(m, subsystem),
 		updated: backends.PerSync(subsystem, "endpoints_updated_per_sync",
-			"Addresses of Endpoints that stayed, but with something else said of them."),
+			"Addresses of Endpoints that stayed, but whose other fields changed."),
 		skipped: backends.PerSync(subsystem, "addresses_skipped_per_sync",
 			"Addresses of Endpoints that were left out because they are too many."),
 		took: prometheus.NewHistogram(prometheus.HistogramOpts{Subsystem: subsystem, Name: "endpoints_sync_duration",

@@ -63,7 +63,7 @@ func New(d controller.Deps) (*Controller, error) {
 		monitors: map[schema.GroupVersionResource]*monitor{},
 		unsynced: prometheus.NewCounter(
 			prometheus.CounterOpts{Subsystem: "garbagecollector_controller", Name: "resources_sync_error_total",
-				Help: "Times that not all could be learnt of what the API server serves, or watched."}),
+				Help: "Times that the resources of the API server could not all be discovered or watched."}),
 	}
 	d.Metrics.Register(c.unsynced)
 	c.check = controller.NewLoop(

@@ -18,12 +18,12 @@ func newMetrics(c *Controller) *metrics {
 		of: c,
 		tries: prometheus.NewHistogramVec(
 			prometheus.HistogramOpts{Name: subsystem + "cidrset_allocation_tries_per_request",
-				Help:    "Ranges that were found taken before a node was given its own.",
+				Help:    "Ranges that were in use before a node got a free one.",
 				Buckets: prometheus.ExponentialBuckets(1, 5, 5)}, label),
-		given: of("cidrset_cidrs_allocations_total", "Ranges that were taken, also by what nodes had already."),
+		given: of("cidrset_cidrs_allocations_total", "Ranges that were allocated, including those that nodes already had."),
 		back:  of("cidrset_cidrs_releases_total", "Ranges that became free again."),
 		usage: of("cidrset_usage_cidrs", "The part of all ranges that is taken, 0 to 1."),
-		most:  of("cirdset_max_cidrs", "Ranges that there are for nodes."),
+		most:  of("cirdset_max_cidrs", "Ranges that are available for nodes in all."),
 	}
 	c.Metrics.Register(out.tries)
 	c.Metrics.Register(out)

@@ -45,7 +45,7 @@ func New(d controller.Deps, bundle []byte) (*Controller, error) {
 		maps: controller.FilteredInformerFor(d.Informers, core.ConfigMaps,
 			apiclient.Selection{Fields: "metadata.name=" + name}),
 		writes:  core.ConfigMaps(d.Client),
-		metrics: controller.NewSyncMetrics(d.Metrics, "root_ca_cert_publisher", "at the map in a namespace"),
+		metrics: controller.NewSyncMetrics(d.Metrics, "root_ca_cert_publisher", "of the ConfigMap in a namespace"),
 		now:     d.Now,
 	}
 	c.loop = controller.NewLoop(

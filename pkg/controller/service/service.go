@@ -55,7 +55,7 @@ func New(d controller.Deps, provider func(services func() []*corev1.Service) (Pr
 		nodes:    controller.InformerFor(d.Informers, core.Nodes),
 		synced: prometheus.NewCounter(
 			prometheus.CounterOpts{Name: "service_controller_loadbalancer_sync_total",
-				Help: "Services whose balancers were made, changed or taken away."})}
+				Help: "Services whose load balancers were created, changed or removed."})}
 	d.Metrics.Register(c.synced)
 	var err error
 	if c.provider, err = provider(c.services.List); err != nil {

@@ -42,10 +42,10 @@ func New(d controller.Deps) (*Controller, error) {
 		writes: core.Pods(d.Client), seen: newSightings(),
 		deleted: prometheus.NewCounter(
 			prometheus.CounterOpts{Subsystem: subsystem, Name: "pod_deletions_total",
-				Help: "Pods that were deleted for a taint of their node."}),
+				Help: "Pods that were deleted because of a taint of their node."}),
 		late: prometheus.NewHistogram(
 			prometheus.HistogramOpts{Subsystem: subsystem, Name: "pod_deletion_duration_seconds",
-				Help:    "Seconds from when a taint of its node was to drive a pod away to the pod's deletion.",
+				Help:    "Seconds from the time when a taint should evict a pod to the pod's deletion.",
 				Buckets: []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240}}),
 	}
 	c.byNode = podindex.NewByNode(c.pods)

@@ -50,7 +50,7 @@ func New(d controller.Deps, bundle []byte) (*Controller, error) {
 			apiclient.Selection{Fields: "spec.signerName=" + signer}),
 		writes: certificatesclient.ClusterTrustBundles(d.Client),
 		metrics: controller.NewSyncMetrics(d.Metrics, "clustertrustbundle_publisher",
-			"at the API server's trust bundle"),
+			"of the API server's trust bundle"),
 		now: d.Now,
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "ca_cert_publisher_cluster_trust_bundles",
