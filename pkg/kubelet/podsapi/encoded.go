@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/notify"
 )
 
 // encoded is a pod and its protobuf, for all who read it. A pod that changes gets another one.
@@ -20,9 +22,7 @@ type encoded struct {
 }
 
 // follow encodes what changes, once for all watches, until ctx ends.
-func (s *Server) follow(ctx context.Context) {
-	changes, stop := s.Changes.Subscribe()
-	defer stop()
+func (s *Server) follow(ctx context.Context, changes notify.Signal) {
 	for {
 		select {
 		case <-ctx.Done():

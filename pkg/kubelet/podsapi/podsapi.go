@@ -53,8 +53,10 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("make the directory of the pods API: %w", err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
+	changes, stop := s.Changes.Subscribe() // before the first watch, which hears of changes from follow alone
+	defer stop()
 	var following sync.WaitGroup
-	following.Go(func() { s.follow(ctx) })
+	following.Go(func() { s.follow(ctx, changes) })
 	defer following.Wait()
 	defer cancel()
 	return s.Serve(ctx, filepath.Join(dir, "pods-api.sock"), func(g *grpc.Server) {

@@ -209,3 +209,24 @@ func TestEncodedOnce(t *testing.T) {
 		t.Error("what a slow watcher still reads was changed")
 	}
 }
+
+// TestNothingIsMissed: watches hear of a change that comes as soon as the server serves.
+func TestNothingIsMissed(t *testing.T) {
+	t.Parallel()
+	n := &node{pods: map[string]corev1.PodPhase{}}
+	s := &Server{RootDir: t.TempDir(), Pods: n.list, Changes: &n.changes}
+	s.Serve = func(context.Context, string, func(*grpc.Server), ...grpc.ServerOption) error {
+		renewed, stop := s.renewed.Subscribe()
+		defer stop()
+		n.put("a", corev1.PodRunning)
+		select {
+		case <-renewed:
+		case <-time.After(10 * time.Second):
+			t.Error("a watch does not hear of a pod")
+		}
+		return nil
+	}
+	if err := s.Run(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
