@@ -37,15 +37,15 @@ var restarted = [][]string{{"kube-apiserver", "etcd"}, {"kube-controller-manager
 // does not start is tried again within seconds.
 const returnPatience = 2 * time.Minute
 
-// settled is how long a program must have run to be back. One that does not accept its flags, as when the new release
-// lacks one that the user has given, ends sooner, and is tried again and again.
+// settled is how long a program must have run to count as one that stays. One that does not accept its flags, as when
+// the new release lacks one that the user has given, ends sooner, and is tried again and again.
 const settled = 3 * time.Second
 
 // Restart restarts the components of the running cluster in dataDir, one group after the other, and prints each to out.
 // They start from the programs that are in their places now, with the flags that they had. Pods go on. It begins once
 // all API servers of the cluster are ready, also those of other machines. After each group it waits for them again and
 // for the nodes of this machine, and stops at the first that does not come back: those that follow still run what they
-// ran before.
+// ran before. In the end it waits until all have run for a while.
 func Restart(ctx context.Context, dataDir string, out io.Writer) error {
 	c, err := datadir.LoadExisting(dataDir)
 	if err != nil {
@@ -81,14 +81,21 @@ func Restart(ctx context.Context, dataDir string, out io.Writer) error {
 			return err
 		}
 	}
+	var done []status.Process
 	for _, programs := range restarted {
 		for _, group := range groups(all, programs) {
+			done = append(done, group...)
 			if err := printer.Run("Restart "+title(group), func() error { return restart(ctx, c, group) }); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	return printer.Run("Wait until they stay", func() error {
+		ctx, cancel := context.WithTimeoutCause(ctx, returnPatience,
+			fmt.Errorf("not all have run for %v after %v (bonsai status, bonsai logs)", settled, returnPatience))
+		defer cancel()
+		return awaitBack(ctx, c, done, func(int) bool { return false })
+	})
 }
 
 // groups returns the processes that run programs, in their order: one group for each control plane or node.
@@ -140,7 +147,9 @@ func restart(ctx context.Context, c plan.Config, group []status.Process) error {
 		}
 	}
 	ended := time.Now()
-	if err := awaitBack(ctx, c, group); err != nil {
+	// A program listens only once it has accepted its flags.
+	err := awaitBack(ctx, c, group, func(pid int) bool { return host.Listens("/proc", pid) })
+	if err != nil {
 		return err
 	}
 	if err := waitServers(ctx, c); err != nil {
@@ -186,29 +195,31 @@ func isStill(p status.Process) bool {
 	return err == nil && filepath.Base(program) == programOf(p.Name)
 }
 
-// awaitBack waits until other processes are in the places of a group's, and have settled. A question that is not
-// answered is asked again.
-func awaitBack(ctx context.Context, c plan.Config, group []status.Process) error {
+// awaitBack waits until other processes are in the places of a group's, and serve or have settled. A question that is
+// not answered is asked again.
+func awaitBack(ctx context.Context, c plan.Config, group []status.Process, serves func(pid int) bool) error {
 	var missing error // by the last answer
 	err := host.Poll(ctx, 50*time.Millisecond, func() (bool, error) {
 		all, _, err := status.Processes(ctx, c)
 		if err != nil {
 			return false, nil
 		}
-		missing = areBack(group, all, time.Now())
+		missing = areBack(group, all, time.Now(), serves)
 		return missing == nil, nil
 	})
 	return errors.Join(err, missing)
 }
 
-// areBack returns an error unless, among all, other processes have settled in the places of a group's.
-func areBack(group, all []status.Process, now time.Time) error {
+// areBack returns an error unless, among all, other processes are in the places of a group's, and each of them serves
+// or has settled.
+func areBack(group, all []status.Process, now time.Time, serves func(pid int) bool) error {
 	for _, was := range group {
 		i := slices.IndexFunc(all, func(p status.Process) bool { return p.Where == was.Where && p.Name == was.Name })
 		if i < 0 {
 			return fmt.Errorf("%s is no process of %s any more", was.Name, was.Where)
 		}
-		if is := all[i]; is.PID == 0 || is.PID == was.PID || now.Sub(is.Started) < settled {
+		is := all[i]
+		if is.PID == 0 || is.PID == was.PID || now.Sub(is.Started) < settled && !serves(is.PID) {
 			return fmt.Errorf("it does not stay: %s", is.Epitaph())
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"bonsai/pkg/cluster/supervise"
 )
 
-// TestBack: a process is back when another one has run in its place for a while.
+// TestBack: a process is back when another one serves in its place, or has run there for a while.
 func TestBack(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
@@ -34,12 +34,13 @@ func TestBack(t *testing.T) {
 		"the same":        {process("n1", "kube-proxy", 1, time.Hour), stays},
 		"down":            {process("n1", "kube-proxy", 0, time.Hour), stays},
 		"just started":    {process("n1", "kube-proxy", 2, settled-1), stays},
+		"serves":          {process("n1", "kube-proxy", 4, 0), ""},
 		"settled":         {process("n1", "kube-proxy", 2, settled), ""},
 		"of another node": {process("n2", "kube-proxy", 2, settled), "kube-proxy is no process of n1 any more"},
 	} {
 		all := []status.Process{process("n2", "other", 0, 0), process("n1", "other", 3, time.Hour), c.proxy}
 		got := ""
-		if err := areBack(group, all, now); err != nil {
+		if err := areBack(group, all, now, func(pid int) bool { return pid == 4 }); err != nil {
 			got = err.Error()
 		}
 		if got != c.want {
@@ -70,7 +71,8 @@ func TestEndsAgainAndAgain(t *testing.T) {
 		}
 		return supervise.Status{Processes: []supervise.ProcessStatus{is}}
 	}, nil)
-	if err := awaitBack(ctx, c, group); !errors.Is(err, tired) || !strings.Contains(err.Error(), words) {
+	err := awaitBack(ctx, c, group, func(int) bool { return false })
+	if !errors.Is(err, tired) || !strings.Contains(err.Error(), words) {
 		t.Error(err)
 	}
 }
