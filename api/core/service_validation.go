@@ -225,21 +225,8 @@ func nonSpecialIP(ip string, path *field.Path) field.ErrorList {
 	if a == nil {
 		return field.ErrorList{field.Invalid(path, ip, "must be a valid IP address")}
 	}
-	var errs field.ErrorList
-	if a.IsUnspecified() {
-		errs = append(errs, field.Invalid(path, ip, fmt.Sprintf("may not be unspecified (%v)", ip)))
-	}
-	if a.IsLoopback() {
-		errs = append(errs, field.Invalid(path, ip, "may not be in the loopback range (127.0.0.0/8, ::1/128)"))
-	}
-	if a.IsLinkLocalUnicast() {
-		errs = append(errs, field.Invalid(path, ip, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"))
-	}
-	if a.IsLinkLocalMulticast() {
-		errs = append(errs, field.Invalid(path, ip,
-			"may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"))
-	}
-	return errs
+	addr, _ := netip.AddrFromSlice(a)
+	return validate.EndpointAddress(ip, addr.Unmap(), path)
 }
 
 // validateNodePorts: only types with node ports may have them, and neither they nor ports may be given twice.

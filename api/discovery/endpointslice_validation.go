@@ -110,26 +110,7 @@ func validateAddress(a string, t discoveryv1.AddressType, list *field.Path, i in
 			return errs
 		}
 	}
-	return append(errs, special(ip, path)...)
-}
-
-// special refuses addresses that no endpoint can have.
-func special(ip netip.Addr, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, c := range []struct {
-		is   bool
-		says string
-	}{
-		{ip.IsUnspecified(), fmt.Sprintf("may not be unspecified (%v)", ip)},
-		{ip.IsLoopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)"},
-		{ip.IsLinkLocalUnicast(), "may not be in the link-local range (169.254.0.0/16, fe80::/10)"},
-		{ip.IsLinkLocalMulticast(), "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"},
-	} {
-		if c.is {
-			errs = append(errs, field.Invalid(path, ip.String(), c.says))
-		}
-	}
-	return errs
+	return append(errs, validate.EndpointAddress(ip.String(), ip, path)...)
 }
 
 func validateTopology(labels map[string]string, path *field.Path) field.ErrorList {

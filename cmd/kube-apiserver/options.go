@@ -16,6 +16,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"bonsai/api/resources/rows"
+	"bonsai/api/validate"
 	"bonsai/cmd/internal/daemon"
 	"bonsai/cmd/internal/profiling"
 	"bonsai/pkg/apiserver"
@@ -167,6 +168,7 @@ func (o *options) validate() error {
 		daemon.Require(slices.Contains(endpointReconcilers, o.endpointReconciler),
 			"--endpoint-reconciler-type: %q is not one of %s",
 			o.endpointReconciler, strings.Join(endpointReconcilers, ", ")),
+		o.validateAdvertised(),
 		rangesError,
 	)
 	checks = append(checks, o.validateAudit()...)
@@ -257,8 +259,8 @@ func (o *options) validateOutside() error {
 		daemon.Require(a.Webhook.CacheTTL >= 0, "--authentication-token-webhook-cache-ttl can not be negative value"))
 }
 
-// endpointReconcilers are the values of --endpoint-reconciler-type. Upstream's master-count, which nobody should use
-// any more, is not among them.
+// endpointReconcilers are the values of --endpoint-reconciler-type. Upstream's deprecated master-count is not among
+// them: it publishes the addresses of servers that have ended.
 var endpointReconcilers = []string{"lease", "none"}
 
 // ranges are those of --service-cluster-ip-range.
@@ -325,6 +327,19 @@ func (o *options) localNetworks() error {
 		return fmt.Errorf("%s: %w", localNetworksVariable, err)
 	}
 	o.parts.LocalNetworks, o.aggregation.LocalNetworks = files, files
+	return nil
+}
+
+// validateAdvertised refuses an address that no endpoint of the Service kubernetes can have, in upstream's words, if
+// this server keeps the endpoints.
+func (o *options) validateAdvertised() error {
+	ip, err := netip.ParseAddr(o.advertiseAddress)
+	if err != nil || ip.IsUnspecified() || o.endpointReconciler == "none" {
+		return nil // another address is advertised, or no endpoint is published
+	}
+	if errs := validate.EndpointAddress(ip.String(), ip.Unmap(), nil); len(errs) > 0 {
+		return fmt.Errorf("cannot use public IP %s with endpoint reconciler: %w", ip, errs.ToAggregate())
+	}
 	return nil
 }
 

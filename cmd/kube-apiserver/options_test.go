@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -83,6 +84,37 @@ func TestExternalHostname(t *testing.T) {
 		}
 		if got := o.parts.Authentication.JWKSURI; got != c.want {
 			t.Errorf("%q: the keys are at %q, want %q", c.args, got, c.want)
+		}
+	}
+}
+
+// TestAdvertised: an address that no endpoint can have is refused, unless the server keeps no endpoints. The errors are
+// those of a real kube-apiserver v1.37.2.
+func TestAdvertised(t *testing.T) {
+	t.Parallel()
+	const refused = "cannot use public IP"
+	for _, c := range []struct{ address, reconciler, want string }{
+		{"127.0.0.1", "lease", "loopback range (127.0.0.0/8, ::1/128)"},
+		{"::1", "lease", "loopback range (127.0.0.0/8, ::1/128)"},
+		{"169.254.1.1", "lease", "link-local range (169.254.0.0/16, fe80::/10)"},
+		{"224.0.0.1", "lease", "link-local multicast range (224.0.0.0/24, ff02::/10)"},
+		{"127.0.0.1", "none", ""},
+		{"192.0.2.1", "lease", ""},
+		{"0.0.0.0", "lease", ""}, // the host's own
+	} {
+		o, fs := defaults(), pflag.NewFlagSet("", pflag.ContinueOnError)
+		o.addFlags(fs)
+		if err := fs.Parse([]string{"--advertise-address=" + c.address,
+			"--endpoint-reconciler-type=" + c.reconciler}); err != nil {
+			t.Fatal(err)
+		}
+		got, want := fmt.Sprint(o.validate()), "" // other required flags are missing, too
+		if c.want != "" {
+			want = fmt.Sprintf(refused+" %s with endpoint reconciler: <nil>: Invalid value: %q: may not be in the %s",
+				c.address, c.address, c.want)
+		}
+		if !strings.Contains(got, want) || want == "" && strings.Contains(got, refused) {
+			t.Errorf("%s, %s: %s, want %q", c.address, c.reconciler, got, want)
 		}
 	}
 }

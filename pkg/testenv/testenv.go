@@ -149,7 +149,7 @@ func (e *Environment) programs(ports map[string]int) []program {
 			"--unsafe-no-fsync", "--heartbeat-interval=20", "--election-timeout=100",
 			"--max-txn-ops=" + strconv.Itoa(mostOps), "--max-request-bytes=" + strconv.Itoa(mostBytes)}},
 		{name: apiserverName, argv: append(listen(apiserverName), "--etcd-servers=unix://"+e.at("client:0"),
-			"--advertise-address="+loopback,
+			"--advertise-address="+loopback, "--endpoint-reconciler-type=none", // loopback can be no endpoint
 			"--client-ca-file="+e.at("ca.crt"), "--authorization-mode=Node,RBAC",
 			"--service-cluster-ip-range="+serviceNetwork,
 			"--service-account-issuer=https://kubernetes.default.svc.cluster.local",

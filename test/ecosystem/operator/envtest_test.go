@@ -21,7 +21,7 @@ func TestEnvtest(t *testing.T) {
 	}
 	env := newEnvironment(t)
 	env.ControlPlane.GetAPIServer().Configure().Append("feature-gates", "AllAlpha=false").Set("advertise-address",
-		"127.0.0.1").Set("v", "1")
+		"127.0.0.1").Set("endpoint-reconciler-type", "none").Set("v", "1")
 	if _, err := env.Start(); err != nil {
 		t.Fatal(err)
 	}
