@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,6 +80,15 @@ func (l late) List(ctx context.Context, ns, labelSelector string) ([]runtime.Obj
 		return nil, err
 	}
 	return s.List(ctx, ns, labelSelector)
+}
+
+// Each implements registry.Store.
+func (l late) Each(ctx context.Context, ns, labelSelector string) iter.Seq2[runtime.Object, error] {
+	s, err := l.reader()
+	if err != nil {
+		return func(yield func(runtime.Object, error) bool) { yield(nil, err) }
+	}
+	return s.Each(ctx, ns, labelSelector)
 }
 
 // Create implements registry.Store.

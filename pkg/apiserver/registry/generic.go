@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -198,38 +197,6 @@ func (g *Generic) getObject(ctx context.Context, ns, name string, notOlderThan i
 		return nil, err
 	}
 	return object(item)
-}
-
-// List implements Store.
-func (g *Generic) List(ctx context.Context, ns, labelSelector string) ([]runtime.Object, error) {
-	return g.listObjects(ctx, ns, labelSelector, g.object)
-}
-
-func (g *Generic) listObjects(ctx context.Context, ns, labelSelector string,
-	object func(*storage.Item) (runtime.Object, error)) ([]runtime.Object, error) {
-	// Not the newest state, which would need an answer of etcd for each list: any that has this server's own writes.
-	// Writes of other servers may be missing for a moment.
-	opts := storage.ListOptions{Match: storage.NotOlderThan, Revision: g.written.Load()}
-	if labelSelector != "" {
-		selector, err := labels.Parse(labelSelector)
-		if err != nil {
-			return nil, fmt.Errorf("list %s: %w", g.gr, err)
-		}
-		opts.Filter = func(i *storage.Item) bool { return selector.Matches(i.Facts.Labels()) }
-	}
-	list, err := g.ListItems(ctx, ns, opts)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]runtime.Object, 0, len(list.Items))
-	for _, item := range list.Items {
-		obj, err := object(item)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, obj)
-	}
-	return out, nil
 }
 
 // wrote remembers a write, so that List has it. Requests call it at the same time and in any order of their revisions,

@@ -6,6 +6,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/url"
 	"time"
@@ -103,6 +104,9 @@ type Reader interface {
 	// List returns the objects that match the label selector ("" = all), from the watch cache, with all that was
 	// written through this store before.
 	List(ctx context.Context, ns, labelSelector string) ([]runtime.Object, error)
+	// Each is List for callers that look at one object after the other: each is decoded when it is its turn, so that
+	// their number costs no memory. An error, such as the end of ctx, comes last, without an object.
+	Each(ctx context.Context, ns, labelSelector string) iter.Seq2[runtime.Object, error]
 }
 
 // Store is the generic registry of one resource, as subresources and admission plug-ins use it. Objects it returns

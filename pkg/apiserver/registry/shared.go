@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"iter"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -26,7 +27,12 @@ func (s shared) GetCached(ctx context.Context, ns, name string) (runtime.Object,
 
 // List implements Reader.
 func (s shared) List(ctx context.Context, ns, labelSelector string) ([]runtime.Object, error) {
-	return s.store.listObjects(ctx, ns, labelSelector, s.object)
+	return collect(s.Each(ctx, ns, labelSelector))
+}
+
+// Each implements Reader.
+func (s shared) Each(ctx context.Context, ns, labelSelector string) iter.Seq2[runtime.Object, error] {
+	return decodeEach(ctx, s.store, ns, labelSelector, s.object)
 }
 
 // object is the one object that the item is decoded to.

@@ -119,15 +119,15 @@ func (m *mutation) policy(ctx context.Context, c *candidate) error {
 		if err == nil && !meets {
 			continue
 		}
-		var params []param
-		if err == nil {
-			params, err = from.find(ctx, m.Request, b.binding)
-		}
 		if err != nil {
 			misconfigured(b.binding, "binding", err)
 			continue
 		}
-		for _, with := range params {
+		for with, err := range from.find(ctx, m.Request, b.binding) {
+			if err != nil {
+				misconfigured(b.binding, "binding", err)
+				break
+			}
 			// Reinvocation is decided for each of these: a binding that was not called in the first round is not called
 			// in the second.
 			id := c.name + "/" + b.name + "/" + with.name

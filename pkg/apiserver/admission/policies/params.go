@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,59 +49,69 @@ func (p *plugin) parameters(of *policy) (*parameters, error) {
 	return nil, fmt.Errorf("failed to find resource referenced by paramKind: '%v'", *of.params)
 }
 
-// find returns the parameters that a binding refers to. None at all is one that is null, unless there must be one; a
-// binding that allows that there is none has none then. The policy is evaluated once for each element of the result. A
-// namespaced parameter without a namespace in the binding comes from the namespace of the request, so that each
-// namespace can have its own.
-func (s *parameters) find(ctx context.Context, r *match.Request, b *binding) ([]param, error) {
-	if s == nil || b.param == nil {
-		return []param{{}}, nil
-	}
-	namespace := ""
-	switch {
-	case !s.route.Row.Namespaced && b.param.Namespace != "":
-		return nil, errNamespaceOfParam
-	case s.route.Row.Namespaced:
-		if namespace = b.param.Namespace; namespace == "" {
-			namespace = match.NamespaceOf(r.A)
+// find finds the parameters that a binding refers to. None at all is one that is null, unless there must be one; a
+// binding that allows that there is none has none then. The policy is evaluated once for each. A namespaced parameter
+// without a namespace in the binding comes from the namespace of the request, so that each namespace can have its own.
+//
+// A selector may match as many objects as their writers make. So each is read when it is its turn, and none after the
+// end of the request: their number costs time up to the request's timeout, and no memory. An error comes last.
+func (s *parameters) find(ctx context.Context, r *match.Request, b *binding) iter.Seq2[param, error] {
+	return func(yield func(param, error) bool) {
+		if s == nil || b.param == nil {
+			yield(param{}, nil)
+			return
 		}
-		if namespace == "" {
-			return nil, errNoNamespace
+		namespace, err := s.namespace(r, b.param)
+		if err != nil {
+			yield(param{}, err)
+			return
+		}
+		none := true
+		for obj, err := range s.read(ctx, namespace, b.param) {
+			none = false
+			var one param
+			if err == nil {
+				one, err = s.param(ctx, obj)
+			}
+			if !yield(one, err) || err != nil {
+				return
+			}
+		}
+		if none && b.param.denies() {
+			yield(param{}, errNoParams)
 		}
 	}
-	found, err := s.read(ctx, namespace, b.param)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]param, len(found))
-	for i, obj := range found {
-		if out[i], err = s.param(ctx, obj); err != nil {
-			return nil, err
-		}
-	}
-	if len(out) == 0 && b.param.denies() {
-		return nil, errNoParams
-	}
-	return out, nil
 }
 
-// read returns the stored parameters of a reference, none if there are none. A selector may match many objects. Their
-// number has no bound here.
-func (s *parameters) read(ctx context.Context, namespace string, ref *paramRef) ([]runtime.Object, error) {
+// namespace returns where the parameters of a reference are, "" for those without a namespace.
+func (s *parameters) namespace(r *match.Request, ref *paramRef) (string, error) {
+	switch {
+	case !s.route.Row.Namespaced && ref.Namespace != "":
+		return "", errNamespaceOfParam
+	case !s.route.Row.Namespaced || ref.Namespace != "":
+		return ref.Namespace, nil
+	}
+	namespace := match.NamespaceOf(r.A)
+	if namespace == "" {
+		return "", errNoNamespace
+	}
+	return namespace, nil
+}
+
+// read finds the stored parameters of a reference, none if there are none.
+func (s *parameters) read(ctx context.Context, namespace string, ref *paramRef) iter.Seq2[runtime.Object, error] {
 	if ref.selector != nil {
-		return s.store.List(ctx, namespace, ref.selector.String())
+		return s.store.Each(ctx, namespace, ref.selector.String())
 	}
-	obj, err := s.store.GetCached(ctx, namespace, ref.Name)
-	if apierrors.IsNotFound(err) { // it may be new
-		obj, err = s.store.Get(ctx, namespace, ref.Name)
+	return func(yield func(runtime.Object, error) bool) {
+		obj, err := s.store.GetCached(ctx, namespace, ref.Name)
+		if apierrors.IsNotFound(err) { // it may be new
+			obj, err = s.store.Get(ctx, namespace, ref.Name)
+		}
+		if !apierrors.IsNotFound(err) {
+			yield(obj, err)
+		}
 	}
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return []runtime.Object{obj}, nil
 }
 
 // param makes a document of a stored object, in the version that the policy wants.

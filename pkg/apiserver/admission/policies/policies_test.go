@@ -2,6 +2,7 @@ package policies_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -248,20 +249,43 @@ func TestEndOfRequest(t *testing.T) {
 	}
 }
 
-// Parameters come and go, also the last one.
-func TestParamsGone(t *testing.T) {
-	t.Parallel()
+// withParams is a validating policy that wants a parameter to say "yes", with a binding whose selector takes every
+// ConfigMap of the request's namespace, and needs one.
+func withParams(action admissionregistrationv1.ValidationAction) []runtime.Object {
 	all := validating("v", "pods", "params.data.ok == 'yes'")
 	all[0].(*admissionregistrationv1.ValidatingAdmissionPolicy).Spec.ParamKind = &admissionregistrationv1.ParamKind{
 		APIVersion: "v1", Kind: "ConfigMap"}
-	all[1].(*admissionregistrationv1.ValidatingAdmissionPolicyBinding).Spec.ParamRef =
-		&admissionregistrationv1.ParamRef{Selector: &metav1.LabelSelector{},
-			ParameterNotFoundAction: ptr.To(admissionregistrationv1.DenyAction)}
-	h := newHouse(t, all...)
-	m := func(name, ok string) *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"},
-			Data: map[string]string{"ok": ok}}
+	spec := &all[1].(*admissionregistrationv1.ValidatingAdmissionPolicyBinding).Spec
+	spec.ParamRef = &admissionregistrationv1.ParamRef{Selector: &metav1.LabelSelector{},
+		ParameterNotFoundAction: ptr.To(admissionregistrationv1.DenyAction)}
+	spec.ValidationActions = []admissionregistrationv1.ValidationAction{action}
+	return all
+}
+
+// parameter is a ConfigMap for withParams.
+func parameter(name, ok string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"},
+		Data: map[string]string{"ok": ok}}
+}
+
+// A request that ends among many parameters is refused, and the others are not looked at.
+func TestEndOfRequestAmongParams(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, append(withParams(admissionregistrationv1.Warn),
+		parameter("a", "no"), parameter("b", "no"), parameter("c", "no"))...)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	a, warned := attributes(), 0
+	a.Warn = func(string) { warned++; cancel() }
+	if err := h.chain.Validate(ctx, a); !errors.Is(err, context.Canceled) || warned != 1 {
+		t.Errorf("%d parameters are looked at: %v", warned, err)
 	}
+}
+
+// Parameters come and go, also the last one.
+func TestParamsGone(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, withParams(admissionregistrationv1.Deny)...)
 	expect := func(want string) {
 		t.Helper()
 		if _, err := h.create(t.Context()); want == "" && err != nil ||
@@ -270,13 +294,13 @@ func TestParamsGone(t *testing.T) {
 		}
 	}
 	expect("no params found")
-	h.put(m("a", "yes"))
+	h.put(parameter("a", "yes"))
 	expect("")
-	h.put(m("b", "no"))
+	h.put(parameter("b", "no"))
 	expect("failed expression: params.data.ok == 'yes'")
-	h.drop(m("b", ""))
+	h.drop(parameter("b", ""))
 	expect("")
-	h.drop(m("a", ""))
+	h.drop(parameter("a", ""))
 	expect("no params found")
 }
 

@@ -85,15 +85,15 @@ func (p validator) policy(ctx context.Context, r *match.Request, c *candidate,
 		if err == nil && !meets {
 			continue
 		}
-		var params []param
-		if err == nil {
-			params, err = from.find(ctx, r, b.binding)
-		}
 		if err != nil {
 			broken(b.binding, "binding", err)
 			continue
 		}
-		for _, with := range params {
+		for with, err := range from.find(ctx, r, b.binding) {
+			if err != nil {
+				broken(b.binding, "binding", err)
+				break
+			}
 			e := evaluation{plugin: p.plugin, request: r, policy: c.policy, target: target, param: with.content}
 			denials = append(denials, p.enforce(r, c.policy, b.binding, e.run(ctx, said), failed)...)
 		}

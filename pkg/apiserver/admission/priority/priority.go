@@ -15,10 +15,16 @@ import (
 	"bonsai/pkg/apiserver/registry"
 )
 
-type plugin struct{ classes registry.Reader }
+// Classes are the PriorityClasses that the plug-in reads.
+type Classes interface {
+	registry.Getter
+	admission.Classes
+}
+
+type plugin struct{ classes Classes }
 
 // New returns the plug-in, which changes no class that it reads.
-func New(classes registry.Reader) admission.Plugin {
+func New(classes Classes) admission.Plugin {
 	return admission.Plugin{Name: "Priority", Mutator: plugin{classes}, Validator: plugin{classes}}
 }
 
