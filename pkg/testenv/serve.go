@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"bonsai/pkg/privatesocket"
 )
 
 // controlSocket returns the socket of an environment that runs in the background. A byte asks it to stop; it closes the
@@ -23,7 +25,7 @@ func Serve(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	control, err := net.Listen("unix", controlSocket(e.dir))
+	control, err := privatesocket.Listen(ctx, controlSocket(e.dir))
 	if err != nil {
 		return errors.Join(err, e.Stop())
 	}

@@ -42,6 +42,7 @@ func rules() []rule {
 		{"pure", purity, nil},
 		{"state", state, stateful},
 		{"logkeys", logKeys, nil},
+		{"sockets", sockets, listening},
 		{"versions", versions, nil},
 	}
 }

@@ -211,6 +211,44 @@ func logKeys(t *tree) (found []finding) {
 	return found
 }
 
+// listening are the packages that make Unix sockets themselves.
+var listening = map[string]string{
+	"bonsai/pkg/privatesocket": "this is the one way",
+	"bonsai/pkg/kubectl/proxy": "users choose who connects, by their umask, as with upstream's kubectl",
+}
+
+// sockets: a Unix socket has its mode from its beginning. Whoever changes it by its path comes too late, and may change
+// what others put there meanwhile.
+func sockets(t *tree) (found []finding) {
+	for _, p := range t.packages {
+		if !anyUnder(p.path, []string{"bonsai/pkg", "bonsai/cmd"}) || forTests(p.path) {
+			continue
+		}
+		for _, file := range p.files {
+			ast.Inspect(file, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok {
+					return true
+				}
+				f, ok := call.Fun.(*ast.SelectorExpr)
+				if ok && (f.Sel.Name == "Listen" || f.Sel.Name == "ListenUnix") &&
+					slices.ContainsFunc(call.Args, isUnix) {
+					found = append(found, finding{keys: []string{p.path},
+						text: t.at(p, call) + " listens on a Unix socket: pkg/privatesocket gives it its mode"})
+				}
+				return true
+			})
+		}
+	}
+	return found
+}
+
+// isUnix reports whether an argument names the network of Unix sockets.
+func isUnix(e ast.Expr) bool {
+	network, ok := literal(e)
+	return ok && network == "unix"
+}
+
 // logged returns the keys and values that a call gives to a slog.Logger.
 func logged(p *pkg, call *ast.CallExpr) []ast.Expr {
 	if from, _ := p.qualified(call.Fun); from == "log/slog" && len(call.Args) == 2 {

@@ -66,7 +66,7 @@ func (k Keeper) Run(ctx context.Context, ready func() error) (err error) {
 	// Last, as whoever comes meanwhile waits for the lock of a lease, and must find nothing afterwards.
 	defer func() { err = errors.Join(err, p.remove()) }()
 	defer func() { err = errors.Join(err, made.end()) }()
-	entrance, err := door.Open(p.door())
+	entrance, err := door.Open(ctx, p.door())
 	if err != nil {
 		return err
 	}

@@ -8,11 +8,10 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
-	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/privatesocket"
 )
 
 // Status is what a supervisor or a node's init reports on its control socket.
@@ -27,16 +26,9 @@ type Status struct {
 // Handlers run on goroutines of their own, several at a time. status and reload take the locks that they need. A
 // process that is killed leaves the socket's file behind, and nobody answers there.
 func Serve(ctx context.Context, path string, status func() Status, reload func() error) error {
-	if err := host.IgnoreMissing(os.Remove(path)); err != nil {
-		return err
-	}
-	listener, err := net.Listen("unix", path)
+	listener, err := privatesocket.Listen(ctx, path)
 	if err != nil {
-		return fmt.Errorf("listen on the control socket: %w", err)
-	}
-	// Until here the directory protects the socket: only root may enter it.
-	if err := os.Chmod(path, 0o600); err != nil {
-		return errors.Join(err, listener.Close())
+		return fmt.Errorf("make the control socket: %w", err)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {

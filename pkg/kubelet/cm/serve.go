@@ -2,11 +2,7 @@ package cm
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 	"net"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+
+	"bonsai/pkg/privatesocket"
 )
 
 // Bounds on requests at the kubelet's sockets, which any pod with the right hostPath can reach: bytes of a request,
@@ -59,15 +57,12 @@ func ServeLimited(ctx context.Context, path string, register func(*grpc.Server),
 	return Serve(ctx, path, register, append(o, grpc.UnaryInterceptor(unary), grpc.StreamInterceptor(stream))...)
 }
 
-// Serve answers gRPC at a socket until ctx ends. It replaces a socket that an earlier kubelet left.
+// Serve answers gRPC at a socket, to which only root can connect, until ctx ends. It replaces a socket that an earlier
+// kubelet left.
 func Serve(ctx context.Context, path string, register func(*grpc.Server), o ...grpc.ServerOption) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove the socket of an earlier time: %w", err)
-	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "unix", path)
+	l, err := privatesocket.Listen(ctx, path)
 	if err != nil {
-		return fmt.Errorf("listen at a socket: %w", err)
+		return err
 	}
 	s := grpc.NewServer(append(o, grpc.MaxRecvMsgSize(maxRequest), grpc.MaxConcurrentStreams(maxCalls),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: maxIdle}))...)

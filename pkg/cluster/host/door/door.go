@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/privatesocket"
 )
 
 // Dir is where a user's own namespaces show the directory that they share with the outside.
@@ -147,15 +149,12 @@ func closed(f *os.File) error {
 type Door struct{ l *net.UnixListener }
 
 // Open makes a door at path: from then on IsInside is true where path is shown, and requests wait for Serve.
-func Open(path string) (*Door, error) {
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+func Open(ctx context.Context, path string) (*Door, error) {
+	l, err := privatesocket.Listen(ctx, path)
 	if err != nil {
-		return nil, fmt.Errorf("make a door at %s: %w", path, err)
+		return nil, fmt.Errorf("make a door: %w", err)
 	}
-	if err := os.Chmod(path, 0o600); err != nil { // until here its directory protects it
-		return nil, errors.Join(err, l.Close())
-	}
-	return &Door{l}, nil
+	return &Door{l.(*net.UnixListener)}, nil
 }
 
 // Serve answers until ctx ends, and closes the door: it listens wherever it is asked to, with the rights of this

@@ -15,7 +15,7 @@ func opened(t *testing.T) (path string, close func()) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), Name)
 	ctx, cancel := context.WithCancel(t.Context())
-	d, err := Open(path)
+	d, err := Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
