@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -19,6 +20,10 @@ import (
 // dialTimeout bounds how long a connection may take to open, as in kube-apiserver: a host that is gone drops packets,
 // and the kernel would go on trying for two minutes.
 const dialTimeout = 30 * time.Second
+
+// maxAddresses bounds the addresses of a name that are tried. A name server may answer with thousands, and each costs a
+// look at the machine's own addresses and a connection.
+const maxAddresses = 10
 
 // Dialer opens connections to allowed addresses. The zero value never connects to the machine that it runs on.
 type Dialer struct {
@@ -31,6 +36,8 @@ type Dialer struct {
 	AllowOwn func(ctx context.Context, addr netip.Addr) bool
 	// Through opens the connections in place of the kernel, through a proxy. Nil: they are direct.
 	Through func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	resolver *net.Resolver // of tests; nil is the default
 }
 
 // DialContext connects to addr. The address is checked when names have been resolved, so that no name and no second
@@ -39,8 +46,12 @@ func (d Dialer) DialContext(ctx context.Context, network, addr string) (net.Conn
 	if d.Through != nil {
 		return d.dialThrough(ctx, network, addr)
 	}
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second, Resolver: d.resolver}
+	var tried atomic.Int32 // the families of addresses are tried at the same time
 	dialer.ControlContext = func(ctx context.Context, _, address string, _ syscall.RawConn) error {
+		if tried.Add(1) > maxAddresses {
+			return fmt.Errorf("connect to %s: %d other addresses of the name have been tried", address, maxAddresses)
+		}
 		to, err := netip.ParseAddrPort(address)
 		if err != nil {
 			return fmt.Errorf("connect to %q: %w", address, err)
@@ -51,7 +62,8 @@ func (d Dialer) DialContext(ctx context.Context, network, addr string) (net.Conn
 }
 
 // dialThrough connects through the proxy. The proxy is given addresses alone: a name might be another machine's here,
-// and lead to loopback where the proxy looks it up.
+// and lead to loopback where the proxy looks it up. The addresses share dialTimeout, so that one that does not answer
+// leaves time for the next.
 func (d Dialer) dialThrough(ctx context.Context, network, addr string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -59,17 +71,14 @@ func (d Dialer) dialThrough(ctx context.Context, network, addr string) (net.Conn
 	if err != nil {
 		return nil, fmt.Errorf("connect to %q: %w", addr, err)
 	}
-	all, err := resolve(ctx, host)
+	all, err := d.resolve(ctx, host)
 	if err != nil {
 		return nil, fmt.Errorf("connections through an egress proxy go to addresses: %w", err)
 	}
+	all = all[:min(len(all), maxAddresses)]
 	var errs []error
-	for _, a := range all {
-		if err := d.Allow(ctx, a); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		conn, err := d.Through(ctx, network, net.JoinHostPort(a.Unmap().String(), port))
+	for i, a := range all {
+		conn, err := d.tryThrough(ctx, network, a, port, len(all)-i)
 		if err == nil {
 			return conn, nil
 		}
@@ -81,12 +90,27 @@ func (d Dialer) dialThrough(ctx context.Context, network, addr string) (net.Conn
 	return nil, errors.Join(errs...)
 }
 
+// tryThrough connects to one address through the proxy, in an equal share of the time that ctx has for this address and
+// those after it: left in all.
+func (d Dialer) tryThrough(ctx context.Context, network string, to netip.Addr, port string, left int) (net.Conn,
+	error) {
+	if err := d.Allow(ctx, to); err != nil {
+		return nil, err
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
+		defer cancel()
+	}
+	return d.Through(ctx, network, net.JoinHostPort(to.Unmap().String(), port))
+}
+
 // resolve returns the addresses of a host, which may be one itself.
-func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+func (d Dialer) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{a}, nil
 	}
-	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	return d.resolver.LookupNetIP(ctx, "ip", host)
 }
 
 // Allow refuses addresses of the server's own machine and of the link.
