@@ -20,8 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// errLost says that the Lease could not be renewed in time: another process may lead now.
-var errLost = errors.New("leader election lost")
+// ErrLost says that the Lease could not be renewed in time: another process may lead now.
+var ErrLost = errors.New("leader election lost")
 
 // Leases is the part of the API that an election needs.
 type Leases interface {
@@ -65,7 +65,7 @@ type election struct {
 const firstRetry = 50 * time.Millisecond
 
 // Run waits to become leader, calls work with a context that ends with the leadership, and returns after work did: its
-// error, errLost, or nil when ctx ended. On the way out the Lease is given back, so that the next one need not wait.
+// error, ErrLost, or nil when ctx ended. On the way out the Lease is given back, so that the next one need not wait.
 func Run(ctx context.Context, cfg Config, work func(ctx context.Context) error) error {
 	e := &election{Config: cfg}
 	if !e.acquire(ctx) {
@@ -110,7 +110,7 @@ func (e *election) acquire(ctx context.Context) bool {
 		}
 		if err != nil {
 			e.Log.Warn("leader election failed, trying again", "err", err)
-			wait, delay = min(delay, wait), delay*2
+			wait, delay = min(delay, wait), min(2*delay, 2*e.Retry)
 		}
 		if !sleep(ctx, wait) {
 			return false
@@ -118,7 +118,7 @@ func (e *election) acquire(ctx context.Context) bool {
 	}
 }
 
-// renewUntil keeps the Lease until ctx ends (nil) or it is lost (errLost).
+// renewUntil keeps the Lease until ctx ends (nil) or it is lost (ErrLost).
 func (e *election) renewUntil(ctx context.Context) error {
 	last := time.Now()
 	for sleep(ctx, e.Retry) {
@@ -131,7 +131,7 @@ func (e *election) renewUntil(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case time.Since(last) >= e.Renew || err == nil:
-			return fmt.Errorf("%w: %s/%s, last renewed %s ago: %w", errLost, e.Namespace, e.Name,
+			return fmt.Errorf("%w: %s/%s, last renewed %s ago: %w", ErrLost, e.Namespace, e.Name,
 				time.Since(last).Round(time.Second), orNil(err))
 		default:
 			e.Log.Warn("renewing the lease failed, trying again", "err", err)

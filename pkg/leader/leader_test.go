@@ -235,7 +235,7 @@ func TestLeaderStopsWhenItCannotRenew(t *testing.T) {
 		<-one
 		s.setDown(true)
 		begin := time.Now()
-		if err := <-done; !errors.Is(err, errLost) {
+		if err := <-done; !errors.Is(err, ErrLost) {
 			t.Fatalf("Run = %v, want ErrLost", err)
 		}
 		if took := time.Since(begin); took > 13*time.Second {
@@ -260,6 +260,35 @@ func TestShortOutageIsSurvived(t *testing.T) {
 			t.Errorf("Run = %v", err)
 		}
 	})
+}
+
+// TestLongOutage: a candidate that gets no answer for long asks no more often than one that waits for its turn.
+func TestLongOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{down: true}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		cfg := candidate(s, "one")
+		cfg.Observer = &patient{heard: cfg.Observer.(*heard), giveUp: cancel}
+		_, done := start(ctx, cfg)
+		if err := <-done; err != nil || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			t.Errorf("Run = %v, and its context: %v", err, ctx.Err())
+		}
+	})
+}
+
+// patient gives up after more tries than ten minutes have.
+type patient struct {
+	*heard
+	giveUp func()
+}
+
+func (p *patient) Read() {
+	p.heard.Read()
+	if _, reads := p.said(); reads > 310 {
+		p.giveUp()
+	}
 }
 
 func (s *store) replace(l *coordinationv1.Lease) {
@@ -303,7 +332,7 @@ func TestLeaseTakenByAnother(t *testing.T) {
 			t.Fatal(ok, err)
 		}
 		begin := time.Now()
-		if err := <-done; !errors.Is(err, errLost) || time.Since(begin) > 3*time.Second {
+		if err := <-done; !errors.Is(err, ErrLost) || time.Since(begin) > 3*time.Second {
 			t.Errorf("Run = %v after %s", err, time.Since(begin))
 		}
 		if got, err := s.Get(t.Context(), "", ""); err != nil || holder(got) != "two" {
