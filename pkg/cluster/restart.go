@@ -43,9 +43,10 @@ const settled = 3 * time.Second
 
 // Restart restarts the components of the running cluster in dataDir, one group after the other, and prints each to out.
 // They start from the programs that are in their places now, with the flags that they had. Pods go on. It begins once
-// all API servers of the cluster are ready, also those of other machines. After each group it waits for them again and
-// for the nodes of this machine, and stops at the first that does not come back: those that follow still run what they
-// ran before. In the end it waits until all have run for a while.
+// no other machine of the cluster restarts its control plane (inTurn), and all API servers are ready, also those of
+// other machines. After each group it waits for them again and for the nodes of this machine, and stops at the first
+// that does not come back: those that follow still run what they ran before. In the end it waits until all have run for
+// a while.
 func Restart(ctx context.Context, dataDir string, out io.Writer) error {
 	c, err := datadir.LoadExisting(dataDir)
 	if err != nil {
@@ -62,11 +63,16 @@ func Restart(ctx context.Context, dataDir string, out io.Writer) error {
 	if err := datadir.CheckRelease(c.Layout()); err != nil {
 		return err
 	}
+	printer := steps.NewPrinter(out)
+	return inTurn(ctx, c, printer, func(ctx context.Context) error { return restartAll(ctx, c, printer) })
+}
+
+// restartAll is Restart in this machine's turn.
+func restartAll(ctx context.Context, c plan.Config, printer steps.Printer) error {
 	all, down, err := status.Processes(ctx, c)
 	if err := errors.Join(append(down, err)...); err != nil {
 		return err
 	}
-	printer := steps.NewPrinter(out)
 	err = printer.Run("Wait for the control plane", func() error {
 		ctx, cancel := context.WithTimeoutCause(ctx, returnPatience,
 			fmt.Errorf("not ready after %v, so nothing was restarted (bonsai status, bonsai logs)", returnPatience))

@@ -34,3 +34,6 @@ func (p Printer) Warn(texts ...string) {
 		fmt.Fprintf(p.out, "  warning: %s\n", text)
 	}
 }
+
+// Note prints what the command waits for before its next step.
+func (p Printer) Note(text string) { fmt.Fprintf(p.out, "  %s\n", text) }
