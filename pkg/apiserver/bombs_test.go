@@ -19,6 +19,7 @@ func TestParserBombs(t *testing.T) { // not parallel: it counts what is allocate
 	aliases := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\na: &a \"" + strings.Repeat("x", 20_000) +
 		"\"\nb: [" + strings.Repeat("*a,", 10_000) + "*a]\n"
 	deep := func(open, end string) string { return strings.Repeat(open, 5000) + `"x"` + strings.Repeat(end, 5000) }
+	wide := "data: [" + strings.Repeat("a,", 1_400_000) + "a]"
 	many := `[` + strings.Repeat(`{},`, 300_000) + `{}]`
 	const json, yaml, protobuf, merge, jsonPatch, strategic = "application/json", "application/yaml",
 		"application/vnd.kubernetes.protobuf", "application/merge-patch+json", "application/json-patch+json",
@@ -35,6 +36,8 @@ func TestParserBombs(t *testing.T) { // not parallel: it counts what is allocate
 		{"POST", maps, json, `{"metadata":{"name":"b"},"data":` + deep(`{"a":`, `}`) + `}`},
 		{"POST", maps, yaml, `data: ` + deep(`{"a":`, `}`)},
 		{"POST", maps, yaml, deep(`[`, `]`)},
+		{"POST", maps, yaml, wide},
+		{"PATCH", one + "?fieldManager=m", "application/apply-patch+yaml", wide},
 		{"POST", pods, json, `{"metadata":{"name":"p"},"spec":{"containers":` + many + `}}`},
 		{"PUT", pods + "/p", json, `{"metadata":{"name":"p"},"spec":{"containers":` + many + `}}`},
 		{"DELETE", one, json, deep(`[`, `]`)},

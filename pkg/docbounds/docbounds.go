@@ -54,9 +54,13 @@ func JSON(doc []byte, max Bounds) error {
 	return nil
 }
 
-// YAML measures the first document of a stream, as if every alias were written out. What cannot be parsed is within the
-// bounds: the decoder will say what is wrong with it.
+// YAML measures the first document of a stream, as if every alias were written out. It is scanned first, without much
+// memory, and parsed only if that finds no more than the bounds. What cannot be parsed is within the bounds, unless it
+// is beyond them as well: the decoder will say what is wrong with it.
 func YAML(doc []byte, max Bounds) error {
+	if err := tokens(doc, max); err != nil {
+		return err
+	}
 	var root yaml.Node
 	if err := yaml.Unmarshal(doc, &root); err != nil {
 		return nil

@@ -145,9 +145,9 @@ func (x *exchange) document(into runtime.Object) ([]byte, error) {
 	return body, x.bounded(body, into)
 }
 
-// bounded checks body against bodyBounds, with document's errors. JSON and protobuf are only scanned. YAML is parsed to
-// its nodes, with the aliases counted but not written out. At last it looks at the request's context: a large body
-// takes time, and the caller need not decode it for a client that has left.
+// bounded checks body against bodyBounds, with document's errors. The body is scanned. YAML is then parsed to its nodes
+// as well, with the aliases counted but not written out. At last it looks at the request's context: a large body takes
+// time, and the caller need not decode it for a client that has left.
 func (x *exchange) bounded(body []byte, into runtime.Object) (err error) {
 	bounds := bodyBounds(x.MaxValues)
 	switch bodyType(x.r) {
