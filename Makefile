@@ -171,8 +171,9 @@ bin/misspell bin/staticcheck: deploy/tools/lint/go.mod
 reference: ## write the pages of docs/reference that are out of date
 	go test ./cmd/bonsai ./cmd/bonsai-network ./cmd/bonsai-traces ./cmd/kubectl-why ./cmd/kubectl-trace ./cmd/internal/daemon ./cmd/kube-apiserver ./cmd/kube-controller-manager \
 		./cmd/kube-scheduler ./cmd/kubelet ./cmd/kube-proxy ./pkg/apiserver ./pkg/apiserver/fairness \
-		./pkg/apiserver/egress/selector ./pkg/apiserver/storage/encryption ./pkg/cluster/plan/clusterfile \
-		./pkg/kubectl ./pkg/kubelet ./pkg/kubelet/cadvisor -run TestReference -args -update
+		./pkg/apiserver/authn/serviceaccount/externaljwt ./pkg/apiserver/egress/selector \
+		./pkg/apiserver/storage/encryption ./pkg/cluster/plan/clusterfile ./pkg/health \
+		./pkg/kubectl ./pkg/kubelet ./pkg/kubelet/cadvisor ./pkg/kubelet/server -run TestReference -args -update
 
 lint: lint-quick bin/staticcheck ## lint-quick and staticcheck (staticcheck.conf)
 	bin/staticcheck ./...

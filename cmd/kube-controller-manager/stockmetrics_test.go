@@ -51,8 +51,8 @@ func TestReferenceMetrics(t *testing.T) {
 			t.Errorf("%s: %v", e.name, err)
 		}
 	}
-	metrictest.Stock(t, component, slices.Concat(metrictest.Common(), registry.Metrics()))
+	metrictest.Stock(t, component, slices.Concat(metrictest.Common(t), registry.Metrics()))
 	referencetest.MetricsPage(t, component, "Metrics of kube-controller-manager",
 		"At `/metrics`, beside [those of every component](common.md).", "./cmd/kube-controller-manager",
-		registry.Metrics())
+		metrictest.Own(t, registry.Metrics()))
 }

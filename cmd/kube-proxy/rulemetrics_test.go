@@ -18,7 +18,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/proxy"
 	"bonsai/pkg/proxy/iptables"
 	"bonsai/pkg/proxy/nft"
@@ -203,7 +202,6 @@ func TestReferenceMetrics(t *testing.T) {
 	shown := map[string]referencetest.Metric{}
 	for _, mode := range []string{modeNFTables, modeIPTables} {
 		r := referencetest.NewRegistry()
-		daemon.NewRequests(r)
 		newMetrics(mode, proxy.NewState("here"), r)
 		for _, m := range r.Metrics() {
 			shown[m.Name] = m

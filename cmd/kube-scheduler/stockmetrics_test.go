@@ -31,8 +31,8 @@ func TestReferenceMetrics(t *testing.T) {
 	}
 	shown.read(s, w)
 	all := slices.Concat(registry.Metrics(), resources.Metrics())
-	metrictest.Stock(t, component, slices.Concat(metrictest.Common(), all))
+	metrictest.Stock(t, component, slices.Concat(metrictest.Common(t), all))
 	referencetest.MetricsPage(t, component, "Metrics of kube-scheduler",
 		"At `/metrics`, beside [those of every component](common.md); `kube_pod_…` at `/metrics/resources`.",
-		"./cmd/kube-scheduler", all)
+		"./cmd/kube-scheduler", metrictest.Own(t, all))
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"bonsai/pkg/referencetest"
 )
 
 func get(paths map[string]http.Handler, target string) (int, string) {
@@ -61,4 +63,12 @@ func TestSLIs(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, body)
 		}
 	}
+}
+
+// TestReferenceMetrics: docs/reference has the metrics of health checks as they are.
+func TestReferenceMetrics(t *testing.T) {
+	t.Parallel()
+	e := New(slog.New(slog.DiscardHandler))
+	referencetest.MetricsPage(t, "health", "Metrics of health checks", "At `/metrics/slis` of each component.",
+		"./pkg/health", referencetest.Metrics(e.registry))
 }

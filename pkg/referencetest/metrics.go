@@ -74,6 +74,10 @@ func Metrics(collectors ...prometheus.Collector) []Metric {
 			}
 		})
 	}
+	return sorted(all)
+}
+
+func sorted(all map[string]Metric) []Metric {
 	return slices.SortedFunc(maps.Values(all), func(a, b Metric) int { return strings.Compare(a.Name, b.Name) })
 }
 
@@ -149,6 +153,38 @@ func byName(name string) string {
 		return "counter"
 	}
 	return "gauge"
+}
+
+var (
+	helpOrType = regexp.MustCompile(`^# (HELP|TYPE) (\S+) (.*)$`)
+	sample     = regexp.MustCompile(`^([^{ ]+)(?:\{(.*)\})? `)
+)
+
+// Exposed describes the metrics of a page in Prometheus' text format, which no collector made. It has no histograms.
+func Exposed(page string) []Metric {
+	all := map[string]Metric{}
+	for line := range strings.Lines(page) {
+		line = strings.TrimSpace(line)
+		if m := helpOrType.FindStringSubmatch(line); m != nil {
+			metric := all[m[2]]
+			metric.Name = m[2]
+			if m[1] == "HELP" {
+				metric.Help = m[3]
+			} else {
+				metric.Type = m[3]
+			}
+			all[m[2]] = metric
+		} else if m := sample.FindStringSubmatch(line); m != nil {
+			metric := all[m[1]]
+			for _, c := range constant.FindAllStringSubmatch(m[2], -1) {
+				metric.Labels = append(metric.Labels, c[1])
+			}
+			slices.Sort(metric.Labels)
+			metric.Labels = slices.Compact(metric.Labels)
+			all[m[1]] = metric
+		}
+	}
+	return sorted(all)
 }
 
 // MetricsTable renders metrics.

@@ -32,6 +32,17 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// TestExposed: a page in the text format says names, help, types and labels.
+func TestExposed(t *testing.T) {
+	t.Parallel()
+	page := "# HELP b_total Many.\n# TYPE b_total counter\nb_total{z=\"{1}, x=\\\"2\",c=\"\"} 1 1234\nb_total{c=\"\",z=\"\"} 2\n" +
+		"# HELP a One.\n# TYPE a gauge\na 1\n"
+	want := []Metric{{"a", "One.", "gauge", nil}, {"b_total", "Many.", "counter", []string{"c", "z"}}}
+	if got := Exposed(page); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
 // TestFields: a struct is taken apart, also in a list; a whole one is not; defaults are shown as a file has them.
 func TestFields(t *testing.T) {
 	t.Parallel()

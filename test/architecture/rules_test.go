@@ -44,6 +44,7 @@ func rules() []rule {
 		{"logkeys", logKeys, nil},
 		{"sockets", sockets, listening},
 		{"versions", versions, nil},
+		{"metrics", metrics, nil},
 	}
 }
 

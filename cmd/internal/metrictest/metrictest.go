@@ -2,12 +2,15 @@
 package metrictest
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	tracingapi "k8s.io/component-base/tracing/api/v1"
 
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/referencetest"
@@ -57,8 +60,31 @@ func Stock(t *testing.T, component string, shown []referencetest.Metric) {
 
 var metric = regexp.MustCompile("`([a-z][a-z0-9_]*)`")
 
-// Common describes the metrics that every component shows.
-func Common() []referencetest.Metric { return referencetest.Metrics(daemon.NewMetrics()) }
+// Common describes the metrics that components have in common: those of every component, of clients of the API server,
+// and of what makes spans.
+func Common(t *testing.T) []referencetest.Metric {
+	t.Helper()
+	r := referencetest.NewRegistry()
+	r.MustRegister(daemon.NewMetrics())
+	daemon.NewRequests(r)
+	var traced daemon.Tracing
+	traced.Use(&tracingapi.TracingConfiguration{})
+	_, end, err := traced.Open(t.Context(), "component", "", r, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	return r.Metrics()
+}
+
+// Own are those of shown that are not in Common.
+func Own(t *testing.T, shown []referencetest.Metric) []referencetest.Metric {
+	t.Helper()
+	common := Common(t)
+	return slices.DeleteFunc(slices.Clone(shown), func(m referencetest.Metric) bool {
+		return slices.ContainsFunc(common, func(c referencetest.Metric) bool { return c.Name == m.Name })
+	})
+}
 
 // absent are the metrics in the page's tables below "## Metrics" in rows whose first cell names the component.
 func absent(page, component string) (names []string) {

@@ -104,19 +104,18 @@ const prefix = "apiserver_flowcontrol_"
 // Describe implements prometheus.Collector: what it collects depends on the configuration.
 func (d *Dispatcher) Describe(chan<- *prometheus.Desc) {}
 
-// gauges are the metrics of a level.
-func (l *level) gauges() []struct {
+// gauge is a metric of a level, now.
+type gauge struct {
 	name, help string
 	value      float64
-} {
+}
+
+func (l *level) gauges() []gauge {
 	current := float64(l.set.Limit())
 	if l.exempt {
 		current = float64(l.lent)
 	}
-	return []struct {
-		name, help string
-		value      float64
-	}{
+	return []gauge{
 		{"nominal_limit_seats", "Nominal number of execution seats configured for each priority level",
 			float64(l.limits.Nominal)},
 		{"lower_limit_seats", "Configured lower bound on number of execution seats available to each priority level",

@@ -129,10 +129,11 @@ func TestTopology(t *testing.T) {
 func TestReferenceMetrics(t *testing.T) {
 	t.Parallel()
 	c, err := New(Config{Groups: func() ([]Group, error) {
-		disk, files := []Disk{{Device: "/dev/vda"}}, int64(1)
+		disk, files, waits := []Disk{{Device: "/dev/vda"}}, int64(1), &psi.Pressure{}
 		node := Group{ID: "/", Network: []Interface{{Name: "eth0"}}, Filesystems: []Filesystem{{Device: "/dev/vda"}}}
 		box := Group{ID: "/kubepods/podu/id", Pod: "u", Container: "id", Started: time.Unix(50, 0), MaxFiles: &files,
-			Usage: Usage{Disks: disk, Quota: 1, Period: 1, Shares: 2, MemoryLimit: 1, SwapLimit: 1, ThreadsMax: 1}}
+			Usage: Usage{Disks: disk, Quota: 1, Period: 1, Shares: 2, MemoryLimit: 1, SwapLimit: 1, ThreadsMax: 1,
+				CPUPressure: waits, MemoryPressure: waits, IOPressure: waits}}
 		return []Group{node, box}, nil
 	}, Machine: func() Machine { return Machine{ID: "m", Cores: 2} }, Pods: func() []*corev1.Pod {
 		return []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "u", Name: "p", Namespace: "ns"},

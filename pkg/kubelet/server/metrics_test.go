@@ -7,6 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"bonsai/pkg/referencetest"
 )
 
 // TestResourceSwap: swap has upstream's names and its own level; who is bound to nothing has no limit, and who is not
@@ -41,4 +43,18 @@ func TestResourceSwap(t *testing.T) {
 		strings.Contains(string(resourceText(&statsapi.Summary{}, false)), "swap") {
 		t.Errorf("%s", text)
 	}
+}
+
+// TestReferenceMetrics: docs/reference has the metrics of /metrics/resource as they are.
+func TestReferenceMetrics(t *testing.T) {
+	t.Parallel()
+	n := new(uint64(1))
+	cpu, memory := &statsapi.CPUStats{UsageCoreNanoSeconds: n}, &statsapi.MemoryStats{WorkingSetBytes: n}
+	swap := &statsapi.SwapStats{SwapUsageBytes: n, SwapAvailableBytes: n}
+	text := resourceText(&statsapi.Summary{Node: statsapi.NodeStats{CPU: cpu, Memory: memory, Swap: swap},
+		Pods: []statsapi.PodStats{{PodRef: statsapi.PodReference{Name: "p", Namespace: "ns"}, CPU: cpu, Memory: memory,
+			Swap: swap, Containers: []statsapi.ContainerStats{{Name: "c", StartTime: metav1.NewTime(time.Unix(1, 0)),
+				CPU: cpu, Memory: memory, Swap: swap}}}}}, false)
+	referencetest.MetricsPage(t, "kubelet-resource", "Metrics for metrics-server",
+		"At `/metrics/resource` of the kubelet.", "./pkg/kubelet/server", referencetest.Exposed(string(text)))
 }

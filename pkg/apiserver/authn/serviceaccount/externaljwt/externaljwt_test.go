@@ -30,6 +30,7 @@ import (
 
 	"bonsai/pkg/apiserver/authn/serviceaccount"
 	"bonsai/pkg/apiserver/authn/serviceaccount/externaljwt"
+	"bonsai/pkg/referencetest"
 )
 
 // process signs tokens on a socket. Its fields are what it answers, and may be changed.
@@ -156,9 +157,9 @@ func (p *process) Metadata(context.Context, *signerapi.MetadataRequest) (*signer
 	return &signerapi.MetadataResponse{MaxTokenExpirationSeconds: p.longest}, nil
 }
 
-func (p *process) open(t *testing.T) (*externaljwt.Signer, *prometheus.Registry, error) {
+func (p *process) open(t *testing.T) (*externaljwt.Signer, *referencetest.Registry, error) {
 	t.Helper()
-	counted := prometheus.NewRegistry()
+	counted := referencetest.NewRegistry()
 	s, err := externaljwt.Open(t.Context(), externaljwt.Config{Socket: p.socket, Metrics: counted,
 		Log: slog.New(slog.DiscardHandler)})
 	if err == nil {
@@ -171,7 +172,7 @@ func (p *process) open(t *testing.T) (*externaljwt.Signer, *prometheus.Registry,
 type world struct {
 	*process
 	signer  *externaljwt.Signer
-	counted *prometheus.Registry
+	counted *referencetest.Registry
 	issuer  *serviceaccount.Issuer
 	authn   *serviceaccount.Authenticator
 }
@@ -543,4 +544,16 @@ func TestDiscovery(t *testing.T) {
 	if got := signer.For(t.Context(), "first"); len(got) != 1 || got[0].ID != "first" {
 		t.Errorf("the hidden key verifies as %v", got)
 	}
+}
+
+// TestReferenceMetrics: docs/reference has the metrics of the signer as they are.
+func TestReferenceMetrics(t *testing.T) {
+	t.Parallel()
+	_, counted, err := newProcess(t).start(t).open(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	referencetest.MetricsPage(t, "kube-apiserver-signing", "Metrics of the signer of tokens",
+		"At `/metrics` of kube-apiserver with `--service-account-signing-endpoint`.",
+		"./pkg/apiserver/authn/serviceaccount/externaljwt", counted.Metrics())
 }
