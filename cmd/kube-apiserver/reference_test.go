@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"bonsai/api/resources/rows"
+	"bonsai/pkg/apiserver/catalog"
+	"bonsai/pkg/apiserver/storage"
 	"bonsai/pkg/apiserver/storage/etcd"
 	"bonsai/pkg/referencetest"
 )
@@ -13,7 +15,11 @@ func TestReferenceMetrics(t *testing.T) {
 	t.Parallel()
 	r := referencetest.NewRegistry()
 	etcd.NewMetrics(r, resourceOf(rows.All()))
-	r.MustRegister(databaseSizes(nil))
+	served, err := catalog.New(t.Context(), catalog.Config{Facts: &storage.FactsTable{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.MustRegister(databaseSizes(nil), &objects{served: served})
 	referencetest.MetricsPage(t, "kube-apiserver-storage", "Metrics of the storage", "At `/metrics` of kube-apiserver.",
 		"./cmd/kube-apiserver", r.Metrics())
 }

@@ -94,11 +94,12 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	if err != nil {
 		return err
 	}
+	counted.MustRegister(&objects{served, kept.count})
 	if err := o.complete(); err != nil {
 		return err
 	}
 	o.parts.Authentication.External = signer
-	o.parts.Metrics, o.parts.Fairness.Count, o.parts.Components = counted, kept.count,
+	o.parts.Metrics, o.parts.Fairness.Count, o.parts.Components = counted, kept.atLeast,
 		componentstatus.Defaults(kept.servers(), toEtcd, ways.Dial(selector.Etcd))
 	o.parts.Egress, o.audit.Webhook.Dial = ways, ways.Dial(selector.ControlPlane)
 	parts, err := assemble.NewParts(o.parts, served, kept, all, log)

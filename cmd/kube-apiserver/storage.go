@@ -109,8 +109,14 @@ func (s *stores) close() {
 	}
 }
 
-// count returns about how many objects there are under the prefix of a resource.
-func (s *stores) count(prefix string) int { return s.Of(prefix).Count(prefix) }
+// count returns about how many objects there are under the prefix of a resource, and whether that is known.
+func (s *stores) count(prefix string) (int, bool) { return s.Of(prefix).Count(prefix) }
+
+// atLeast is count, or 0 while it is unknown.
+func (s *stores) atLeast(prefix string) int {
+	n, _ := s.count(prefix)
+	return n
+}
 
 // forget drops what is cached under the prefix of a resource.
 func (s *stores) forget(prefix string) { s.Of(prefix).Forget(prefix) }

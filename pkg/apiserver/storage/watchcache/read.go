@@ -79,15 +79,16 @@ func (r *resource) snapshot(reached int64) (*snapshot, int64, error) {
 	return s, max(reached, s.revision), nil
 }
 
-// Count is how many objects there are under the prefix of a resource; 0 while it is not cached.
-func (c *Cache) Count(prefix string) int {
+// Count is how many objects there are under the prefix of a resource; false while that is unknown, because it is not
+// cached yet.
+func (c *Cache) Count(prefix string) (int, bool) {
 	r := c.cached(prefix)
 	if r == nil {
-		return 0
+		return 0, false
 	}
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.tree.Len()
+	return r.tree.Len(), !r.loading && r.dead == ""
 }
 
 // snapshotLocked returns the snapshot of the present state. r.mu is held for writing, not for reading: two clones of
