@@ -21,6 +21,10 @@ const auditFailure = "validation.policy.admission.k8s.io/validation_failure"
 // maxAnnotation is where the value of an audit annotation is cut, in bytes.
 const maxAnnotation = 10 * 1024
 
+// maxTogether bounds what all parameters add to one annotation, in bytes. Their number has no bound, and the audit log
+// leaves an annotation out that makes an event too large: whoever makes parameters could hide what the first ones said.
+const maxTogether = 64 * 1024
+
 // failureNote is one failure in the annotation.
 type failureNote struct {
 	Message           string                                     `json:"message"`
@@ -30,27 +34,36 @@ type failureNote struct {
 	ValidationActions []admissionregistrationv1.ValidationAction `json:"validationActions"`
 }
 
-// failures are the validations of one request that the audit log is to show.
-type failures []failureNote
+// failures are the validations of one request that the audit log is to show, up to maxTogether.
+type failures struct {
+	notes []json.RawMessage // of failureNote
+	bytes int
+}
 
 // add notes a validation that does not hold.
 func (all *failures) add(policy *policy, b *binding, d *decision) {
-	*all = append(*all, failureNote{d.message, policy.name, b.name, d.validation, b.actions})
+	if all.bytes >= maxTogether {
+		return
+	}
+	note, err := json.Marshal(failureNote{d.message, policy.name, b.name, d.validation, b.actions})
+	if err == nil {
+		all.notes, all.bytes = append(all.notes, note), all.bytes+len(note)
+	}
 }
 
 // note puts them into the audit log.
 func (all *failures) note(ctx context.Context) {
 	audit := request.AuditOf(ctx)
-	if audit == nil || len(*all) == 0 {
+	if audit == nil || len(all.notes) == 0 {
 		return
 	}
-	if note, err := json.Marshal(*all); err == nil {
+	if note, err := json.Marshal(all.notes); err == nil {
 		audit.Annotate(auditFailure, string(note))
 	}
 }
 
 // annotations are what the audit annotations of one policy evaluated to, under all bindings and parameters: the
-// different values of each key.
+// different values of each key, up to maxTogether.
 type annotations map[string][]string
 
 // add takes the value of one expression. Null and the empty string say nothing.
@@ -62,7 +75,11 @@ func (all annotations) add(key string, v ref.Val) {
 	if len(text) > maxAnnotation {
 		text = strings.ToValidUTF8(text[:maxAnnotation], "")
 	}
-	if !slices.Contains(all[key], text) {
+	together := 0
+	for _, known := range all[key] {
+		together += len(known)
+	}
+	if together < maxTogether && !slices.Contains(all[key], text) {
 		all[key] = append(all[key], text)
 	}
 }

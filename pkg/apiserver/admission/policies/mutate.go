@@ -30,7 +30,7 @@ type mutation struct {
 }
 
 // Admit implements admission.Mutator. Policies change the object one after the other, each what those before it made of
-// it. The next ones are evaluated even if one fails: the answer reports all failures. The second round evaluates only
+// it. The next ones are evaluated even if one fails: the answer reports the failures. The second round evaluates only
 // those that want it and whose object has changed since; what a policy did itself counts, as upstream. If the answer is
 // a refusal, the caller drops the object with all its changes.
 func (p mutator) Admit(ctx context.Context, a *admission.Attributes) error {
@@ -65,8 +65,8 @@ func (p mutator) Admit(ctx context.Context, a *admission.Attributes) error {
 	return m.refuse()
 }
 
-// refuse makes one error of all failures. The first failure gives the message and the reason, and the causes name all
-// of them.
+// refuse makes one error of all failures. The first failure gives the message and the reason, and the causes name
+// the first maxDenials.
 func (m *mutation) refuse() error {
 	if len(m.denials) == 0 {
 		return nil
@@ -80,11 +80,18 @@ func (m *mutation) refuse() error {
 	return out
 }
 
+// maxDenials bounds the failures that an answer reports: each of a binding's parameters may be one, and their number
+// has no bound.
+const maxDenials = 100
+
 // fail notes a failure, unless the policy ignores it. b is nil if the policy itself is wrong, before any binding was
 // looked at.
 func (m *mutation) fail(c *candidate, b *binding, reason metav1.StatusReason, err error) {
 	if c.ignores {
 		m.mutator.Log.Warn("a policy cannot be evaluated and is left out", "policy", c.name, "err", err)
+		return
+	}
+	if len(m.denials) >= maxDenials {
 		return
 	}
 	message := fmt.Sprintf("policy %q denied request: %s", c.name, err)

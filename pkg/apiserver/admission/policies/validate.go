@@ -22,6 +22,18 @@ type denial struct {
 	reason  metav1.StatusReason
 }
 
+// outcome is what comes of a request. Parameters have no bound in number, so it keeps the first refusal alone.
+type outcome struct {
+	refused *denial // nil: it is not
+	failed  failures
+}
+
+func (o *outcome) deny(message string, reason metav1.StatusReason) {
+	if o.refused == nil {
+		o.refused = &denial{message, reason}
+	}
+}
+
 // Validate implements admission.Validator. It evaluates all policies, so that the client gets all warnings. Of several
 // refusals, the first in the order of policies, bindings, parameters and expressions counts.
 func (p validator) Validate(ctx context.Context, a *admission.Attributes) error {
@@ -30,52 +42,49 @@ func (p validator) Validate(ctx context.Context, a *admission.Attributes) error 
 		return err
 	}
 	r := p.Matcher.Request(a)
-	var denials []denial
-	var failed failures
+	var out outcome
 	for i := range all {
 		ctx, span := startSpan(ctx, "admission.policy.validate", all[i].name)
-		denials = append(denials, p.policy(ctx, r, &all[i], &failed)...)
+		p.policy(ctx, r, &all[i], &out)
 		span.End()
 	}
-	failed.note(ctx)
+	out.failed.note(ctx)
 	if err := ctx.Err(); err != nil { // what was not looked at to its end may not pass
 		return err
 	}
-	if len(denials) == 0 {
+	first := out.refused
+	if first == nil {
 		return nil
 	}
-	first := &denials[0]
-	out := forbidden(a, first.message)
-	out.ErrStatus.Reason, out.ErrStatus.Code = first.reason, codeOf(first.reason)
-	out.ErrStatus.Details.Causes = append(out.ErrStatus.Details.Causes, metav1.StatusCause{Message: first.message})
-	return out
+	refusal := forbidden(a, first.message)
+	refusal.ErrStatus.Reason, refusal.ErrStatus.Code = first.reason, codeOf(first.reason)
+	refusal.ErrStatus.Details.Causes = append(refusal.ErrStatus.Details.Causes,
+		metav1.StatusCause{Message: first.message})
+	return refusal
 }
 
 // policy evaluates a policy under all its bindings. One broken binding does not keep the others from being evaluated.
-// The audit annotations of all bindings and parameters are written together at the end; failed takes what bindings want
-// audited.
-func (p validator) policy(ctx context.Context, r *match.Request, c *candidate,
-	failed *failures) (denials []denial) {
+// The audit annotations of all bindings and parameters are written together at the end.
+func (p validator) policy(ctx context.Context, r *match.Request, c *candidate, out *outcome) {
 	broken := func(b *binding, what string, err error) {
 		if c.ignores {
 			p.Log.Warn("a policy cannot be evaluated and is left out", "policy", c.name, "err", err)
 			return
 		}
-		denials = append(denials,
-			denial{refusal(c.name, b) + "failed to configure " + what + ": " + err.Error(), metav1.StatusReasonInvalid})
+		out.deny(refusal(c.name, b)+"failed to configure "+what+": "+err.Error(), metav1.StatusReasonInvalid)
 	}
 	target, meets, err := c.criteria.meets(ctx, r, &c.rules, nameOf(r.A))
 	if err != nil {
 		broken(nil, "policy", err)
-		return denials
+		return
 	}
 	if !meets {
-		return nil
+		return
 	}
 	from, err := p.parameters(c.policy)
 	if err != nil {
 		broken(nil, "policy", err)
-		return denials
+		return
 	}
 	said := annotations{}
 	defer said.note(ctx, c.name)
@@ -95,10 +104,9 @@ func (p validator) policy(ctx context.Context, r *match.Request, c *candidate,
 				break
 			}
 			e := evaluation{plugin: p.plugin, request: r, policy: c.policy, target: target, param: with.content}
-			denials = append(denials, p.enforce(r, c.policy, b.binding, e.run(ctx, said), failed)...)
+			p.enforce(r, c.policy, b.binding, e.run(ctx, said), out)
 		}
 	}
-	return denials
 }
 
 // refusal is how the message of a denial begins.
@@ -123,7 +131,7 @@ type decision struct {
 // enforce does what the binding says is to be done about decisions. An evaluation that failed has no effect if the
 // policy ignores failures. Warnings and audit entries do not refuse the request: only Deny does.
 func (p validator) enforce(r *match.Request, policy *policy, b *binding, decisions []decision,
-	failed *failures) (denials []denial) {
+	out *outcome) {
 	for i := range decisions {
 		d := &decisions[i]
 		if d.err != nil && policy.ignores {
@@ -138,7 +146,7 @@ func (p validator) enforce(r *match.Request, policy *policy, b *binding, decisio
 			switch action {
 			case admissionregistrationv1.Deny:
 				p.metrics.validated(policy.name, b.name, "deny", d.took, d.err)
-				denials = append(denials, denial{refusal(policy.name, b) + d.message, d.reason})
+				out.deny(refusal(policy.name, b)+d.message, d.reason)
 			case admissionregistrationv1.Warn:
 				p.metrics.validated(policy.name, b.name, "warn", d.took, d.err)
 				if r.A.Warn != nil {
@@ -147,9 +155,8 @@ func (p validator) enforce(r *match.Request, policy *policy, b *binding, decisio
 				}
 			case admissionregistrationv1.Audit:
 				p.metrics.validated(policy.name, b.name, "audit", d.took, d.err)
-				failed.add(policy, b, d)
+				out.failed.add(policy, b, d)
 			}
 		}
 	}
-	return denials
 }
