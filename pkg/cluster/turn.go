@@ -75,7 +75,8 @@ func takeTurn(ctx context.Context, leases leader.Leases, name string, p steps.Pr
 	return err
 }
 
-// watchedLeases are Leases that tell the user who holds the turn. An election asks one question at a time.
+// watchedLeases are Leases that tell the user who holds the turn. An election asks one question at a time. The holder's
+// name may be any text: the Lease is everyone's who may write those of kube-system. So its beginning is quoted.
 type watchedLeases struct {
 	leader.Leases
 	own     string
@@ -85,19 +86,26 @@ type watchedLeases struct {
 }
 
 func (w *watchedLeases) Get(ctx context.Context, namespace, name string) (*coordinationv1.Lease, error) {
-	return w.see(w.Leases.Get(ctx, namespace, name))
+	lease, err := w.Leases.Get(ctx, namespace, name)
+	return w.see(ctx, lease, err)
 }
 
 func (w *watchedLeases) Create(ctx context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	return w.see(w.Leases.Create(ctx, l))
+	lease, err := w.Leases.Create(ctx, l)
+	return w.see(ctx, lease, err)
 }
 
 func (w *watchedLeases) Update(ctx context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	return w.see(w.Leases.Update(ctx, l))
+	lease, err := w.Leases.Update(ctx, l)
+	return w.see(ctx, lease, err)
 }
 
-func (w *watchedLeases) see(l *coordinationv1.Lease, err error) (*coordinationv1.Lease, error) {
-	if w.err = err; err != nil {
+// see notes an answer. A question that the end of the wait has cut off says less than the last answer.
+func (w *watchedLeases) see(ctx context.Context, l *coordinationv1.Lease, err error) (*coordinationv1.Lease, error) {
+	if ctx.Err() == nil || w.holder == "" {
+		w.err = err
+	}
+	if err != nil {
 		return l, err
 	}
 	holder := w.own
@@ -106,7 +114,7 @@ func (w *watchedLeases) see(l *coordinationv1.Lease, err error) (*coordinationv1
 	}
 	if holder != w.own && holder != "" && holder != w.holder {
 		w.holder = holder
-		w.printer.Note(fmt.Sprintf("Control plane %s is restarting: wait for it, at most %v", holder, returnPatience))
+		w.printer.Note(fmt.Sprintf("Control plane %.63q is restarting: wait for it, at most %v", holder, returnPatience))
 	}
 	return l, nil
 }
@@ -118,7 +126,7 @@ func (w *watchedLeases) explain() error {
 		return fmt.Errorf("cannot take the Lease %s in %s for %v, %s (bonsai status, bonsai logs): %w", turnLease,
 			metav1.NamespaceSystem, returnPatience, nothing, w.err)
 	}
-	return fmt.Errorf("control plane %s is still restarting after %v, %s: wait for the end of bonsai restart on its "+
+	return fmt.Errorf("control plane %.63q is still restarting after %v, %s: wait for the end of bonsai restart on its "+
 		"machine, or interrupt it there, and try again", w.holder, returnPatience, nothing)
 }
 

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -65,7 +66,7 @@ func TestInTurn(t *testing.T) {
 	})
 	select {
 	case line := <-waits:
-		if !strings.Contains(line, "Control plane "+plan.FirstMember+" is restarting") {
+		if !strings.Contains(line, fmt.Sprintf("Control plane %q is restarting", plan.FirstMember)) {
 			t.Errorf("it says %q", line)
 		}
 	case err := <-done:
@@ -152,12 +153,13 @@ func TestNoTurn(t *testing.T) {
 // TestTakeTurn: how long a command waits for others, and what it says. The clock of another machine does not matter.
 func TestTakeTurn(t *testing.T) {
 	t.Parallel()
-	const restarting = "Control plane m2 is restarting"
+	const restarting = `Control plane "m2" is restarting`
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, turnLease, errors.New("no role"))
 	for name, c := range map[string]struct {
 		holder  string        // of the Lease when the command begins, none if ""
 		skew    time.Duration // of its holder's clock
 		renewed bool          // while the command waits
+		slow    time.Duration // of the API server, to answer
 		err     error         // of the API server
 		waits   time.Duration
 		want    string // the error
@@ -169,13 +171,18 @@ func TestTakeTurn(t *testing.T) {
 		"killed, clock fast": {holder: "m2", skew: time.Hour, waits: turnLasts, says: restarting},
 		"killed, clock slow": {holder: "m2", skew: -time.Hour, waits: turnLasts, says: restarting},
 		"long": {holder: "m2", renewed: true, waits: returnPatience, says: restarting,
-			want: "control plane m2 is still restarting after 2m0s, so nothing was restarted here"},
+			want: `control plane "m2" is still restarting after 2m0s, so nothing was restarted here`},
+		"long, while an API server is away": {holder: "m2", renewed: true, slow: 10 * time.Second,
+			waits: returnPatience, says: restarting, want: `control plane "m2" is still restarting after 2m0s`},
+		"no name": {holder: "\x1b[2J" + strings.Repeat("x", 1000), renewed: true, waits: returnPatience,
+			says: `Control plane "\x1b[2J` + strings.Repeat("x", 59) + `" is restarting`,
+			want: `control plane "\x1b[2J` + strings.Repeat("x", 59) + `" is still restarting`},
 		"refused": {err: refused, waits: returnPatience, want: "no role"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				l := &oneLease{err: c.err}
+				l := &oneLease{err: c.err, slow: c.slow}
 				if c.holder != "" {
 					l.renew(c.holder, time.Now().Add(c.skew))
 				}
@@ -246,6 +253,7 @@ func TestTurnEnds(t *testing.T) {
 type oneLease struct {
 	renewed func() // by another holder, before each look
 	err     error  // of Create
+	slow    time.Duration
 	mu      sync.Mutex
 	lease   *coordinationv1.Lease
 }
@@ -281,7 +289,12 @@ func (o *oneLease) store(l *coordinationv1.Lease) *coordinationv1.Lease {
 	return o.lease.DeepCopy()
 }
 
-func (o *oneLease) Get(context.Context, string, string) (*coordinationv1.Lease, error) {
+func (o *oneLease) Get(ctx context.Context, _, _ string) (*coordinationv1.Lease, error) {
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-time.After(o.slow):
+	}
 	o.renewed()
 	o.mu.Lock()
 	defer o.mu.Unlock()
