@@ -210,7 +210,7 @@ func (w *world) flags(t *testing.T, s *server) []string {
 	t.Helper()
 	_, port, _ := strings.Cut(strings.TrimPrefix(s.url, "https://"), ":")
 	args := []string{"--etcd-servers=" + etcdtest.Start(t).Endpoint, "--bind-address=127.0.0.1",
-		"--secure-port=" + port, "--cert-dir=$DIR/serving", "--service-account-issuer=https://kubernetes.default.svc",
+		"--secure-port=" + port, "--permit-port-sharing", "--cert-dir=$DIR/serving", "--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=$DIR/sa.key", "--service-account-signing-key-file=$DIR/sa.key",
 		"--token-auth-file=$DIR/tokens", "--service-cluster-ip-range=10.96.0.0/16",
 		"--disable-admission-plugins=ServiceAccount"}
@@ -258,6 +258,8 @@ func (w *world) awaitReady(t *testing.T, s *server) {
 			if code, _, _, err := w.send(r, "admin"); err == nil && code == http.StatusOK {
 				return
 			}
+		case <-s.ended:
+			t.Fatalf("%s has ended", s.name)
 		case <-deadline:
 			t.Fatalf("%s is not ready", s.name)
 		}

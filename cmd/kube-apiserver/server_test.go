@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -25,6 +24,7 @@ import (
 
 	"bonsai/pkg/apiserver/storage"
 	"bonsai/pkg/apiserver/storage/etcd"
+	"bonsai/pkg/reservedport"
 )
 
 // server is a whole API server, ours or Kubernetes' own.
@@ -33,7 +33,8 @@ type server struct {
 	client    *http.Client
 	log       *lockedBuffer
 	// stop ends the server, and waits for its end.
-	stop func()
+	stop  func()
+	ended chan struct{} // closed when its process has ended
 }
 
 const adminToken = "reference"
@@ -99,26 +100,27 @@ func (s *server) run(t *testing.T, cmd *exec.Cmd, ended func(error)) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	var how error
+	go func() { how = cmd.Wait(); close(s.ended) }()
 	s.stop = sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself, which Wait tells
-		ended(cmd.Wait())
+		<-s.ended
+		ended(how)
 	})
 	t.Cleanup(s.stop)
 }
 
 func newServer(t *testing.T, name string) *server {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, hold, err := reservedport.Reserve()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(func() { hold.Close() })
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // on loopback, in a test
 	t.Cleanup(transport.CloseIdleConnections)
-	s := &server{name: name, url: "https://" + l.Addr().String(), client: &http.Client{Transport: transport},
-		log: &lockedBuffer{}}
+	s := &server{name: name, url: fmt.Sprintf("https://127.0.0.1:%d", port),
+		client: &http.Client{Transport: transport}, log: &lockedBuffer{}, ended: make(chan struct{})}
 	t.Cleanup(func() {
 		if t.Failed() {
 			text := s.log.String()
@@ -144,7 +146,7 @@ func (s *server) flags(t *testing.T) []string {
 	writeFile(t, accounts, string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})))
 	writeFile(t, tokens, adminToken+`,admin,admin,"system:masters"`+"\n")
 	_, port, _ := strings.Cut(strings.TrimPrefix(s.url, "https://"), ":")
-	return []string{"--bind-address=127.0.0.1", "--secure-port=" + port, "--cert-dir=" + dir,
+	return []string{"--bind-address=127.0.0.1", "--secure-port=" + port, "--permit-port-sharing", "--cert-dir=" + dir,
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + accounts,
 		"--service-account-signing-key-file=" + accounts, "--token-auth-file=" + tokens, "--authorization-mode=RBAC",
 		"--service-cluster-ip-range=10.96.0.0/16", "--disable-admission-plugins=ServiceAccount"}
@@ -176,6 +178,8 @@ func (s *server) until(t *testing.T, path string, good func(code int, text strin
 			if code, text, err = s.do(t.Context(), http.MethodGet, path, ""); err == nil && good(code, text) {
 				return
 			}
+		case <-s.ended:
+			t.Fatalf("%s has ended", s.name)
 		case <-deadline:
 			t.Fatalf("%s answers %s with %d %s %v", s.name, path, code, text, err)
 		}

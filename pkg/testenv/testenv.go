@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"bonsai/pkg/reservedport"
 )
 
 // Config says where an environment gets its programs and keeps its files.
@@ -72,11 +74,11 @@ func Start(ctx context.Context, c Config) (_ *Environment, err error) {
 	}
 	ports := map[string]int{}
 	for _, name := range []string{apiserverName, controllerManagerName, schedulerName} {
-		port, err := e.reserve()
+		port, hold, err := reservedport.Reserve()
 		if err != nil {
 			return nil, err
 		}
-		ports[name] = port
+		ports[name], e.reserved = port, append(e.reserved, hold)
 	}
 	if err := e.makeIdentities(ports[apiserverName], time.Now()); err != nil {
 		return nil, err

@@ -115,7 +115,7 @@ func TestPluginConfigurations(t *testing.T) {
 		{"ImagePolicyWebhook", policy + ", retryBackoff: 500000}",
 			"imagePolicy.retryBackoff: valid value is between 1ns and 5m0s, got 8m20s"},
 		{"ImagePolicyWebhook", policy + ", foo: 1}", `unknown field "imagePolicy.foo"`},
-		{"ImagePolicyWebhook", "imagePolicy: [" + strings.Repeat("[", 200) + "]", "yaml: "},
+		{"ImagePolicyWebhook", "imagePolicy: [" + strings.Repeat("[", 200) + "]", "document is too large: "},
 	} {
 		path := filepath.Join(t.TempDir(), "file")
 		text := "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n- {name: " + c.plugin +
