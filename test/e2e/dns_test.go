@@ -34,7 +34,7 @@ func TestDNS(t *testing.T) {
 			return (&net.Dialer{}).DialContext(ctx, network, at)
 		}}
 		waitFor(t, "the name is resolved over "+network, func() bool {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), here(time.Second))
 			defer cancel()
 			found, err := resolver.LookupHost(ctx, "named.dns-on-host.svc.cluster.local.")
 			return err == nil && len(found) == 1 &&
@@ -42,7 +42,7 @@ func TestDNS(t *testing.T) {
 		})
 	}
 	address := k.run("get", "service", "named", "-o", "jsonpath={.spec.clusterIP}")
-	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := http.Client{Timeout: here(2 * time.Second), Transport: &http.Transport{DisableKeepAlives: true}}
 	reached := func() bool {
 		resp, err := client.Get("http://" + address + "/")
 		if err != nil {

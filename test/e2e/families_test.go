@@ -71,7 +71,7 @@ func TestIPFamilies(t *testing.T) {
 					t.Errorf("at %s: %q", ip, out)
 				}
 			}
-			client := http.Client{Timeout: 5 * time.Second}
+			client := http.Client{Timeout: here(5 * time.Second)}
 			waitFor(t, "the host reaches the balancer's addresses", func() bool {
 				addresses := strings.Fields(
 					kubectl("get", "service", "web", "-o", "jsonpath={.status.loadBalancer.ingress[*].ip}"))

@@ -44,7 +44,7 @@ func TestHighAvailability(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Timeout, config.QPS = 2*time.Second, -1
+	config.Timeout, config.QPS = here(2*time.Second), -1
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -138,10 +138,10 @@ func TestHighAvailability(t *testing.T) {
 		all.begin(connect)
 		c.do()
 		// They have all written again for long enough that whoever does not answer was found out.
-		waitFor(t, c.name+": all clients go on", func() bool { return all.calm(2 * time.Second) })
+		waitFor(t, c.name+": all clients go on", func() bool { return all.calm(here(2 * time.Second)) })
 		gap := all.longest()
 		t.Logf("%s: the longest time without a write was %v", c.name, gap.Round(time.Millisecond))
-		if gap > longestGap {
+		if gap > here(longestGap) {
 			t.Errorf("%s: %v without a write", c.name, gap)
 		}
 		if c.end != nil {
@@ -235,16 +235,16 @@ func (w *writer) run(ctx context.Context) {
 	}
 }
 
-// calm reports whether, for so long, there has been no second without a write, and as long had passed before that.
+// calm reports whether, for so long, there has been no usual second without a write, and as long had passed before that.
 func (w *writer) calm(long time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	if now.Sub(w.at[0]) < 2*long || now.Sub(w.at[len(w.at)-1]) > time.Second {
+	if now.Sub(w.at[0]) < 2*long || now.Sub(w.at[len(w.at)-1]) > here(time.Second) {
 		return false
 	}
 	for i := len(w.at) - 1; i > 0 && now.Sub(w.at[i]) < long; i-- {
-		if w.at[i].Sub(w.at[i-1]) > time.Second {
+		if w.at[i].Sub(w.at[i-1]) > here(time.Second) {
 			return false
 		}
 	}
@@ -327,7 +327,7 @@ func everyServer(t *testing.T, client *kubernetes.Clientset) func() bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asker := http.Client{Timeout: 2 * time.Second,
+	asker := http.Client{Timeout: here(2 * time.Second),
 		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	return func() bool {
 		for _, e := range slice.Endpoints {

@@ -127,7 +127,7 @@ func TestJoin(t *testing.T) {
 	for _, args := range []string{
 		"apply -f " + manifest,
 		"expose deployment web --port=80 --target-port=8080",
-		"rollout status deployment web --timeout=80s",
+		"rollout status deployment web " + bound(80),
 	} {
 		near.run("kubectl", strings.Fields(args)...)
 	}

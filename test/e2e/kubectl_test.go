@@ -13,8 +13,11 @@ import (
 // holds.
 const usual = 90 * time.Second
 
+// here returns how long something may take on this machine that takes no longer than d on a usual one.
+func here(d time.Duration) time.Duration { return time.Duration(*slow) * d }
+
 // patience bounds every wait on this machine.
-func patience() time.Duration { return time.Duration(*slow) * usual }
+func patience() time.Duration { return here(usual) }
 
 // bound returns the flag that bounds a wait of kubectl's, which is so many seconds on a usual machine.
 func bound(seconds int) string { return fmt.Sprintf("--timeout=%ds", *slow*seconds) }

@@ -148,7 +148,7 @@ func TestMachines(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range []string{"apply -f " + manifest, "expose deployment web --port=80 --target-port=8080",
-		"rollout status deployment web --timeout=80s"} {
+		"rollout status deployment web " + bound(80)} {
 		second.run("kubectl", strings.Fields(args)...)
 	}
 	for pod := range strings.FieldsSeq(third.run("kubectl", "get", "pods", "-l", "app=web", "-o", "name")) {

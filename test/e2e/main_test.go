@@ -127,7 +127,7 @@ func (e env) upArgs() []string {
 
 // command runs one of our binaries (or any absolute path) as the user of the cluster and returns what it printed.
 func (e env) command(timeout time.Duration, name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(*slow)*timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), here(timeout))
 	defer cancel()
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(e.bin, name)

@@ -99,11 +99,11 @@ func TestNeighbour(t *testing.T) {
 	}
 }
 
-// reaches reports whether a TCP connection from the machine to the address is accepted within two seconds.
+// reaches reports whether a TCP connection from the machine to the address is accepted within two usual seconds.
 func (m machine) reaches(t *testing.T, address string) bool {
 	reached := false
 	m.within(t, func() {
-		conn, err := net.DialTimeout("tcp", address, 2*time.Second)
+		conn, err := net.DialTimeout("tcp", address, here(2*time.Second))
 		if reached = err == nil; reached {
 			conn.Close()
 		}

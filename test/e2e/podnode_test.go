@@ -44,7 +44,7 @@ func forward(t *testing.T, k kubectl, target, port, want string) {
 
 // fetch asks from the host, over a connection of its own.
 func fetch(ctx context.Context, url string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, here(5*time.Second))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

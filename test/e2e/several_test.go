@@ -87,7 +87,7 @@ func TestSeveralClusters(t *testing.T) {
 			t.Fatal(out, err)
 		}
 	}
-	client := http.Client{Timeout: 5 * time.Second}
+	client := http.Client{Timeout: here(5 * time.Second)}
 	waitFor(t, "a pod of the second cluster answers at the published port", func() bool {
 		answer, err := client.Get("http://127.0.0.1:" + published + "/hostname")
 		if err != nil {

@@ -81,16 +81,23 @@ func (m *Machine) disk(i int) string {
 // Console is the file of what the machine writes to its serial console.
 func (m *Machine) Console() string { return filepath.Join(m.config.Dir, "console.log") }
 
+// processor is that of a machine. It has no string instructions that are worth their while, because qemu emulates them a
+// byte at a time: without them, and with memory that is cleared once, an emulated machine needs a tenth less time.
+const (
+	processor       = "max,erms=off,fsrm=off"
+	simpleCopies    = "clearcpuid=rep_good init_on_alloc=0"
+	kernelArguments = "root=/dev/vda rw console=ttyS0 net.ifnames=0 mitigations=off " + simpleCopies
+)
+
 // arguments are those of qemu. The machine reaches nothing by eth0: restrict=on. It has one processor, as several
 // threads of tcg made Debian 13's kernel panic.
 func (m *Machine) arguments() []string {
 	c := m.config
-	kernel := "root=/dev/vda rw console=ttyS0 net.ifnames=0 mitigations=off systemd.hostname=m" + strconv.Itoa(max(c.Number, 1)) + " " +
-		c.KernelArguments
+	kernel := kernelArguments + " systemd.hostname=m" + strconv.Itoa(max(c.Number, 1)) + " " + c.KernelArguments
 	if c.Network != nil {
 		kernel += " bonsai.machine=" + strconv.Itoa(c.Number)
 	}
-	args := []string{"-accel", c.Accelerator, "-cpu", "max", "-M", "q35", "-smp", "1", "-m", strconv.Itoa(c.Memory),
+	args := []string{"-accel", c.Accelerator, "-cpu", processor, "-M", "q35", "-smp", "1", "-m", strconv.Itoa(c.Memory),
 		"-global", "ICH9-LPC.disable_s3=0", "-kernel", c.Image.kernel(), "-initrd", c.Image.initrd(), "-append", kernel,
 		"-drive", "if=virtio,format=qcow2,file=" + m.disk(0),
 		"-drive", "if=virtio,format=raw,read-only=on,file=" + c.Programs.disk}
