@@ -61,11 +61,10 @@ func (r *Request) Meets(ctx context.Context, by *Asker, c *Conditions,
 	case err == nil:
 		return holds, nil
 	case by.Ignores:
-		r.Log.Warn("match conditions cannot be evaluated, who has them is left out", "kind", by.Kind, "name", by.Name,
-			"err", err)
+		r.Warn("match conditions cannot be evaluated, who has them is left out", by.Kind, by.Name, err)
 		return false, nil
 	}
-	r.Log.Warn("match conditions cannot be evaluated", "kind", by.Kind, "name", by.Name, "err", err)
+	r.Warn("match conditions cannot be evaluated", by.Kind, by.Name, err)
 	return false, err
 }
 

@@ -26,6 +26,22 @@ type Request struct {
 	// all and own are "authorizer" and "authorizer.requestResource".
 	all, own        ref.Val
 	namespaceObject map[string]any
+	// warned has what Warn has logged, by message and asker.
+	warned map[[2]string]bool
+}
+
+// Warn logs what went wrong with a policy or a webhook, the first time in this request alone: each of a policy's
+// parameters may go wrong in the same way, and their number has no bound.
+func (r *Request) Warn(message, kind, name string, err error) {
+	key := [2]string{message, name}
+	if r.warned[key] {
+		return
+	}
+	if r.warned == nil {
+		r.warned = map[[2]string]bool{}
+	}
+	r.warned[key] = true
+	r.Log.Warn(message, kind, name, "err", err)
 }
 
 // View is the request's objects in one version.

@@ -127,7 +127,7 @@ func (e *evaluation) explain(ctx context.Context, compiled *compiled, values *ex
 			return
 		}
 		if err != nil {
-			e.Log.Warn("a messageExpression cannot be evaluated", "policy", e.policy.name, "err", err)
+			e.request.Warn("a messageExpression cannot be evaluated", "policy", e.policy.name, err)
 			continue
 		}
 		if text, ok := expression.Text(v); ok && len(text) <= expression.MaxMessage && !strings.Contains(text, "\n") {

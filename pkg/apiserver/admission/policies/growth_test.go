@@ -53,17 +53,22 @@ func TestAuditOfManyParams(t *testing.T) {
 	}
 }
 
-// The answer names some of the failures under many parameters, not all.
-func TestRefusalOfManyParams(t *testing.T) {
-	t.Parallel()
-	const most = 100
+// failingMutation is a mutating policy that fails under each of withParams' parameters.
+func failingMutation() []runtime.Object {
 	objects := mutating("m", "pods", `[JSONPatch{op: "add", path: "/metadata/labels/x", value: params.data.nope}]`)
 	of := withParams(admissionregistrationv1.Deny)
 	objects[0].(*admissionregistrationv1.MutatingAdmissionPolicy).Spec.ParamKind =
 		of[0].(*admissionregistrationv1.ValidatingAdmissionPolicy).Spec.ParamKind
 	objects[1].(*admissionregistrationv1.MutatingAdmissionPolicyBinding).Spec.ParamRef =
 		of[1].(*admissionregistrationv1.ValidatingAdmissionPolicyBinding).Spec.ParamRef
-	h := newHouse(t, append(objects, manyParameters(2*most)...)...)
+	return objects
+}
+
+// The answer names some of the failures under many parameters, not all.
+func TestRefusalOfManyParams(t *testing.T) {
+	t.Parallel()
+	const most = 100
+	h := newHouse(t, append(failingMutation(), manyParameters(2*most)...)...)
 	_, err := h.create(t.Context())
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -74,5 +79,47 @@ func TestRefusalOfManyParams(t *testing.T) {
 		return strings.Contains(c.Message, "no such key: nope")
 	}) {
 		t.Errorf("%d causes: %v", len(causes), err)
+	}
+}
+
+// A policy that fails under many parameters is logged once for a request, and again for the next one.
+func TestLogOfManyParams(t *testing.T) {
+	t.Parallel()
+	ignore := admissionregistrationv1.Ignore
+	conditions := []admissionregistrationv1.MatchCondition{{Name: "c", Expression: "params.data.nope == 'x'"}}
+	for name, c := range map[string]struct {
+		objects func() []runtime.Object
+		text    string
+	}{
+		"mutation": {func() []runtime.Object {
+			objects := failingMutation()
+			objects[0].(*admissionregistrationv1.MutatingAdmissionPolicy).Spec.FailurePolicy = &ignore
+			return objects
+		}, "a policy cannot be evaluated and is left out"},
+		"match conditions": {func() []runtime.Object {
+			objects := withParams(admissionregistrationv1.Deny)
+			spec := &objects[0].(*admissionregistrationv1.ValidatingAdmissionPolicy).Spec
+			spec.FailurePolicy, spec.MatchConditions = &ignore, conditions
+			return objects
+		}, "match conditions cannot be evaluated, who has them is left out"},
+		"message": {func() []runtime.Object {
+			objects := withParams(admissionregistrationv1.Audit)
+			spec := &objects[0].(*admissionregistrationv1.ValidatingAdmissionPolicy).Spec
+			spec.Validations[0].MessageExpression = "string(params.data.nope)"
+			return objects
+		}, "a messageExpression cannot be evaluated"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t, append(c.objects(), manyParameters(10)...)...)
+			for request := 1; request <= 2; request++ {
+				if _, err := h.create(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if got := h.logged.count(c.text); got != request {
+					t.Errorf("%d lines after %d requests", got, request)
+				}
+			}
+		})
 	}
 }

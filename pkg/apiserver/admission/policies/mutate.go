@@ -88,7 +88,7 @@ const maxDenials = 100
 // looked at.
 func (m *mutation) fail(c *candidate, b *binding, reason metav1.StatusReason, err error) {
 	if c.ignores {
-		m.mutator.Log.Warn("a policy cannot be evaluated and is left out", "policy", c.name, "err", err)
+		m.Warn(leftOut, "policy", c.name, err)
 		return
 	}
 	if len(m.denials) >= maxDenials {

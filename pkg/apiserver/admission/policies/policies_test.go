@@ -47,6 +47,26 @@ type house struct {
 	t     testing.TB
 	chain *admission.Chain
 	*catalog.Catalog
+	logged *diary
+}
+
+// diary keeps what the plug-ins log.
+type diary struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (d *diary) Write(b []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.text.Write(b)
+}
+
+// count returns how many lines have a text.
+func (d *diary) count(text string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return strings.Count(d.text.String(), text)
 }
 
 func kinds() []string {
@@ -75,7 +95,8 @@ func newHouse(t testing.TB, objects ...runtime.Object) *house {
 				return codec.Decode(b, 0)
 			}}
 	}
-	log := slog.New(slog.DiscardHandler)
+	logged := &diary{}
+	log := slog.New(slog.NewTextHandler(logged, nil))
 	fields, err := fieldmanager.New(fieldmanager.Config{Scheme: scheme.New(), Log: log})
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +109,7 @@ func newHouse(t testing.TB, objects ...runtime.Object) *house {
 			Authorizer: everyone{}, Log: log}),
 		Stores: served.Late, Merger: fields, Log: log,
 	})
-	h := &house{t: t, chain: admission.NewChain(plugins.Mutating(), plugins.Validating()), Catalog: served}
+	h := &house{t: t, chain: admission.NewChain(plugins.Mutating(), plugins.Validating()), Catalog: served, logged: logged}
 	h.put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
 	for _, o := range objects {
 		h.put(o)

@@ -63,12 +63,15 @@ func (p validator) Validate(ctx context.Context, a *admission.Attributes) error 
 	return refusal
 }
 
+// leftOut is logged of a policy that ignores that it cannot be evaluated.
+const leftOut = "a policy cannot be evaluated and is left out"
+
 // policy evaluates a policy under all its bindings. One broken binding does not keep the others from being evaluated.
 // The audit annotations of all bindings and parameters are written together at the end.
 func (p validator) policy(ctx context.Context, r *match.Request, c *candidate, out *outcome) {
 	broken := func(b *binding, what string, err error) {
 		if c.ignores {
-			p.Log.Warn("a policy cannot be evaluated and is left out", "policy", c.name, "err", err)
+			r.Warn(leftOut, "policy", c.name, err)
 			return
 		}
 		out.deny(refusal(c.name, b)+"failed to configure "+what+": "+err.Error(), metav1.StatusReasonInvalid)
