@@ -69,5 +69,8 @@ func TestPressure(t *testing.T) {
 	if restarts != "Running 0" {
 		t.Errorf("the modest pod: %s", restarts)
 	}
+	if others := must(t, m, "kubectl get pods -l app=web --field-selector status.phase=Failed -o name"); others != "" {
+		t.Errorf("other pods were evicted, too: %s", others)
+	}
 	noPodTwice(t, m)
 }

@@ -117,7 +117,7 @@ func (m *Manager) Run(ctx context.Context) error {
 
 // look observes, decides and acts once. The conditions are shown first, so that no further pods arrive. Then one
 // threshold, the most urgent, is acted on: unused things are freed step by step, with a new observation after each, and
-// only if that is not enough one pod is evicted.
+// only if that is not enough one pod is evicted. Critical pods are never evicted.
 func (m *Manager) look(ctx context.Context) error {
 	m.killOverdue(ctx)
 	begun := m.cfg.Now()
@@ -145,7 +145,22 @@ func (m *Manager) look(ctx context.Context) error {
 			return nil
 		}
 	}
-	if err := m.evict(ctx, pods, t, seen, disks); err != nil {
+	pods = slices.DeleteFunc(slices.Clone(pods), runtime.Critical)
+	candidates, err := m.cfg.Node.Use(ctx, pods, t.Signal, disks)
+	if err != nil {
+		return fmt.Errorf("find out what pods use: %w", err)
+	}
+	// A machine that is short of something is slow. Meanwhile the kernel may have ended who took it, and the pods that
+	// are left must not pay for that.
+	if m.cfg.Now().Sub(begun) > hurry {
+		begun = m.cfg.Now()
+		if again, _, err := m.cfg.Node.Observe(ctx); err == nil {
+			if seen = again; m.cfg.Policy.Enough(seen) {
+				return nil
+			}
+		}
+	}
+	if err := m.evict(candidates, t, seen); err != nil {
 		return err
 	}
 	m.cfg.Evicted(t.Signal, m.cfg.Now().Sub(begun))
@@ -194,14 +209,8 @@ func (m *Manager) killOverdue(ctx context.Context) {
 	}
 }
 
-// evict ends the first of the ranked pods that can be ended. Critical pods are never evicted.
-func (m *Manager) evict(ctx context.Context, pods []*corev1.Pod, t pressure.Threshold, seen pressure.Observations,
-	disks Disks) error {
-	pods = slices.DeleteFunc(slices.Clone(pods), runtime.Critical)
-	candidates, err := m.cfg.Node.Use(ctx, pods, t.Signal, disks)
-	if err != nil {
-		return fmt.Errorf("find out what pods use: %w", err)
-	}
+// evict ends the first of the ranked pods that can be ended.
+func (m *Manager) evict(candidates []pressure.Candidate, t pressure.Threshold, seen pressure.Observations) error {
 	for _, c := range pressure.Rank(candidates, t) {
 		why := runtime.Ending{Reason: runtime.ReasonEvicted, Message: pressure.Message(c, t, seen),
 			Signal: string(t.Signal), Grace: m.cfg.Policy.Grace(t, c.Pod)}

@@ -18,16 +18,17 @@ import (
 
 // machine is a node of which the test says what is left; each pod uses what its priority says.
 type machine struct {
-	left  int64
-	about pressure.Signal // what is left of
-	freed int64           // what removing what is unused gives back
-	known bool
-	notes []string
-	pods  []*corev1.Pod
-	gone  bool // of the pod that was evicted last, nothing is left
-	now   time.Time
-	slow  time.Duration // that finding out what pods use takes
-	aged  []string
+	left    int64
+	about   pressure.Signal // what is left of
+	freed   int64           // what removing what is unused gives back
+	known   bool
+	notes   []string
+	pods    []*corev1.Pod
+	gone    bool // of the pod that was evicted last, nothing is left
+	now     time.Time
+	slow    time.Duration // that finding out what pods use takes
+	freeing int64         // what the kernel frees meanwhile
+	aged    []string
 }
 
 func (m *machine) Observe(context.Context) (pressure.Observations, Disks, error) {
@@ -43,7 +44,7 @@ func (m *machine) Reclaim(pressure.Signal, Disks) []func(context.Context) error 
 
 func (m *machine) Use(_ context.Context, pods []*corev1.Pod, _ pressure.Signal, _ Disks) ([]pressure.Candidate, error) {
 	var out []pressure.Candidate
-	m.now = m.now.Add(m.slow)
+	m.now, m.left = m.now.Add(m.slow), m.left+m.freeing
 	for _, p := range pods {
 		out = append(out, pressure.Candidate{Pod: p, Use: pressure.Use{corev1.ResourceEphemeralStorage: 1}})
 	}
@@ -111,7 +112,7 @@ func TestLook(t *testing.T) {
 			t.Errorf("%s: %q, want %q", what, got, want)
 		}
 	}
-	n.slow = 3 * time.Second
+	n.slow = time.Second
 	step("enough", "")
 	n.left, n.freed, n.known = 50, 60, false
 	step("not all pods are known", "changed")
@@ -130,13 +131,31 @@ func TestLook(t *testing.T) {
 		t.Error("a critical or a static pod was evicted:", n.took())
 	}
 	n.took()
-	if want := []string{"nodefs.available 3s", "nodefs.available 3s"}; !slices.Equal(n.aged, want) {
+	if want := []string{"nodefs.available 1s", "nodefs.available 1s"}; !slices.Equal(n.aged, want) {
 		t.Errorf("evictions by observations of that age: %v, want %v", n.aged, want)
 	}
 	n.left = 1000
 	step("enough again, the condition stays", "")
 	n.now = n.now.Add(time.Minute)
 	step("a while later it goes", "changed")
+}
+
+// A pod is not evicted for what was true before the kernel ended another one, however slow the machine was.
+func TestOldNews(t *testing.T) {
+	t.Parallel()
+	for freeing, want := range map[int64]string{
+		900: "changed, reclaiming memory, reclaim",
+		10:  "changed, reclaiming memory, reclaim, evict pod Evicted memory.available",
+	} {
+		m, n := setup(t, pressure.MemoryAvailable, pod("pod", 0))
+		n.left, n.slow, n.freeing = 50, time.Minute, freeing
+		if err := m.look(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got := n.took(); got != want {
+			t.Errorf("%d are freed within a minute: %q, want %q", freeing, got, want)
+		}
+	}
 }
 
 func TestRefuse(t *testing.T) {

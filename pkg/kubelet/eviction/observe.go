@@ -31,12 +31,12 @@ type Observer struct {
 }
 
 // Observe returns what is left now. What cannot be observed is left out and reported in the error: the caller decides
-// about the rest.
+// about the rest. The runtime, which is asked about disks, may take long on a machine without memory, so the memory comes
+// last: what is said of it is true when Observe returns.
 func (o Observer) Observe(ctx context.Context) (pressure.Observations, Disks, error) {
 	seen := pressure.Observations{}
-	errs := []error{o.memory(seen), o.processes(seen)}
 	disks, err := o.disks(ctx, seen)
-	return seen, disks, errors.Join(append(errs, err)...)
+	return seen, disks, errors.Join(err, o.processes(seen), o.memory(seen))
 }
 
 // memory observes the memory of the node and of all pods together. The pods' own limit may be reached while the node

@@ -42,10 +42,16 @@ func TestObserve(t *testing.T) {
 		seen[pressure.ImageFsAvailable]; n.Capacity == 0 || n.Capacity != i.Capacity {
 		t.Error("one file system:", n, i)
 	}
+	used := int64(90)
+	o.Memory = func() (int64, int64, error) { return 100, used, nil }
 	o.Filesystems = func(context.Context) (runtime.Filesystems, error) {
+		used = 10
 		return runtime.Filesystems{}, errors.New("down")
 	}
 	if seen, _, err = o.Observe(t.Context()); err == nil || len(seen) < 4 {
 		t.Error("a runtime that is down hides what else is to be seen:", seen, err)
+	}
+	if left := seen[pressure.MemoryAvailable].Available; left != 90 {
+		t.Error("the memory before the runtime answered:", left)
 	}
 }
