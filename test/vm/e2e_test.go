@@ -4,11 +4,16 @@ import (
 	"context"
 	"flag"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
 
 var e2e = flag.String("e2e", ".", "which of the end-to-end tests TestEndToEnd runs, as a regular expression")
+
+// heavy are the tests that an emulated machine is too slow for: of three control planes on its one processor, none renews
+// its leases in time. TestControlPlanes gives each a machine.
+const heavy = "^(TestEncryption|TestHighAvailability)$"
 
 // TestEndToEnd runs test/e2e in a machine. Without Go there, the tests that build programs of their own skip.
 func TestEndToEnd(t *testing.T) {
@@ -20,8 +25,12 @@ func TestEndToEnd(t *testing.T) {
 	within(t, func(ctx context.Context) error { return m.Copy(ctx, program, "/root") })
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Hour)
 	defer cancel()
+	skip := ""
+	if strings.HasPrefix(*accelerator, "tcg") {
+		skip = heavy
+	}
 	err := m.Follow(ctx, "cd /root && BONSAI_BIN=/usr/local/lib/bonsai ./e2e.test -test.v -test.timeout 6h -slow 15 -test.run '"+
-		*e2e+"'", func(line string) { t.Log(line) })
+		*e2e+"' -test.skip '"+skip+"'", func(line string) { t.Log(line) })
 	if err != nil {
 		t.Error(err)
 	}

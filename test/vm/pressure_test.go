@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// modest is a pod that keeps what it requests and is never taken for want of memory.
-const modest = `kubectl run modest --image=localhost/busybox:1.0 --overrides='{"spec":{"containers":[{"name":"modest","image":"localhost/busybox:1.0","command":["sleep","1000000"],"resources":{"limits":{"cpu":"50m","memory":"32Mi"}}}]}}'
+// modest is a pod that keeps what it requests and is never taken for want of memory. noPodTwice does not count it.
+const modest = `kubectl run modest --image=localhost/busybox:1.0 --overrides='{"spec":{"containers":[{"name":"modest","image":"localhost/busybox:1.0","command":["sleep","2000000"],"resources":{"limits":{"cpu":"50m","memory":"32Mi"}}}]}}'
 kubectl wait --for=condition=Ready pod/modest --timeout=10m`
 
 // greedy returns a pod that runs a shell script, with a directory in memory at /memory and one on the disk at /disk.
