@@ -44,8 +44,8 @@ func TestChangeWhileRunning(t *testing.T) {
 	}
 	status := func() string { return pids(must(e.command(time.Minute, "bonsai", "--data-dir", e.data, "status"))) }
 	answers := func(port string) bool {
-		resp, err := (&http.Client{Timeout: here(5 * time.Second), Transport: &http.Transport{DisableKeepAlives: true}}).Get(
-			"http://127.0.0.1:" + port)
+		client := http.Client{Timeout: here(5 * time.Second), Transport: &http.Transport{DisableKeepAlives: true}}
+		resp, err := client.Get("http://127.0.0.1:" + port)
 		if err == nil {
 			resp.Body.Close()
 		}

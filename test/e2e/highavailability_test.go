@@ -235,7 +235,8 @@ func (w *writer) run(ctx context.Context) {
 	}
 }
 
-// calm reports whether, for so long, there has been no usual second without a write, and as long had passed before that.
+// calm reports whether, for so long, there has been no usual second without a write, and as long had passed before
+// that.
 func (w *writer) calm(long time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

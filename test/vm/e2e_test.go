@@ -11,8 +11,8 @@ import (
 
 var e2e = flag.String("e2e", ".", "which of the end-to-end tests TestEndToEnd runs, as a regular expression")
 
-// heavy are the tests that an emulated machine is too slow for: of three control planes on its one processor, none renews
-// its leases in time. TestControlPlanes gives each a machine.
+// heavy are the tests that an emulated machine is too slow for: of three control planes on its one processor, none
+// renews its leases in time. TestControlPlanes gives each a machine.
 const heavy = "^(TestEncryption|TestHighAvailability)$"
 
 // TestEndToEnd runs test/e2e in a machine. Without Go there, the tests that build programs of their own skip.

@@ -81,8 +81,8 @@ func (m *Machine) disk(i int) string {
 // Console is the file of what the machine writes to its serial console.
 func (m *Machine) Console() string { return filepath.Join(m.config.Dir, "console.log") }
 
-// processor is that of a machine. It has no string instructions that are worth their while, because qemu emulates them a
-// byte at a time: without them, and with memory that is cleared once, an emulated machine needs a tenth less time.
+// processor is that of a machine. It has no fast string instructions, because qemu emulates them a byte at a time:
+// without them, and with memory that is cleared once, an emulated machine needs a tenth less time.
 const (
 	processor       = "max,erms=off,fsrm=off"
 	simpleCopies    = "clearcpuid=rep_good init_on_alloc=0"

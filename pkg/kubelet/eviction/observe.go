@@ -31,8 +31,8 @@ type Observer struct {
 }
 
 // Observe returns what is left now. What cannot be observed is left out and reported in the error: the caller decides
-// about the rest. The runtime, which is asked about disks, may take long on a machine without memory, so the memory comes
-// last: what is said of it is true when Observe returns.
+// about the rest. The runtime, which is asked about disks, may take long on a machine without memory, so the memory
+// comes last: what is said of it is true when Observe returns.
 func (o Observer) Observe(ctx context.Context) (pressure.Observations, Disks, error) {
 	seen := pressure.Observations{}
 	disks, err := o.disks(ctx, seen)

@@ -109,7 +109,8 @@ func newHouse(t testing.TB, objects ...runtime.Object) *house {
 			Authorizer: everyone{}, Log: log}),
 		Stores: served.Late, Merger: fields, Log: log,
 	})
-	h := &house{t: t, chain: admission.NewChain(plugins.Mutating(), plugins.Validating()), Catalog: served, logged: logged}
+	h := &house{t: t, chain: admission.NewChain(plugins.Mutating(), plugins.Validating()), Catalog: served,
+		logged: logged}
 	h.put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
 	for _, o := range objects {
 		h.put(o)
