@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,18 +30,23 @@ func TestTraces(t *testing.T) {
 	sendSpan(t, filepath.Join(cluster.data, "run", "spans", "otlp.sock"), uid, "1", k.namespace)
 	sendSpan(t, filepath.Join(cluster.data, "run", "n1", "otlp.sock"), uid, "2", k.namespace)
 	if out := k.run("get", "traces", "--field-selector=object.name=seen,object.kind=ConfigMap"); !strings.Contains(out,
-		"configmaps/seen   2") || !strings.HasPrefix(out, "NAME") {
+		"configmaps/seen ") || !strings.HasPrefix(out, "NAME") {
 		t.Errorf("the table: %s", out)
 	}
 	var got struct {
 		Spans []struct{ Name, Component, Instance string }
 	}
-	if err := json.Unmarshal([]byte(k.run("get", "traces", uid, "-o", "json")), &got); err != nil ||
-		len(got.Spans) != 2 {
-		t.Fatalf("%+v, %v", got, err)
+	if err := json.Unmarshal([]byte(k.run("get", "traces", uid, "-o", "json")), &got); err != nil {
+		t.Fatal(err)
 	}
-	if from := got.Spans[0].Instance + " " + got.Spans[1].Instance; from != "elsewhere n1" {
-		t.Errorf("the spans are from %s", from)
+	var from []string
+	for _, span := range got.Spans {
+		if span.Name == "e2e.step" { // the API server sends its own spans of the create, some seconds later
+			from = append(from, span.Instance)
+		}
+	}
+	if !slices.Equal(from, []string{"elsewhere", "n1"}) {
+		t.Errorf("the spans are from %s: %+v", from, got)
 	}
 	if out := k.run("explain", "traces.object"); !strings.Contains(out, "KIND:       Trace") {
 		t.Errorf("explain: %s", out)
