@@ -35,8 +35,9 @@ spec:
 END
 kubectl wait --for=condition=Ready pod/half --timeout=10m`
 
-// TestMemory: what a kubelet is told of swap and of the memory of pods, the kernel does: with LimitedSwap (KEP-2400) a
-// pod is throttled before its limit (KEP-2570) and has its part of the machine's swap; with NoSwap it has none.
+// TestMemory: the kernel holds pods to the kubelet's settings of swap and memory. With LimitedSwap (KEP-2400), a pod
+// may use its part of the machine's swap; with NoSwap it uses none. A throttling factor (KEP-2570) slows a pod down
+// before it reaches its limit.
 func TestMemory(t *testing.T) {
 	m := newMachine(t, func(c *Config) { c.Disks = []int64{1 << 30} })
 	must(t, m, "mkswap /dev/vdc && echo '/dev/vdc none swap sw 0 0' >>/etc/fstab && swapon -a")

@@ -151,10 +151,13 @@ func (m *Manager) look(ctx context.Context) error {
 		return fmt.Errorf("find out what pods use: %w", err)
 	}
 	// A machine that is short of something is slow. Meanwhile the kernel may have ended who took it, and the pods that
-	// are left must not pay for that.
+	// are left must not pay for that. The runtime may be silent, so what is seen without it counts.
 	if m.cfg.Now().Sub(begun) > hurry {
 		begun = m.cfg.Now()
-		if again, _, err := m.cfg.Node.Observe(ctx); err == nil {
+		soon, cancel := context.WithTimeout(ctx, hurry)
+		again, _, _ := m.cfg.Node.Observe(soon)
+		cancel()
+		if _, ok := again[t.Signal]; ok {
 			if seen = again; m.cfg.Policy.Enough(seen) {
 				return nil
 			}

@@ -2,6 +2,7 @@ package eviction
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -28,11 +29,16 @@ type machine struct {
 	now     time.Time
 	slow    time.Duration // that finding out what pods use takes
 	freeing int64         // what the kernel frees meanwhile
+	silent  bool          // the runtime does not answer
 	aged    []string
 }
 
 func (m *machine) Observe(context.Context) (pressure.Observations, Disks, error) {
-	return pressure.Observations{m.about: {Available: m.left, Capacity: 1000}}, Disks{}, nil
+	var err error
+	if m.silent {
+		err = errors.New("the runtime is silent")
+	}
+	return pressure.Observations{m.about: {Available: m.left, Capacity: 1000}}, Disks{}, err
 }
 
 func (m *machine) Reclaim(pressure.Signal, Disks) []func(context.Context) error {
@@ -148,7 +154,7 @@ func TestOldNews(t *testing.T) {
 		10:  "changed, reclaiming memory, reclaim, evict pod Evicted memory.available",
 	} {
 		m, n := setup(t, pressure.MemoryAvailable, pod("pod", 0))
-		n.left, n.slow, n.freeing = 50, time.Minute, freeing
+		n.left, n.slow, n.freeing, n.silent = 50, time.Minute, freeing, true
 		if err := m.look(t.Context()); err != nil {
 			t.Error(err)
 		}
