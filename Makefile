@@ -83,8 +83,8 @@ e2e-long: build addons bin/kubectl-1.20 ## the end-to-end tests with the long on
 
 RELEASES ?= bookworm trixie
 e2e-vm: build bin/kubectl-1.20 ## the tests on virtual machines of Debian, which they make and start (as root; qemu, debootstrap): RELEASES=trixie VMFLAGS='-run TestDisk'
-	VERSION=vm ARCHS=amd64 deploy/release.sh
-	for r in $(RELEASES); do go test -count=1 -timeout 12h -v ./test/vm -machines -release $$r -archive '$(CURDIR)/dist/bonsai-vm-linux-amd64.tar.gz' $(VMFLAGS) || exit 1; done
+	VERSION=vm ARCHS=amd64 OUT=dist/vm deploy/release.sh
+	failed=0; for r in $(RELEASES); do go test -count=1 -timeout 24h -v ./test/vm -machines -release $$r -archive '$(CURDIR)/dist/vm/bonsai-vm-linux-amd64.tar.gz' -suite '$(CONFORMANCE_DATA)' $(VMFLAGS) || failed=1; done; exit $$failed
 
 e2e-vm-quick: build ## ten minutes of that: a machine boots, gets a cluster and has it again after a reboot
 	go test -count=1 -timeout 1h -v ./test/vm -machines -release trixie -run TestQuick $(VMFLAGS)

@@ -1,8 +1,9 @@
 #!/bin/bash
-# Makes the archives of a release in dist/: for each architecture the binaries, the images and the programs that nodes
+# Makes the archives of a release: for each architecture the binaries, the images and the programs that nodes
 # execute, with what installs them on a machine that has a kernel and sh, and the checksums. The same commit gives the
 # same bytes of ours: no build has the time, the path or the user in it. What comes from Debian is what Debian has on
 # that day (bin/runtime/CONTENTS).
+#   OUT      directory of the archives, relative to the checkout (default: dist)
 #   VERSION  name of the release (default: git describe)
 #   ARCHS    architectures (default: amd64 arm64)
 #   ADDONS   add-ons that come along (default: none; metrics-server registry traefik)
@@ -23,8 +24,9 @@ declare -A addons=(
 for addon in ${ADDONS:-}; do
   [ -n "${addons[$addon]:-}" ] || { echo "ADDONS: there is no $addon (${!addons[*]})" >&2; exit 2; }
 done
-mkdir -p dist bin/release
-rm -f dist/SHA256SUMS
+dist=${OUT:-dist}
+mkdir -p "$dist" bin/release
+rm -f "$dist/SHA256SUMS"
 go build "${flags[@]}" -tags $tags -o bin/release/ ./cmd/bonsai # this machine's, which makes the images
 
 # images ARCH BIN: makes the local images of the programs in BIN.
@@ -56,7 +58,7 @@ notices() {
 
 for arch in ${ARCHS:-amd64 arm64}; do
   name=bonsai-$version-linux-$arch
-  out=dist/$name
+  out=$dist/$name
   rm -rf "$out"
   mkdir -p "$out/bin" "bin/release/$arch"
   GOARCH=$arch go build "${flags[@]}" -tags $tags -o "$out/bin/" "${components[@]/#/./cmd/}"
@@ -76,7 +78,7 @@ for arch in ${ARCHS:-amd64 arm64}; do
   # The cluster of containers, as committed: a user's kubeconfig may be beside it.
   git ls-files -z deploy/compose docs/guides/compose.md | xargs -0 cp --parents -t "$out"
   (cd "$out" && find . -type f ! -name SHA256SUMS -print0 | LC_ALL=C sort -z | xargs -0 sha256sum >SHA256SUMS)
-  tar --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C dist -cf - "$name" | gzip -n >"dist/$name.tar.gz"
+  tar --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C "$dist" -cf - "$name" | gzip -n >"$dist/$name.tar.gz"
   rm -rf "$out"
-  (cd dist && sha256sum "$name.tar.gz" | tee -a SHA256SUMS)
+  (cd "$dist" && sha256sum "$name.tar.gz" | tee -a SHA256SUMS)
 done

@@ -1,6 +1,7 @@
 // Command conformance runs Kubernetes' own conformance suite against a two-node cluster of ours:
 //
 //	conformance run  [-focus REGEXP] [-kubectl ours|upstream] …   builds what is missing, starts the cluster, runs, records
+//	conformance build [-data DIR] …                               only builds what is missing
 //	conformance diff OLD NEW                                      compares two result files; newly failing specs are an error
 //
 // `make conformance` and `make conformance-diff` are how people call it. It lives in a module of its own, whose go.mod
@@ -35,7 +36,7 @@ var errFailed = errors.New("specs failed")
 
 func command(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("usage: conformance run|diff")
+		return errors.New("usage: conformance run|build|diff")
 	}
 	switch args[0] {
 	case "run":
@@ -44,13 +45,19 @@ func command(ctx context.Context, args []string) error {
 			return err
 		}
 		return run(ctx, s)
+	case "build":
+		s, err := parseSettings(args[1:])
+		if err != nil {
+			return err
+		}
+		return s.buildMissing(ctx)
 	case "diff":
 		if len(args) != 3 {
 			return errors.New("usage: conformance diff OLD NEW")
 		}
 		return diffFiles(args[1], args[2], os.Stdout)
 	default:
-		return fmt.Errorf("unknown command %q (run or diff)", args[0])
+		return fmt.Errorf("unknown command %q (run, build or diff)", args[0])
 	}
 }
 

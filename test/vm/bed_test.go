@@ -3,6 +3,7 @@ package vm
 import (
 	"context"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,11 +21,12 @@ var (
 	accelerator = flag.String("accel", "tcg,thread=single", "qemu's -accel")
 )
 
-// patience is how long a machine may take for one thing. It is some 20 times slower than its host.
-const patience = 15 * time.Minute
+// patience is how long a machine may take for one thing. It is some 20 times slower than its host. No script waits as
+// long by itself, so that what kubectl or Bonsai says about the wait is heard.
+const patience = 25 * time.Minute
 
 // newMachine starts a machine of the test's own, with Bonsai installed and no module loaded that a cluster needs.
-// What change leaves empty in the configuration is filled in.
+// The configuration that change gets is complete.
 func newMachine(t *testing.T, change ...func(*Config)) *Machine {
 	t.Helper()
 	m := unstarted(t, change...)
@@ -122,7 +124,7 @@ func eventually(t *testing.T, m *Machine, script, want string) {
 	within(t, func(ctx context.Context) error {
 		return until(ctx, 2*time.Second, script+" says "+want, func() (bool, string) {
 			out, err := m.Run(ctx, script)
-			return err == nil && strings.Contains(out, want), out
+			return err == nil && strings.Contains(out, want), fmt.Sprint(out, " ", err)
 		})
 	})
 }

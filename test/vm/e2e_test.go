@@ -25,11 +25,11 @@ func TestEndToEnd(t *testing.T) {
 	within(t, func(ctx context.Context) error { return m.Copy(ctx, program, "/root") })
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Hour)
 	defer cancel()
-	skip := ""
+	skip, slow := "", "1"
 	if strings.HasPrefix(*accelerator, "tcg") {
-		skip = heavy
+		skip, slow = heavy, "15"
 	}
-	err := m.Follow(ctx, "cd /root && BONSAI_BIN=/usr/local/lib/bonsai ./e2e.test -test.v -test.timeout 6h -slow 15 -test.run '"+
+	err := m.Follow(ctx, "cd /root && BONSAI_BIN=/usr/local/lib/bonsai ./e2e.test -test.v -test.timeout 6h -slow "+slow+" -test.run '"+
 		*e2e+"' -test.skip '"+skip+"'", func(line string) { t.Log(line) })
 	if err != nil {
 		t.Error(err)

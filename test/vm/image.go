@@ -2,6 +2,8 @@ package vm
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +11,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // installed are the packages that a machine has beside the smallest Debian: a kernel, and what a cluster and its tests
@@ -16,10 +20,10 @@ import (
 var installed = []string{"systemd-sysv", "udev", "dbus", "libpam-systemd", "kmod", "linux-image-amd64",
 	"initramfs-tools", "containerd", "runc", "containernetworking-plugins", "nftables", "iptables", "conntrack",
 	"iproute2", "procps", "openssh-server", "busybox-static", "apparmor", "ca-certificates", "mount", "util-linux",
-	"socat", "dmsetup"}
+	"socat", "dmsetup", "e2fsprogs", "passwd", "hostname", "mawk"}
 
-// downloaded are packages that some tests install. A machine reaches no mirror, so apt's cache in the image has them,
-// with what they depend on.
+// downloaded are packages that some tests install, or people who try something by hand. A machine reaches no mirror, so
+// apt's cache in the image has them, with what they depend on.
 var downloaded = []string{"firewalld", "ufw", "docker.io", "uidmap", "slirp4netns", "passt",
 	"fuse-overlayfs", "crun"}
 
@@ -38,6 +42,7 @@ func (i Image) key() string    { return filepath.Join(i.Dir, "key") } // the pri
 // 10.0.2.2. eth1, on machines that have it, is a Network: the kernel's command line says which machine of it this is.
 // The programs' disk is known by its label (see Programs).
 var files = map[string]string{
+	// debootstrap would copy this machine's. The kernel's command line says the name of each.
 	"etc/hostname": "machine\n",
 	"etc/hosts":    "127.0.0.1 localhost machine\n",
 	"etc/fstab": "/dev/vda / ext4 defaults 0 1\n" +
@@ -54,20 +59,48 @@ func networkFile(number int) (name, text string) {
 			Address(number))
 }
 
-// Build returns the image of a Debian release, which it makes unless an earlier call has. It is whole or not there.
+// Build returns the image of a Debian release, which it makes unless an earlier call of the same recipe has. It is
+// whole or not there. Those of other recipes are removed before: machines of theirs must not run.
 func Build(ctx context.Context, dir, release string) (Image, error) {
-	i := Image{Dir: filepath.Join(dir, release)}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return Image{}, err
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, release+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return Image{}, err
+	}
+	defer lock.Close() // and so unlocks
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return Image{}, fmt.Errorf("lock %s: %w", lock.Name(), err)
+	}
+	i := Image{Dir: filepath.Join(dir, release+"-"+recipe())}
 	if _, err := os.Stat(i.Dir); err == nil {
 		return i, nil
 	}
+	others, err := filepath.Glob(filepath.Join(dir, release+"-*"))
+	if err != nil {
+		return i, err
+	}
+	for _, other := range others {
+		if err := os.RemoveAll(other); err != nil {
+			return i, err
+		}
+	}
 	begun := i.Dir + ".new"
-	if err := errors.Join(os.RemoveAll(begun), os.MkdirAll(begun, 0o700)); err != nil {
+	if err := os.Mkdir(begun, 0o700); err != nil {
 		return i, err
 	}
 	if err := (Image{Dir: begun}).build(ctx, release); err != nil {
 		return i, fmt.Errorf("make an image of %s: %w", release, err)
 	}
 	return i, os.Rename(begun, i.Dir)
+}
+
+// recipe names what this file puts into an image beside Debian's own.
+func recipe() string {
+	name, text := networkFile(1)
+	sum := sha256.Sum256(fmt.Append(nil, installed, downloaded, diskSize, files, name, text)) // a map prints in order
+	return hex.EncodeToString(sum[:4])
 }
 
 func (i Image) build(ctx context.Context, release string) error {
@@ -105,8 +138,11 @@ func (i Image) build(ctx context.Context, release string) error {
 	}
 	for pattern, to := range map[string]string{"boot/vmlinuz-*": i.kernel(), "boot/initrd.img-*": i.initrd()} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil || len(found) != 1 {
-			return fmt.Errorf("not one %s: %q, %w", pattern, found, err)
+		if err != nil {
+			return err
+		}
+		if len(found) != 1 {
+			return fmt.Errorf("not one %s: %q", pattern, found)
 		}
 		if err := run(ctx, "cp", found[0], to); err != nil {
 			return err

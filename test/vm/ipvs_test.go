@@ -23,6 +23,7 @@ apiVersion: v1
 kind: Pod
 metadata: {name: served, labels: {app: served}}
 spec:
+  nodeName: n1
   containers:
   - name: c
     image: localhost/busybox:1.0
@@ -72,8 +73,11 @@ func TestIPVS(t *testing.T) {
 		t.Errorf("no virtual server for the Service kubernetes:\n%s", servers)
 	}
 	// By the name, so DNS is asked too, which is a Service over UDP; from pods of both nodes.
+	if nodes := must(t, m, `kubectl get pods -l app=web -o 'jsonpath={range .items[*]}{.spec.nodeName}{"\n"}{end}' | sort`); nodes != "n1\nn2" {
+		t.Errorf("the clients are on %q", nodes)
+	}
 	const ask = "for p in $(kubectl get pods -l app=web -o name); do " +
-		"kubectl exec $p -- wget -qO- -T 5 http://served/ 2>/dev/null || echo refused; done"
+		"kubectl exec $p -- wget -qO- -T 5 http://served/ 2>&1 | grep -o -e '^yes$' -e 'refused$' || echo failed; done"
 	eventually(t, m, ask, "yes\nyes")
 	must(t, m, ipvsClosed)
 	eventually(t, m, ask, "refused\nrefused")

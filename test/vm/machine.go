@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -29,11 +30,9 @@ type Config struct {
 	// Disks are the sizes of further, empty disks in bytes: /dev/vdc, /dev/vdd and so on.
 	Disks []int64
 	// Network is what eth1 is connected to, if anything, and Number the machine's there, 1 to maxMachines. Its name is
-	// then mN, and its address Address(N).
+	// then mN, and its address Address(N). A machine without a network is m1.
 	Network *Network
 	Number  int
-	// KernelArguments are added to the kernel's command line.
-	KernelArguments string
 }
 
 // Address is that of a machine on its Network, in a /24.
@@ -44,7 +43,8 @@ func Address(number int) string { return "192.168.77." + strconv.Itoa(number) }
 type Machine struct {
 	config Config
 	ssh    *remote
-	qemu   *exec.Cmd
+	qemu   *exec.Cmd     // nil without power
+	ended  chan struct{} // closed when that qemu has ended
 }
 
 // NewMachine returns a machine without power. Its disk is a layer above the image's, in config.Dir.
@@ -65,7 +65,9 @@ func NewMachine(ctx context.Context, config Config) (*Machine, error) {
 			return nil, err
 		}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	// A machine's ssh has an address of its own. On 127.0.0.1, from where programs connect, one could take the port
+	// before qemu does, and again after each power cut.
+	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)))
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +95,7 @@ const (
 // threads of tcg made Debian 13's kernel panic.
 func (m *Machine) arguments() []string {
 	c := m.config
-	kernel := kernelArguments + " systemd.hostname=m" + strconv.Itoa(max(c.Number, 1)) + " " + c.KernelArguments
+	kernel := kernelArguments + " systemd.hostname=m" + strconv.Itoa(max(c.Number, 1))
 	if c.Network != nil {
 		kernel += " bonsai.machine=" + strconv.Itoa(c.Number)
 	}
@@ -102,7 +104,8 @@ func (m *Machine) arguments() []string {
 		"-drive", "if=virtio,format=qcow2,file=" + m.disk(0),
 		"-drive", "if=virtio,format=raw,read-only=on,file=" + c.Programs.disk}
 	for i := range c.Disks {
-		args = append(args, "-drive", "if=virtio,format=qcow2,file="+m.disk(i+1))
+		// Tests fill these with zeros, which then take no room here.
+		args = append(args, "-drive", "if=virtio,format=qcow2,discard=unmap,detect-zeroes=unmap,file="+m.disk(i+1))
 	}
 	args = append(args, "-netdev", "user,id=n0,restrict=on,hostfwd=tcp:"+m.ssh.address+"-:22",
 		"-device", "virtio-net-pci,netdev=n0")
@@ -110,7 +113,7 @@ func (m *Machine) arguments() []string {
 		args = append(args, "-netdev", "stream,id=n1,server=off,addr.type=unix,addr.path="+c.Network.socket(c.Number),
 			"-device", fmt.Sprintf("virtio-net-pci,netdev=n1,mac=52:54:00:77:00:%02x", c.Number))
 	}
-	return append(args, "-serial", "file:"+m.Console(), "-display", "none", "-monitor", "none",
+	return append(args, "-chardev", "file,id=c0,append=on,path="+m.Console(), "-serial", "chardev:c0", "-display", "none", "-monitor", "none",
 		"-qmp", "unix:"+m.monitor()+",server=on,wait=off")
 }
 
@@ -120,8 +123,24 @@ func (m *Machine) Start(ctx context.Context) error {
 	m.qemu.Stderr = os.Stderr
 	m.qemu.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := m.qemu.Start(); err != nil {
+		m.qemu = nil
 		return err
 	}
+	process, ended := m.qemu, make(chan struct{})
+	m.ended = ended
+	go func() {
+		_ = process.Wait() // CutPower kills it
+		close(ended)
+	}()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-ended:
+			cancel(errors.New("qemu has ended"))
+		case <-ctx.Done():
+		}
+	}()
 	return until(ctx, time.Second, "the machine answers", func() (bool, string) {
 		out, err := m.attempt(ctx, "true")
 		return err == nil, fmt.Sprint(out, err)
@@ -162,6 +181,7 @@ func (m *Machine) Copy(ctx context.Context, from, to string) error {
 	out, err := m.ssh.run(ctx, "mkdir -p "+to+" && tar -C "+to+" -xf -", files)
 	if err != nil {
 		err = fmt.Errorf("%w: %s", err, out)
+		_ = files.Close() // tar would wait for a reader
 	}
 	return errors.Join(err, tar.Wait())
 }
@@ -195,32 +215,18 @@ func (m *Machine) Reboot(ctx context.Context) error {
 	})
 }
 
-// Wait returns when the machine has switched itself off.
-func (m *Machine) Wait(ctx context.Context) error {
-	done := make(chan error, 1)
-	go func() { done <- m.qemu.Wait() }()
-	select {
-	case err := <-done:
-		m.ssh.hangUp()
-		m.qemu = nil
-		return err
-	case <-ctx.Done():
-		return errors.Join(ctx.Err(), m.qemu.Process.Kill(), <-done)
-	}
-}
-
 // CutPower ends the machine at once. What it has not flushed to its disk is lost: its own caches, and what qemu has
 // not yet entered in the layer's tables.
 func (m *Machine) CutPower() error {
 	m.ssh.hangUp()
-	if m.qemu == nil || m.qemu.Process == nil {
+	if m.qemu == nil {
 		return nil
 	}
 	err := m.qemu.Process.Kill()
 	if errors.Is(err, os.ErrProcessDone) {
 		err = nil
 	}
-	_ = m.qemu.Wait() // it was killed
+	<-m.ended
 	m.qemu = nil
 	return err
 }

@@ -37,7 +37,7 @@ func newLAN(t *testing.T, count int, flags string) *lan {
 	for i := range count {
 		l.machines = append(l.machines, unstarted(t, func(c *Config) { c.Network, c.Number, c.Memory = n, i+1, 3072 }))
 	}
-	l.all(func(m *Machine) { start(t, m); install(t, m) })
+	l.all(t, func(m *Machine) { start(t, m); install(t, m) })
 	first := l.machines[0]
 	must(t, first, "bonsai up --name try --advertise-address "+Address(1))
 	join := must(t, first, "bonsai token create --name try --print-join-command "+flags)
@@ -49,13 +49,17 @@ func newLAN(t *testing.T, count int, flags string) *lan {
 	return l
 }
 
-// all calls f for all machines at the same time.
-func (l *lan) all(f func(*Machine)) {
+// all calls f for all machines at the same time. It ends the test if one of the calls has failed it.
+func (l *lan) all(t *testing.T, f func(*Machine)) {
+	t.Helper()
 	var wg sync.WaitGroup
 	for _, m := range l.machines {
 		wg.Go(func() { f(m) })
 	}
 	wg.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
 }
 
 // ready returns when all nodes are Ready, as the control plane of a machine says.
@@ -100,7 +104,9 @@ func (l *lan) reaches(t *testing.T) {
 	t.Helper()
 	eventually(t, l.machines[0], `set -e
 addresses=$(kubectl get pods -l app=web --field-selector status.phase=Running -o 'jsonpath={.items[*].status.podIP}')
-for p in $(kubectl get pods -l app=web --field-selector status.phase=Running -o name); do
+pods=$(kubectl get pods -l app=web --field-selector status.phase=Running -o name)
+[ $(echo "$pods" | wc -l) -ge 3 ]
+for p in $pods; do
   for a in $addresses; do kubectl exec $p -- wget -T 20 -qO /dev/null http://$a:8080/large; done
   kubectl exec $p -- wget -T 20 -qO- http://web/name
 done
@@ -139,7 +145,7 @@ kubectl run outsider --image=localhost/busybox:1.0 -- sleep 1000000 && kubectl w
 		l.reaches(t)
 	})
 	t.Run("small packets only", func(t *testing.T) {
-		l.all(func(m *Machine) { must(t, m, "ip link set eth1 mtu 1400") })
+		l.all(t, func(m *Machine) { must(t, m, "ip link set eth1 mtu 1400") })
 		l.reaches(t)
 	})
 	t.Run("slow and lossy", func(t *testing.T) {
@@ -191,21 +197,21 @@ func TestControlPlanes(t *testing.T) {
 	written := 0
 	for i, m := range l.machines {
 		other := l.machines[(i+1)%len(l.machines)]
-		for name, fault := range map[string]struct{ begin, end func() }{
-			"power": {func() { cutPower(t, m) }, func() { start(t, m) }},
-			"network": {func() { l.network.Port(i + 1).Set(Fault{Down: true}) },
-				func() { l.network.Port(i + 1).Set(Fault{}) }},
+		for name, fault := range map[string]struct{ begin, end func(*testing.T) }{
+			"power": {func(t *testing.T) { cutPower(t, m) }, func(t *testing.T) { start(t, m) }},
+			"network": {func(*testing.T) { l.network.Port(i + 1).Set(Fault{Down: true}) },
+				func(*testing.T) { l.network.Port(i + 1).Set(Fault{}) }},
 		} {
 			t.Run(fmt.Sprintf("%s of %d", name, i+1), func(t *testing.T) {
-				fault.begin()
+				fault.begin(t)
 				// The first writes may meet the machine that is gone.
-				name := fmt.Sprintf("kept-%d", written)
-				eventually(t, other, "kubectl create configmap "+name+" 2>&1; kubectl get configmap "+name+" -o name",
-					"configmap/"+name)
+				kept := fmt.Sprintf("kept-%d", written)
+				eventually(t, other, "kubectl create configmap "+kept+" 2>&1; kubectl get configmap "+kept+" -o name",
+					"configmap/"+kept)
 				written++
 				eventually(t, other, "kubectl get nodes --no-headers", "NotReady")
 				must(t, other, "kubectl rollout status deployment/web --timeout=10m")
-				fault.end()
+				fault.end(t)
 				l.ready(t, m)
 				for n := range written {
 					must(t, m, fmt.Sprintf("kubectl get configmap kept-%d", n))

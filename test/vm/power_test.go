@@ -136,11 +136,16 @@ END`)
 		noPodTwice(t, m)
 		t.Logf("reboot %d", i+1)
 	}
-	eventually(t, m, `kubectl get cronjob often -o 'jsonpath={.status.lastSuccessfulTime}'`, "Z")
+	// A job ran before a reboot, too.
+	ran := must(t, m, lastRun)
+	eventually(t, m, `[ "$(`+lastRun+`)" != "`+ran+`" ] && echo ran again`, "ran again")
 	if state := must(t, m, "systemctl is-system-running --wait || systemctl --failed --plain"); state != "running" {
 		t.Errorf("systemd: %s", state)
 	}
 }
+
+// lastRun prints when a job of the CronJob ended well.
+const lastRun = `kubectl get cronjob often -o 'jsonpath={.status.lastSuccessfulTime}'`
 
 // stable prints the objects that a reboot must not change.
 const stable = `kubectl get deployments,statefulsets,pods,services,nodes,configmaps,persistentvolumeclaims,persistentvolumes -l '!job-name' -o 'jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.spec.nodeName} {.status.podIP} {.spec.clusterIP} {.spec.podCIDR} {.spec.volumeName}{"\n"}{end}'`
@@ -151,8 +156,14 @@ func noPodTwice(t *testing.T, m *Machine) {
 	t.Helper()
 	within(t, func(ctx context.Context) error {
 		return until(ctx, 2*time.Second, "each pod runs once", func() (bool, string) {
-			processes := must(t, m, "for p in $(pgrep -x sleep); do grep -q 1000000 /proc/$p/cmdline && cat /proc/$p/cgroup; done; true")
-			pods := must(t, m, `kubectl get pods -l app=web --field-selector status.phase!=Failed,status.phase!=Succeeded -o 'jsonpath={range .items[*]}{.metadata.uid}{"\n"}{end}'`)
+			processes, err := m.Run(ctx, "for p in $(pgrep -x sleep); do grep -q 1000000 /proc/$p/cmdline && cat /proc/$p/cgroup; done; true")
+			if err != nil {
+				return false, err.Error()
+			}
+			pods, err := m.Run(ctx, `kubectl get pods -l app=web --field-selector status.phase!=Failed,status.phase!=Succeeded -o 'jsonpath={range .items[*]}{.metadata.uid}{"\n"}{end}'`)
+			if err != nil {
+				return false, fmt.Sprint(pods, " ", err)
+			}
 			var running []string
 			for _, uid := range podUID.FindAllString(processes, -1) {
 				running = append(running, strings.ReplaceAll(strings.TrimPrefix(uid, "pod"), "_", "-"))
@@ -170,7 +181,7 @@ var podUID = regexp.MustCompile(`pod[0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_
 // noBrokenFile fails the test if a component found a file that the power cut has left half written.
 func noBrokenFile(t *testing.T, m *Machine) {
 	t.Helper()
-	if found := must(t, m, `grep -rhiE 'corrupt|checksum mismatch|unexpected end of JSON|cannot unmarshal|panic:' /var/lib/bonsai-clusters/try/logs 2>/dev/null | tail -5`); found != "" {
+	if found := must(t, m, "cd "+clusters+"/try/logs && grep -rhiE 'corrupt|checksum mismatch|unexpected end of JSON|cannot unmarshal|panic:' . 2>/dev/null | tail -5"); found != "" {
 		t.Errorf("found after a power cut: %s", found)
 	}
 }
@@ -212,13 +223,20 @@ func startClients(t *testing.T, m *Machine) (finish func()) {
 		t.Log(out.String())
 	})
 	t.Cleanup(finish)
-	select {
-	case err := <-ended:
-		ended <- err
-		t.Fatal("the clients ended at once")
-	case <-time.After(10 * time.Second):
-	}
-	eventually(t, m, "kubectl get configmaps -n history -o name", "configmap/cm-")
+	within(t, func(ctx context.Context) error {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		return until(ctx, 2*time.Second, "the clients have written", func() (bool, string) {
+			select {
+			case err := <-ended:
+				ended <- err
+				cancel(errors.New("the clients have ended"))
+			default:
+			}
+			out, err := m.Run(ctx, "kubectl get configmaps -n history -o name")
+			return err == nil && strings.Contains(out, "configmap/cm-"), fmt.Sprint(out, " ", err)
+		})
+	})
 	return finish
 }
 

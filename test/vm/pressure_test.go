@@ -60,6 +60,7 @@ func TestPressure(t *testing.T) {
 		})
 	}
 	t.Run("out of memory", func(t *testing.T) {
+		must(t, m, "kubectl delete events --all") // the kernel may have ended something before
 		must(t, m, greedy("sudden", "for i in 1 2 3 4; do dd if=/dev/zero of=/dev/null bs=1500M count=1 & done; wait; sleep 1000000"))
 		eventually(t, m, `kubectl get events --field-selector involvedObject.kind=Node -o 'jsonpath={.items[*].reason}'`,
 			"SystemOOM")

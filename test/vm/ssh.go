@@ -92,24 +92,37 @@ func (r *remote) run(ctx context.Context, script string, in io.Reader) (string, 
 		r.hangUp() // the machine has ended since
 		return "", err
 	}
-	session.Stdin = in
-	type result struct {
-		out []byte
-		err error
-	}
-	done := make(chan result, 1)
-	go func() {
-		out, err := session.CombinedOutput(searchPath + script)
-		done <- result{out, err}
-	}()
+	var out output
+	session.Stdin, session.Stdout, session.Stderr = in, &out, &out
+	done := make(chan error, 1)
+	go func() { done <- session.Run(searchPath + script) }()
 	select {
-	case r := <-done:
-		return strings.TrimSpace(string(r.out)), r.err
+	case err := <-done:
+		return out.String(), err
 	case <-ctx.Done():
 		// A machine that hangs never says that the session has ended. It is left to the connection's end.
 		_ = session.Close()
-		return "", context.Cause(ctx)
+		return out.String(), context.Cause(ctx)
 	}
+}
+
+// output is what a script has written so far, to both of its streams.
+type output struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+// String returns it without the space around it.
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strings.TrimSpace(o.text.String())
 }
 
 // follow runs a script, and calls said with each line that it writes, as soon as it has.
@@ -137,6 +150,9 @@ func (r *remote) follow(ctx context.Context, script string, said func(line strin
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
 		said(lines.Text())
+	}
+	if lines.Err() != nil {
+		_ = session.Close() // nobody reads on
 	}
 	return errors.Join(context.Cause(ctx), lines.Err(), session.Wait())
 }

@@ -18,8 +18,8 @@ func TestSystemd(t *testing.T) {
 	m := newCluster(t)
 	must(t, m, server)
 	eventually(t, m, works, "served")
-	processes := "pgrep -d ' ' -f 'kube-|kubelet|etcd|containerd'"
-	before := must(t, m, processes)
+	const components = "pgrep -d ' ' -f '[k]ube-|[k]ubelet|[e]tcd|[c]ontainerd'"
+	before := must(t, m, components)
 	for _, c := range []struct{ name, script string }{
 		{"networkd restarts", "systemctl restart systemd-networkd"},
 		{"networkd reconfigures", "networkctl reload && networkctl reconfigure eth0"},
@@ -41,9 +41,11 @@ func TestSystemd(t *testing.T) {
 			must(t, m, c.script)
 			eventually(t, m, works, "served")
 			back(t, m)
+			// Nothing above needs it: all that is tried is on one node.
+			eventually(t, m, "sysctl -n net.ipv4.ip_forward", "1")
 		})
 	}
-	if after := must(t, m, processes); after != before {
+	if after := must(t, m, components); after != before {
 		t.Errorf("processes before: %s, after: %s", before, after)
 	}
 	if state := must(t, m, "systemctl --failed --plain --no-legend"); strings.Contains(state, "bonsai") {
@@ -54,10 +56,12 @@ func TestSystemd(t *testing.T) {
 // TestOutOfMemory: the kernel ends each component for want of memory, and the cluster goes on.
 func TestOutOfMemory(t *testing.T) {
 	m := newCluster(t)
-	for _, process := range []string{"kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy",
-		"bonsai-network", "containerd"} {
+	components := []string{"kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy",
+		"bonsai-network", "containerd"}
+	for _, process := range components {
 		t.Run(process, func(t *testing.T) {
-			// The kernel kills the process that has the highest score. Nothing is as high as 1000.
+			// The kernel kills the process that has the highest score. Of those with 1000, such as containers of pods
+			// that request nothing, that is the largest.
 			pid := must(t, m, "pgrep -o -x "+process[:min(15, len(process))])
 			must(t, m, "echo 1000 >/proc/"+pid+"/oom_score_adj && echo f >/proc/sysrq-trigger")
 			eventually(t, m, "kill -0 "+pid+" 2>/dev/null || echo gone", "gone")
@@ -66,7 +70,8 @@ func TestOutOfMemory(t *testing.T) {
 			noPodTwice(t, m)
 		})
 	}
-	if killed := must(t, m, "journalctl -k | grep -c 'Out of memory: Killed process'"); killed == "0" {
-		t.Error("the kernel killed nothing")
+	killed := must(t, m, "journalctl -k | grep 'Out of memory: Killed process' || true")
+	if strings.Count(killed, "Killed process") < len(components) {
+		t.Errorf("the kernel killed fewer than %d processes: %s", len(components), killed)
 	}
 }
