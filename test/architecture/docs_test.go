@@ -71,6 +71,39 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+// command is one of our programs with a subcommand. behind matches one behind something that is neither an operator of the
+// shell nor a program that runs another.
+var (
+	command = `(?:bonsai|kubectl) [a-z]`
+	behind  = regexp.MustCompile(`[\w./"'] +` + command)
+	runner  = regexp.MustCompile(`\b(?:sudo|docker compose exec \w+) +` + command)
+)
+
+// TestCommands: each line of a page's commands is one command. Whoever reflows a page may join them, and readers then
+// copy what does something else. The pages of docs/reference are generated.
+func TestCommands(t *testing.T) {
+	for _, page := range documents(t) {
+		if strings.Contains(page, "docs/reference/") {
+			continue
+		}
+		raw, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fenced := false
+		for i, line := range strings.Split(string(raw), "\n") {
+			if strings.HasPrefix(strings.TrimSpace(line), "```") {
+				fenced = !fenced
+				continue
+			}
+			code := fenced || strings.HasPrefix(line, "    ") && !strings.HasPrefix(strings.TrimSpace(line), "- ")
+			if code && behind.MatchString(runner.ReplaceAllString(line, "")) {
+				t.Errorf("%s:%d has more than one command: %s", page, i+1, line)
+			}
+		}
+	}
+}
+
 // picture is an image of a page: its text, which is for who cannot see it, and its file.
 var picture = regexp.MustCompile(`!\[([^\]]*)\]\(([^)\s]+)\)`)
 
