@@ -71,8 +71,8 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// command is one of our programs with a subcommand. behind matches one behind something that is neither an operator of the
-// shell nor a program that runs another.
+// command is one of our programs with a subcommand. behind matches one behind something that is neither an operator of
+// the shell nor a program that runs another.
 var (
 	command = `(?:bonsai|kubectl) [a-z]`
 	behind  = regexp.MustCompile(`[\w./"'] +` + command)
