@@ -152,15 +152,16 @@ func (m *Manager) look(ctx context.Context) error {
 	}
 	// A machine that is short of something is slow. Meanwhile the kernel may have ended who took it, and the pods that
 	// are left must not pay for that. The runtime may be silent, so what is seen without it counts.
-	if m.cfg.Now().Sub(begun) > hurry {
-		begun = m.cfg.Now()
+	// Other thresholds do not count here: the pods were found by what they take of this one.
+	if looked := m.cfg.Now(); looked.Sub(begun) > hurry {
 		soon, cancel := context.WithTimeout(ctx, hurry)
 		again, _, _ := m.cfg.Node.Observe(soon)
 		cancel()
+		if t.Relieved(again) {
+			return nil
+		}
 		if _, ok := again[t.Signal]; ok {
-			if seen = again; m.cfg.Policy.Enough(seen) {
-				return nil
-			}
+			seen, begun = again, looked
 		}
 	}
 	if err := m.evict(candidates, t, seen); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -30,6 +31,9 @@ type machine struct {
 	slow    time.Duration // that finding out what pods use takes
 	freeing int64         // what the kernel frees meanwhile
 	silent  bool          // the runtime does not answer
+	loses   bool          // meanwhile nobody can say any more what is left
+	lost    bool
+	also    pressure.Observations // what is left of other things
 	aged    []string
 }
 
@@ -38,7 +42,12 @@ func (m *machine) Observe(context.Context) (pressure.Observations, Disks, error)
 	if m.silent {
 		err = errors.New("the runtime is silent")
 	}
-	return pressure.Observations{m.about: {Available: m.left, Capacity: 1000}}, Disks{}, err
+	seen := pressure.Observations{}
+	maps.Copy(seen, m.also)
+	if !m.lost {
+		seen[m.about] = pressure.Observation{Available: m.left, Capacity: 1000}
+	}
+	return seen, Disks{}, err
 }
 
 func (m *machine) Reclaim(pressure.Signal, Disks) []func(context.Context) error {
@@ -50,7 +59,7 @@ func (m *machine) Reclaim(pressure.Signal, Disks) []func(context.Context) error 
 
 func (m *machine) Use(_ context.Context, pods []*corev1.Pod, _ pressure.Signal, _ Disks) ([]pressure.Candidate, error) {
 	var out []pressure.Candidate
-	m.now, m.left = m.now.Add(m.slow), m.left+m.freeing
+	m.now, m.left, m.lost = m.now.Add(m.slow), m.left+m.freeing, m.loses
 	for _, p := range pods {
 		out = append(out, pressure.Candidate{Pod: p, Use: pressure.Use{corev1.ResourceEphemeralStorage: 1}})
 	}
@@ -146,20 +155,42 @@ func TestLook(t *testing.T) {
 	step("a while later it goes", "changed")
 }
 
-// A pod is not evicted for what was true before the kernel ended another one, however slow the machine was.
+// A pod is not evicted for what was true before the kernel ended another one, however slow the machine was, and whatever
+// else the machine has little of.
 func TestOldNews(t *testing.T) {
 	t.Parallel()
-	for freeing, want := range map[int64]string{
-		900: "changed, reclaiming memory, reclaim",
-		10:  "changed, reclaiming memory, reclaim, evict pod Evicted memory.available",
+	disk := pressure.Threshold{Signal: pressure.NodeFsAvailable, Value: pressure.Value{Amount: 100}}
+	reclaims, soft := disk, disk
+	reclaims.MinReclaim.Amount = 500
+	soft.Grace = time.Hour
+	const spared, evicted = "changed, reclaiming memory, reclaim",
+		"changed, reclaiming memory, reclaim, evict pod Evicted memory.available"
+	for name, c := range map[string]struct {
+		freeing int64
+		loses   bool
+		other   pressure.Threshold
+		disk    int64
+		want    string
+		age     time.Duration // of what the eviction is decided by
+	}{
+		"enough is freed":                      {900, false, disk, 1000, spared, 0},
+		"too little is freed":                  {10, false, disk, 1000, evicted, 0},
+		"what is left is not known any more":   {900, true, disk, 1000, evicted, time.Minute},
+		"the disk has less than it should get": {900, false, reclaims, 300, spared, 0},
+		"the disk has little, but may":         {900, false, soft, 50, spared, 0},
 	} {
 		m, n := setup(t, pressure.MemoryAvailable, pod("pod", 0))
-		n.left, n.slow, n.freeing, n.silent = 50, time.Minute, freeing, true
+		m.cfg.Policy.Thresholds = append(m.cfg.Policy.Thresholds, c.other)
+		n.also = pressure.Observations{pressure.NodeFsAvailable: {Available: c.disk, Capacity: 1000}}
+		n.left, n.slow, n.freeing, n.silent, n.loses = 50, time.Minute, c.freeing, true, c.loses
 		if err := m.look(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if got := n.took(); got != want {
-			t.Errorf("%d are freed within a minute: %q, want %q", freeing, got, want)
+		if got := n.took(); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+		if want := "memory.available " + c.age.String(); c.want == evicted && !slices.Equal(n.aged, []string{want}) {
+			t.Errorf("%s: evicted by observations of the age %q, want %q", name, n.aged, want)
 		}
 	}
 }
