@@ -20,6 +20,11 @@ func TestParserBombs(t *testing.T) { // not parallel: it counts what is allocate
 		"\"\nb: [" + strings.Repeat("*a,", 10_000) + "*a]\n"
 	deep := func(open, end string) string { return strings.Repeat(open, 5000) + `"x"` + strings.Repeat(end, 5000) }
 	wide := "data: [" + strings.Repeat("a,", 1_400_000) + "a]"
+	commented := "a:\n"
+	for i := range 290 {
+		commented += strings.Repeat(" ", i+1) + "a:\n"
+	}
+	commented += strings.Repeat("#\n #\n", 500_000) + "b: c\n"
 	many := `[` + strings.Repeat(`{},`, 300_000) + `{}]`
 	const json, yaml, protobuf, merge, jsonPatch, strategic = "application/json", "application/yaml",
 		"application/vnd.kubernetes.protobuf", "application/merge-patch+json", "application/json-patch+json",
@@ -37,6 +42,7 @@ func TestParserBombs(t *testing.T) { // not parallel: it counts what is allocate
 		{"POST", maps, yaml, `data: ` + deep(`{"a":`, `}`)},
 		{"POST", maps, yaml, deep(`[`, `]`)},
 		{"POST", maps, yaml, wide},
+		{"POST", maps, yaml, commented},
 		{"PATCH", one + "?fieldManager=m", "application/apply-patch+yaml", wide},
 		{"POST", pods, json, `{"metadata":{"name":"p"},"spec":{"containers":` + many + `}}`},
 		{"PUT", pods + "/p", json, `{"metadata":{"name":"p"},"spec":{"containers":` + many + `}}`},

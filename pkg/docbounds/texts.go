@@ -1,6 +1,9 @@
 package docbounds
 
-import "bytes"
+import (
+	"bytes"
+	"fmt"
+)
 
 // name goes past an anchor or an alias.
 func (s *scanner) name() {
@@ -111,7 +114,7 @@ func (s *scanner) toToken() {
 		case c == ' ' || c == '\t':
 			s.skip()
 		case c == '#':
-			s.toLineEnd()
+			s.comment()
 		case s.breakAt(s.at) > 0:
 			s.keyAllowed = s.keyAllowed || s.flow == 0
 			s.skip()
@@ -119,6 +122,15 @@ func (s *scanner) toToken() {
 			return
 		}
 	}
+}
+
+// comment goes past a comment, and counts it. The parser keeps each one that is not in line with the one before, and
+// goes through all that it has kept wherever a block ends.
+func (s *scanner) comment() {
+	if s.comments++; s.comments > s.max.Values && s.err == nil {
+		s.err = fmt.Errorf("%w: more than %d comments", ErrBeyond, s.max.Values)
+	}
+	s.toLineEnd()
 }
 
 // toLineEnd goes to the next line break, or to the end.

@@ -67,6 +67,7 @@ type scanner struct {
 	at                  int // in bytes
 	index, line, column int // in characters, from 0
 	values, tokens      int
+	comments            int
 	started             bool // the document: a second one is not looked at
 
 	flow    int   // brackets that are open
