@@ -39,9 +39,6 @@ const maxAnswer = 16 << 20
 // maxAnnotations bounds the annotations of an event, in bytes: a webhook that says much is not heard to its end.
 const maxAnnotations = 1 << 20
 
-// truncated is upstream's annotation of an event that says less than the policy asks for.
-const truncated = "audit.k8s.io/truncated"
-
 func newRecord(a *Auditor, d decision, r *http.Request, info *request.Info, user *request.User, id string) *Record {
 	rec := &Record{auditor: a, decision: d, event: auditv1.Event{
 		TypeMeta: metav1.TypeMeta{Kind: "Event", APIVersion: auditv1.SchemeGroupVersion.String()},
@@ -95,7 +92,7 @@ func (rec *Record) annotate(key, value string) {
 		size += len(k) + len(v)
 	}
 	if size > maxAnnotations {
-		key, value = truncated, "true"
+		key, value = request.AuditTruncated, "true"
 	}
 	if e.Annotations == nil {
 		e.Annotations = map[string]string{}
@@ -243,7 +240,7 @@ func (rec *Record) respond(code int) {
 	}
 	e.ResponseStatus.Code = int32(code)
 	if rec.tooLarge {
-		rec.annotate(truncated, "true")
+		rec.annotate(request.AuditTruncated, "true")
 	}
 	if len(rec.answer) > 0 && e.ResponseObject == nil {
 		if json := rec.shown(rec.auditor.json(rec.media, rec.answer)); isJSON(json) {

@@ -48,7 +48,7 @@ func (e *evaluation) meets(ctx context.Context) (bool, error) {
 // run evaluates a validating policy and returns what did not pass. Its audit annotations go to said. All validations
 // are evaluated, also after one that failed, so that the client sees every reason at once. An exhausted budget ends
 // that, and is the only decision then. Messages and annotations come last, from what is left of the budget.
-func (e *evaluation) run(ctx context.Context, said annotations) []decision {
+func (e *evaluation) run(ctx context.Context, said *annotations) []decision {
 	failed := func(err error) []decision {
 		return []decision{{message: err.Error(), reason: metav1.StatusReasonInvalid, err: err}}
 	}
@@ -86,7 +86,7 @@ func (e *evaluation) run(ctx context.Context, said annotations) []decision {
 
 // annotate evaluates the audit annotations. budget is a copy: nothing is evaluated after it.
 func (e *evaluation) annotate(ctx context.Context, compiled *compiled, values *expression.Evaluation,
-	budget expression.Budget, said annotations) (out []decision) {
+	budget expression.Budget, said *annotations) (out []decision) {
 	for i := range compiled.annotations {
 		begun := time.Now()
 		v, err := compiled.annotations[i].evaluate(ctx, values, &budget)

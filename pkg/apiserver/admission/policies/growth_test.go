@@ -40,7 +40,11 @@ func TestAuditOfManyParams(t *testing.T) {
 	spec.Validations[0].MessageExpression = "params.metadata.name + '" + strings.Repeat("x", 4000) + "'"
 	spec.AuditAnnotations = []admissionregistrationv1.AuditAnnotation{
 		{Key: "note", ValueExpression: spec.Validations[0].MessageExpression}}
-	h := newHouse(t, append(objects, manyParameters(300)...)...)
+	// Those of one policy do not hide what a later one finds.
+	later := validating("z", "pods", "false")
+	later[1].(*admissionregistrationv1.ValidatingAdmissionPolicyBinding).Spec.ValidationActions =
+		[]admissionregistrationv1.ValidationAction{admissionregistrationv1.Audit}
+	h := newHouse(t, slices.Concat(objects, later, manyParameters(300))...)
 	audit := heard{annotations: map[string]string{}}
 	ctx := request.WithInfo(t.Context(), &request.Info{Audit: audit})
 	if _, err := h.create(ctx); err != nil {
@@ -50,6 +54,13 @@ func TestAuditOfManyParams(t *testing.T) {
 		if text := audit.annotations[key]; len(text) > most || !strings.Contains(text, "p0000xxx") {
 			t.Errorf("%s has %d bytes: %.50s", key, len(text), text)
 		}
+	}
+	if text := audit.annotations["validation.policy.admission.k8s.io/validation_failure"]; !strings.Contains(text,
+		`"policy":"z"`) {
+		t.Errorf("the failure of another policy is missing: %.50s", text)
+	}
+	if audit.annotations["audit.k8s.io/truncated"] != "true" {
+		t.Error("the event does not say that something is missing")
 	}
 }
 

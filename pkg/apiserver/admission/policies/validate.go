@@ -25,7 +25,7 @@ type denial struct {
 // outcome is what comes of a request. Parameters have no bound in number, so it keeps the first refusal alone.
 type outcome struct {
 	refused *denial // nil: it is not
-	failed  failures
+	audit   remarks
 }
 
 func (o *outcome) deny(message string, reason metav1.StatusReason) {
@@ -48,7 +48,7 @@ func (p validator) Validate(ctx context.Context, a *admission.Attributes) error 
 		p.policy(ctx, r, &all[i], &out)
 		span.End()
 	}
-	out.failed.note(ctx)
+	out.audit.note(ctx)
 	if err := ctx.Err(); err != nil { // what was not looked at to its end may not pass
 		return err
 	}
@@ -67,7 +67,7 @@ func (p validator) Validate(ctx context.Context, a *admission.Attributes) error 
 const leftOut = "a policy cannot be evaluated and is left out"
 
 // policy evaluates a policy under all its bindings. One broken binding does not keep the others from being evaluated.
-// The audit annotations of all bindings and parameters are written together at the end.
+// The audit annotations of all bindings and parameters belong together.
 func (p validator) policy(ctx context.Context, r *match.Request, c *candidate, out *outcome) {
 	broken := func(b *binding, what string, err error) {
 		if c.ignores {
@@ -89,8 +89,8 @@ func (p validator) policy(ctx context.Context, r *match.Request, c *candidate, o
 		broken(nil, "policy", err)
 		return
 	}
-	said := annotations{}
-	defer said.note(ctx, c.name)
+	said := &annotations{policy: c.name}
+	out.audit.said = append(out.audit.said, said)
 	for i := range c.bindings {
 		b := &c.bindings[i]
 		_, meets, err := b.criteria.meets(ctx, r, &b.rules, nameOf(r.A))
@@ -158,7 +158,7 @@ func (p validator) enforce(r *match.Request, policy *policy, b *binding, decisio
 				}
 			case admissionregistrationv1.Audit:
 				p.metrics.validated(policy.name, b.name, "audit", d.took, d.err)
-				out.failed.add(policy, b, d)
+				out.audit.failed.add(policy, b, d)
 			}
 		}
 	}

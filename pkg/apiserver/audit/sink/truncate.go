@@ -8,6 +8,8 @@ import (
 	"maps"
 
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"bonsai/pkg/apiserver/request"
 )
 
 // TruncateOptions bound what is written, in bytes of JSON.
@@ -87,6 +89,6 @@ func withoutObjects(e *auditv1.Event) *auditv1.Event {
 	if out.Annotations == nil {
 		out.Annotations = map[string]string{}
 	}
-	out.Annotations["audit.k8s.io/truncated"] = "true"
+	out.Annotations[request.AuditTruncated] = "true"
 	return &out
 }
