@@ -88,20 +88,48 @@ func restartAll(ctx context.Context, c plan.Config, printer steps.Printer) error
 		}
 	}
 	var done []status.Process
-	for _, programs := range restarted {
-		for _, group := range groups(all, programs) {
-			done = append(done, group...)
-			if err := printer.Run("Restart "+title(group), func() error { return restart(ctx, c, group) }); err != nil {
-				return err
+	for _, b := range batches(all) {
+		err := printer.Run("Restart "+title(b.group), func() error {
+			if b.settled {
+				if err := awaitSettled(ctx, c, done); err != nil {
+					return err
+				}
 			}
+			return restart(ctx, c, b.group)
+		})
+		if err != nil {
+			return err
+		}
+		done = append(done, b.group...)
+	}
+	return printer.Run("Wait until they stay", func() error { return awaitSettled(ctx, c, done) })
+}
+
+// batch is a group of processes that restart together. settled: only once all before it have run for a while.
+type batch struct {
+	group   []status.Process
+	settled bool
+}
+
+// batches returns what is restarted, in this order. A program that listens may still end soon, again and again. So the
+// first of several has settled before the second restarts, and the control plane before any node: then all others still
+// run what they ran before.
+func batches(all []status.Process) []batch {
+	var found []batch
+	for _, programs := range restarted {
+		for i, group := range groups(all, programs) {
+			found = append(found, batch{group, i == 1 || i == 0 && programs[0] == "kubelet"})
 		}
 	}
-	return printer.Run("Wait until they stay", func() error {
-		ctx, cancel := context.WithTimeoutCause(ctx, returnPatience,
-			fmt.Errorf("not all have run for %v after %v (bonsai status, bonsai logs)", settled, returnPatience))
-		defer cancel()
-		return awaitBack(ctx, c, done, func(int) bool { return false })
-	})
+	return found
+}
+
+// awaitSettled waits until all that have been restarted have run for a while.
+func awaitSettled(ctx context.Context, c plan.Config, done []status.Process) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, returnPatience,
+		fmt.Errorf("not all have run for %v after %v (bonsai status, bonsai logs)", settled, returnPatience))
+	defer cancel()
+	return awaitBack(ctx, c, done, func(int) bool { return false })
 }
 
 // groups returns the processes that run programs, in their order: one group for each control plane or node.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -74,6 +75,36 @@ func TestEndsAgainAndAgain(t *testing.T) {
 	err := awaitBack(ctx, c, group, func(int) bool { return false })
 	if !errors.Is(err, tired) || !strings.Contains(err.Error(), words) {
 		t.Error(err)
+	}
+}
+
+// TestBatches: the second of several processes, and the first kubelet, restart only once those before have settled.
+func TestBatches(t *testing.T) {
+	t.Parallel()
+	var all []status.Process
+	add := func(where string, names ...string) {
+		for _, name := range names {
+			all = append(all, status.Process{Where: where, ProcessStatus: supervise.ProcessStatus{Name: name}})
+		}
+	}
+	for _, cp := range []string{"-cp1", "-cp2", "-cp3"} {
+		add("host", "etcd"+cp, "kube-apiserver"+cp, "kube-scheduler"+cp)
+	}
+	add("n1", "containerd", "kubelet", "kube-proxy")
+	add("n2", "containerd", "kubelet", "kube-proxy")
+	var got []string
+	for _, b := range batches(all) {
+		text := title(b.group)
+		if b.settled {
+			text = "then " + text
+		}
+		got = append(got, text)
+	}
+	want := []string{"kube-apiserver-cp1 and etcd-cp1", "then kube-apiserver-cp2 and etcd-cp2",
+		"kube-apiserver-cp3 and etcd-cp3", "kube-scheduler-cp1", "then kube-scheduler-cp2", "kube-scheduler-cp3",
+		"then kubelet of n1", "then kubelet of n2", "kube-proxy of n1", "then kube-proxy of n2"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
