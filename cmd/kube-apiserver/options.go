@@ -331,11 +331,13 @@ func (o *options) localNetworks() error {
 }
 
 // validateAdvertised refuses an address that no endpoint of the Service kubernetes can have, in upstream's words, if
-// this server keeps the endpoints.
+// this server keeps the endpoints. A server that is bound to loopback keeps none.
 func (o *options) validateAdvertised() error {
-	ip, err := netip.ParseAddr(o.advertiseAddress)
-	if err != nil || ip.IsUnspecified() || o.endpointReconciler == "none" {
-		return nil // another address is advertised, or no endpoint is published
+	ip := o.advertised()
+	given, err := netip.ParseAddr(o.advertiseAddress)
+	bound := err != nil || given.IsUnspecified()
+	if ip.IsUnspecified() || bound && ip.IsLoopback() || o.endpointReconciler == "none" {
+		return nil
 	}
 	if errs := validate.EndpointAddress(ip.String(), ip.Unmap(), nil); len(errs) > 0 {
 		return fmt.Errorf("cannot use public IP %s with endpoint reconciler: %w", ip, errs.ToAggregate())

@@ -117,6 +117,17 @@ func TestAdvertised(t *testing.T) {
 			t.Errorf("%s, %s: %s, want %q", c.address, c.reconciler, got, want)
 		}
 	}
+	// Without the flag, the bound address is advertised. One on loopback is not published.
+	for bound, want := range map[string]bool{"169.254.1.1": true, "127.0.0.1": false, "192.0.2.1": false} {
+		o, fs := defaults(), pflag.NewFlagSet("", pflag.ContinueOnError)
+		o.addFlags(fs)
+		if err := fs.Parse([]string{"--bind-address=" + bound}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(fmt.Sprint(o.validate()), refused); got != want {
+			t.Errorf("bound to %s: refused %t", bound, got)
+		}
+	}
 }
 
 // TestServingFlags: the errors are those of a real kube-apiserver v1.36.3.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -55,32 +56,33 @@ func takeTurn(ctx context.Context, leases leader.Leases, name string, p steps.Pr
 	patience := time.AfterFunc(returnPatience, func() { cancel(tired) })
 	defer patience.Stop()
 	watched := &watchedLeases{Leases: leases, own: name, printer: p}
-	began := false
 	err := leader.Run(ctx, leader.Config{Leases: watched, Namespace: metav1.NamespaceSystem, Name: turnLease,
 		Identity: name, Lease: turnLasts, Renew: turnRenew, Retry: turnRetry, Observer: unobserved{},
 		Log: slog.New(slog.DiscardHandler)}, func(ctx context.Context) error {
-		if began = patience.Stop(); !began {
+		if !patience.Stop() {
 			return nil
 		}
+		watched.began.Store(true)
 		return work(ctx)
 	})
-	switch {
-	case !began && context.Cause(ctx) == tired:
-		return watched.explain()
-	case !began:
+	switch began := watched.began.Load(); {
+	case !began && ctx.Err() != nil && context.Cause(ctx) != tired:
 		return context.Cause(ctx)
+	case !began: // patience has ended, even where it has not yet ended ctx
+		return watched.explain()
 	case errors.Is(err, leader.ErrLost):
 		return fmt.Errorf("stopped, since another machine may restart its control plane now (bonsai status): %w", err)
 	}
 	return err
 }
 
-// watchedLeases are Leases that tell the user who holds the turn. An election asks one question at a time. The holder's
+// watchedLeases are Leases that tell the user who holds the turn, until work begins. An election asks one question at a time. The holder's
 // name may be any text: the Lease is everyone's who may write those of kube-system. So its beginning is quoted.
 type watchedLeases struct {
 	leader.Leases
 	own     string
 	printer steps.Printer
+	began   atomic.Bool
 	holder  string // the last other one
 	err     error  // of the last question
 }
@@ -112,7 +114,7 @@ func (w *watchedLeases) see(ctx context.Context, l *coordinationv1.Lease, err er
 	if l.Spec.HolderIdentity != nil {
 		holder = *l.Spec.HolderIdentity
 	}
-	if holder != w.own && holder != "" && holder != w.holder {
+	if holder != w.own && holder != "" && holder != w.holder && !w.began.Load() {
 		w.holder = holder
 		w.printer.Note(fmt.Sprintf("Control plane %.63q is restarting: wait for it, at most %v", holder, returnPatience))
 	}
@@ -125,6 +127,10 @@ func (w *watchedLeases) explain() error {
 	if w.err != nil {
 		return fmt.Errorf("cannot take the Lease %s in %s for %v, %s (bonsai status, bonsai logs): %w", turnLease,
 			metav1.NamespaceSystem, returnPatience, nothing, w.err)
+	}
+	if w.holder == "" {
+		return fmt.Errorf("the Lease %s in %s was taken only after %v, %s: try again", turnLease, metav1.NamespaceSystem,
+			returnPatience, nothing)
 	}
 	return fmt.Errorf("control plane %.63q is still restarting after %v, %s: wait for the end of bonsai restart on its "+
 		"machine, or interrupt it there, and try again", w.holder, returnPatience, nothing)

@@ -232,7 +232,8 @@ func TestTurnEnds(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				l := &oneLease{renewed: func() {}}
-				err := takeTurn(ctx, l, "m1", steps.NewPrinter(io.Discard), func(ctx context.Context) error {
+				var out strings.Builder
+				err := takeTurn(ctx, l, "m1", steps.NewPrinter(&out), func(ctx context.Context) error {
 					time.Sleep(2 * turnLasts)
 					if ctx.Err() != nil || l.holder() != "m1" {
 						t.Errorf("%v: %s has the turn", ctx.Err(), l.holder())
@@ -243,6 +244,9 @@ func TestTurnEnds(t *testing.T) {
 				})
 				if err == nil || !strings.Contains(err.Error(), c.want) || l.holder() != c.holder {
 					t.Errorf("%s has the turn after %v", l.holder(), err)
+				}
+				if out.Len() > 0 { // nothing is waited for
+					t.Errorf("the user reads %q", out.String())
 				}
 			})
 		})

@@ -30,7 +30,7 @@ type Request struct {
 	warned map[[2]string]bool
 }
 
-// Warn logs what went wrong with a policy or a webhook, the first time in this request alone: each of a policy's
+// Warn logs what went wrong with a policy or a webhook, the first time in this round alone: each of a policy's
 // parameters may go wrong in the same way, and their number has no bound.
 func (r *Request) Warn(message, kind, name string, err error) {
 	key := [2]string{message, name}
