@@ -5,10 +5,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -303,7 +305,7 @@ func TestOwnershipOfData(t *testing.T) {
 	disk := t.TempDir()
 	file := filepath.Join(disk, "d", "f")
 	for _, err := range []error{os.Mkdir(filepath.Join(disk, "d"), 0o700), os.WriteFile(file, nil, 0o400),
-		os.Symlink(outside, filepath.Join(disk, "l")), volume.SetOwnership(disk, pod)} {
+		os.Symlink(outside, filepath.Join(disk, "l")), volume.SetOwnership(t.Context(), disk, pod)} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -323,12 +325,48 @@ func TestOwnershipOfData(t *testing.T) {
 			t.Fatal(err)
 		}
 		pod.Spec.SecurityContext.FSGroupChangePolicy = &policy
-		if err := volume.SetOwnership(disk, pod); err != nil {
+		if err := volume.SetOwnership(t.Context(), disk, pod); err != nil {
 			t.Fatal(err)
 		}
 		if m, _ := mode(t, file); m != want {
 			t.Errorf("%s: %v, want %v", policy, m, want)
 		}
+	}
+}
+
+// TestOwnershipOfDepths: directories as deep as a pod can make them cost no memory, and all of them get the group.
+func TestOwnershipOfDepths(t *testing.T) { // not parallel: it counts what is allocated
+	needRoot(t)
+	const levels = 1500
+	name := strings.Repeat("d", 255)
+	pod := podOf()
+	pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: ptr(int64(3000))}
+	disk := t.TempDir()
+	at, err := unix.Open(disk, unix.O_PATH, 0)
+	for range levels {
+		if err == nil {
+			err = unix.Mkdirat(at, name, 0o700)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		below, opened := unix.Openat(at, name, unix.O_PATH, 0)
+		_ = unix.Close(at)
+		at, err = below, opened
+	}
+	defer unix.Close(at)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := volume.SetOwnership(t.Context(), disk, pod); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if cost := (after.TotalAlloc - before.TotalAlloc) >> 20; cost > 50 {
+		t.Errorf("%d levels cost %d MiB", levels, cost)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(at, &st); err != nil || st.Gid != 3000 || st.Mode&0o7777 != 0o2770 {
+		t.Errorf("the deepest directory has the group %d and the mode %o: %v", st.Gid, st.Mode, err)
 	}
 }
 
@@ -369,6 +407,26 @@ func TestNFSMount(t *testing.T) {
 	}
 	if _, err := os.Stat(at); !os.IsNotExist(err) {
 		t.Errorf("the mount point stays: %v", err)
+	}
+}
+
+// TestNFSOption: a server's name that the mount command would take for one of its options reaches it never. Anybody who
+// may make pods chooses that name, and the command runs as root on the node.
+func TestNFSOption(t *testing.T) {
+	t.Parallel()
+	pod := podOf()
+	pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
+		NFS: &corev1.NFSVolumeSource{Server: "-iT/tmp/d", Path: "/fstab"}}}}
+	cmd := &commands{}
+	m, err := volume.New(volume.Config{Growth: growth.New(growth.Config{}), PodsDir: t.TempDir(),
+		Log: slog.New(slog.DiscardHandler), Claims: &claims.Resolver{Client: &bound{}},
+		Sources: []volume.Source{nfs.New(cmd)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Mount(t.Context(), pod); err == nil || !strings.Contains(err.Error(), "-iT/tmp/d") ||
+		len(cmd.asked) > 0 {
+		t.Errorf("asked %v, error %v", cmd.asked, err)
 	}
 }
 

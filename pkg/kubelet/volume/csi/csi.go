@@ -176,7 +176,7 @@ func (s *Source) publish(ctx context.Context, r volume.Request, w *work) error {
 		}
 	}
 	if w.ownership && !done {
-		if err := volume.SetOwnership(at, r.Pod); err != nil {
+		if err := volume.SetOwnership(ctx, at, r.Pod); err != nil {
 			return err
 		}
 	}

@@ -59,7 +59,7 @@ func (*Source) TakesMountOptions() {}
 func (*Source) MapsDevices() {}
 
 // Prepare implements volume.Source.
-func (s *Source) Prepare(_ context.Context, r volume.Request) (volume.Publish, error) {
+func (s *Source) Prepare(ctx context.Context, r volume.Request) (volume.Publish, error) {
 	path := r.PV.Spec.Local.Path
 	if r.Block() {
 		return prepareDevice(r, path)
@@ -72,13 +72,13 @@ func (s *Source) Prepare(_ context.Context, r volume.Request) (volume.Publish, e
 	case err != nil:
 		return nil, fmt.Errorf("look at the volume: %w", err)
 	case info.IsDir():
-		return func() (volume.Mounted, error) { return volume.Mounted{HostPath: r.Dir}, s.publish(r, path) }, nil
+		return func() (volume.Mounted, error) { return volume.Mounted{HostPath: r.Dir}, s.publish(ctx, r, path) }, nil
 	}
 	if device, err := volume.IsBlockDevice(path); err != nil || !device {
 		return nil, &volume.StepError{Step: "MountVolume.MountDevice failed",
 			Err: errors.Join(err, errors.New("only directory and block device are supported"))}
 	}
-	return func() (volume.Mounted, error) { return volume.Mounted{HostPath: r.Dir}, s.publishDevice(r, path) }, nil
+	return func() (volume.Mounted, error) { return volume.Mounted{HostPath: r.Dir}, s.publishDevice(ctx, r, path) }, nil
 }
 
 // prepareDevice is for a volume that containers get as a device.
@@ -97,7 +97,7 @@ func prepareDevice(r volume.Request, path string) (volume.Publish, error) {
 
 // publishDevice mounts the file system of a device for all its pods, then binds that. A device without one is
 // formatted.
-func (s *Source) publishDevice(r volume.Request, path string) error {
+func (s *Source) publishDevice(ctx context.Context, r volume.Request, path string) error {
 	defer s.locks.Hold(r.Name)()
 	defer s.locks.Hold(path)()
 	if mounted, err := volume.MountedAt(r.Dir); err != nil || mounted {
@@ -111,7 +111,7 @@ func (s *Source) publishDevice(r volume.Request, path string) error {
 	if err != nil {
 		return &volume.StepError{Step: "MountVolume.MountDevice failed", Err: err}
 	}
-	return s.publish(r, global)
+	return s.publish(ctx, r, global)
 }
 
 // mountDevice mounts a device. The volume may name its file system's type; otherwise the type is what is on the device,
@@ -140,12 +140,12 @@ func (s *Source) mountDevice(r volume.Request, path, at string) error {
 }
 
 // publish gives the directory to the pod's group, then binds it: what is bound is complete.
-func (s *Source) publish(r volume.Request, path string) error {
+func (s *Source) publish(ctx context.Context, r volume.Request, path string) error {
 	if mounted, err := volume.MountedAt(r.Dir); err != nil || mounted {
 		return err
 	}
 	if !r.ReadOnly {
-		if err := volume.SetOwnership(path, r.Pod); err != nil {
+		if err := volume.SetOwnership(ctx, path, r.Pod); err != nil {
 			return err
 		}
 	}

@@ -47,6 +47,11 @@ func (*Source) TakesMountOptions() {}
 // Prepare implements volume.Source.
 func (s *Source) Prepare(_ context.Context, r volume.Request) (volume.Publish, error) {
 	export := of(r.Spec)
+	// The command would take it for an option of its own, and whoever may make pods chooses it: an option names another
+	// fstab, from which root mounts anything. Validation takes any text, as Kubernetes' does.
+	if strings.HasPrefix(export.Server, "-") {
+		return nil, fmt.Errorf("the NFS server %q is neither a name nor an address", export.Server)
+	}
 	readOnly := r.ReadOnly || export.ReadOnly
 	return func() (volume.Mounted, error) {
 		return volume.Mounted{HostPath: r.Dir, ReadOnly: readOnly}, s.publish(r, export, readOnly)
