@@ -62,7 +62,7 @@ func (p *Proxy) translate(w http.ResponseWriter, r *http.Request, location *url.
 		_, _ = io.Copy(io.Discard, streams[constants.StreamErr])
 		cancel()
 	}()
-	err = executor.StreamWithContext(ctx, p.streamOptions(q, streams, ctx.Done()))
+	err = executor.StreamWithContext(ctx, p.streamOptions(ctx, cancel, q, streams))
 	conn.SetWriteDeadline(lastWrite)
 	outcome, encodeErr := json.Marshal(outcomeOf(err))
 	if encodeErr == nil {
@@ -90,8 +90,9 @@ func channels(q url.Values) []wsstream.ChannelType {
 	return all
 }
 
-func (p *Proxy) streamOptions(q url.Values, streams []io.ReadWriteCloser,
-	done <-chan struct{}) remotecommand.StreamOptions {
+// streamOptions are what the client's streams are for the kubelet. ctx ends the session, and so does end.
+func (p *Proxy) streamOptions(ctx context.Context, end func(), q url.Values,
+	streams []io.ReadWriteCloser) remotecommand.StreamOptions {
 	var o remotecommand.StreamOptions
 	if q.Has("input") {
 		o.Stdin = p.paced(streams[constants.StreamStdIn])
@@ -100,7 +101,7 @@ func (p *Proxy) streamOptions(q url.Values, streams []io.ReadWriteCloser,
 		o.Stdout = p.pacedWriter(streams[constants.StreamStdOut])
 	}
 	if o.Tty = q.Has("tty"); o.Tty {
-		o.TerminalSizeQueue = newSizes(streams[constants.StreamResize], done)
+		o.TerminalSizeQueue = newSizes(streams[constants.StreamResize], ctx.Done(), end)
 	} else if q.Has("error") {
 		o.Stderr = p.pacedWriter(streams[constants.StreamStdErr])
 	}
@@ -115,19 +116,29 @@ func (p *Proxy) pacedWriter(to io.Writer) io.Writer {
 	return flowrate.NewWriter(to, p.cfg.MaxBytesPerSec)
 }
 
+// maxSize bounds the text of one size of a terminal, in bytes.
+const maxSize = 4096
+
 // sizes reads the sizes of a terminal, one JSON object after the other.
 type sizes struct {
 	next chan remotecommand.TerminalSize
 	done <-chan struct{}
 }
 
-func newSizes(from io.Reader, done <-chan struct{}) *sizes {
+// newSizes reads sizes until done. What is no size, or too large for one, ends the session: the decoder keeps all of an
+// object, and nobody would read on.
+func newSizes(from io.Reader, done <-chan struct{}, end func()) *sizes {
 	s := &sizes{make(chan remotecommand.TerminalSize), done}
 	go func() {
 		defer close(s.next)
-		for d := json.NewDecoder(from); ; {
+		bounded := &io.LimitedReader{R: from}
+		for d := json.NewDecoder(bounded); ; {
+			bounded.N = maxSize
 			var size remotecommand.TerminalSize
-			if d.Decode(&size) != nil {
+			if err := d.Decode(&size); errors.Is(err, io.EOF) {
+				return // the client sends no more
+			} else if err != nil {
+				end()
 				return
 			}
 			select {
