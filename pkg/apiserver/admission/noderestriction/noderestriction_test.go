@@ -149,6 +149,8 @@ func TestValidate(t *testing.T) {
 	configured := node("n1", nil)
 	configured.Spec.ConfigSource = &corev1.NodeConfigSource{
 		ConfigMap: &corev1.ConfigMapNodeConfigSource{Namespace: "ns", Name: "c", UID: "u", KubeletConfigKey: "k"}}
+	routed := node("n1", nil)
+	routed.Spec.PodCIDRs = []string{"10.244.1.0/25"}
 	const create, update, del = admission.Create, admission.Update, admission.Delete
 	for name, c := range map[string]struct {
 		op       admission.Operation
@@ -189,6 +191,11 @@ func TestValidate(t *testing.T) {
 			`nodes "n1" is forbidden: node "n1" is not allowed to create pods with a non-nil configSource`},
 		"configure from a map": {update, "nodes", "n1", configured, node("n1", nil),
 			`nodes "n1" is forbidden: node "n1" is not allowed to update configSource to a new non-nil configSource`},
+		"with addresses": {create, "nodes", "", routed, nil,
+			`nodes "n1" is forbidden: node "n1" is not allowed to set its podCIDRs`},
+		"take addresses": {update, "nodes", "n1", routed, node("n1", nil),
+			`nodes "n1" is forbidden: node "n1" is not allowed to set its podCIDRs`},
+		"keep addresses":     {update, "nodes", "n1", routed, routed, ""},
 		"stay configured":    {update, "nodes", "n1", configured, configured, ""},
 		"configured no more": {update, "nodes", "n1", node("n1", nil), configured, ""},
 		"a mirror, glusterfs": {create, "pods", "",

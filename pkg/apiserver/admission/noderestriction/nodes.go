@@ -16,6 +16,9 @@ import (
 // holds one kubelet's credentials could remove its node's taints, or add labels by which sensitive pods choose their
 // nodes, and so draw them to a node that he controls. A create has its name in the object only, hence the two sources
 // of requested. A change of configSource to nil is allowed, so that old objects can be cleaned up.
+//
+// Unlike Kubernetes, this also keeps a node from choosing its pods' addresses, which kube-controller-manager hands out:
+// every node sets routes by them, so that a new node could have the packets for another's pods led to itself.
 func (p plugin) nodes(a *admission.Attributes, node string) error {
 	requested := a.Name
 	if now, ok := a.Object.(*corev1.Node); ok && a.Operation == admission.Create {
@@ -26,6 +29,9 @@ func (p plugin) nodes(a *admission.Attributes, node string) error {
 		}
 		if now.Spec.ConfigSource != nil { // "pods" is Kubernetes' word
 			return admission.Forbid(a, "node %q is not allowed to create pods with a non-nil configSource", node)
+		}
+		if now.Spec.PodCIDR != "" || len(now.Spec.PodCIDRs) > 0 {
+			return admission.Forbid(a, "node %q is not allowed to set its podCIDRs", node)
 		}
 	}
 	if requested != node {
@@ -44,6 +50,9 @@ func (p plugin) nodes(a *admission.Attributes, node string) error {
 	}
 	if !equality.Semantic.DeepEqual(now.Spec.Taints, old.Spec.Taints) {
 		return admission.Forbid(a, "node %q is not allowed to modify taints", node)
+	}
+	if now.Spec.PodCIDR != old.Spec.PodCIDR || !equality.Semantic.DeepEqual(now.Spec.PodCIDRs, old.Spec.PodCIDRs) {
+		return admission.Forbid(a, "node %q is not allowed to set its podCIDRs", node)
 	}
 	if !equality.Semantic.DeepEqual(now.OwnerReferences, old.OwnerReferences) {
 		return admission.Forbid(a, "node %q is not allowed to modify ownerReferences", node)
