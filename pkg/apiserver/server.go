@@ -69,6 +69,8 @@ const (
 	writeByteTimeout   = time.Minute
 	maxHeaderBytes     = 1 << 20
 	maxUnauthenticated = 2000
+	// All connections without an authenticated request together may have sent so much, in bytes.
+	maxUnauthenticatedBytes = 8 << 20
 	// An HTTP/2 client may send so much ahead of what is read, in bytes, on one stream and on all streams of a
 	// connection.
 	streamWindow     = 256 << 10
@@ -111,9 +113,8 @@ func (s *Server) Run(ctx context.Context) error {
 	defer s.runAudit(ctx)()
 	failed := make(chan error, 1)
 	go func() {
-		failed <- server.Serve(shakeHands(serving, limitUnauthenticated(s.Listener, maxUnauthenticated),
-			server.TLSConfig,
-			readHeaderTimeout))
+		failed <- server.Serve(shakeHands(serving, limitUnauthenticated(s.Listener, maxUnauthenticated,
+			maxUnauthenticatedBytes), server.TLSConfig, readHeaderTimeout))
 	}()
 	s.Log.Info("serving", "address", s.Listener.Addr().String())
 	select {

@@ -6,22 +6,27 @@ import (
 	"crypto/tls"
 	"net"
 	"sync"
+	"sync/atomic"
 )
 
-// unauthenticatedListener bounds the open connections on which no request has been authenticated yet. Everybody who
-// reaches the port can open one, so beyond the bound the oldest is closed. A client with credentials shows them in its
-// first request, within milliseconds, and from then on its connection does not count.
+// unauthenticatedListener bounds the open connections on which no request has been authenticated yet, and what has been
+// received on all of them. Everybody who reaches the port can open one, so beyond the bound the oldest is closed, or
+// the one on which most was received: net/http keeps a header of many short lines in forty times its size. A client
+// with credentials shows them in its first request, within milliseconds, and from then on its connection does not
+// count.
 type unauthenticatedListener struct {
 	net.Listener
-	most int
+	most, mostBytes int
 
-	mu   sync.Mutex
-	open *list.List // of *unauthenticatedConn, the oldest first
+	mu    sync.Mutex
+	open  *list.List // of *unauthenticatedConn, the oldest first
+	bytes int        // that have been received on those
 }
 
-// limitUnauthenticated returns a listener that counts its connections until they are authenticated.
-func limitUnauthenticated(l net.Listener, most int) net.Listener {
-	return &unauthenticatedListener{Listener: l, most: most, open: list.New()}
+// limitUnauthenticated returns a listener that counts its connections, and the bytes on them, until they are
+// authenticated.
+func limitUnauthenticated(l net.Listener, most, mostBytes int) net.Listener {
+	return &unauthenticatedListener{Listener: l, most: most, mostBytes: mostBytes, open: list.New()}
 }
 
 // Accept implements net.Listener.
@@ -37,8 +42,8 @@ func (l *unauthenticatedListener) Accept() (net.Conn, error) {
 	// The oldest goes, and not the newest: an attacker that keeps connections open then loses them, and new clients get
 	// in.
 	if l.open.Len() > l.most {
-		oldest = l.open.Remove(l.open.Front()).(*unauthenticatedConn)
-		oldest.counted = nil
+		oldest = l.open.Front().Value.(*unauthenticatedConn)
+		l.forget(oldest)
 	}
 	l.mu.Unlock()
 	if oldest != nil {
@@ -48,22 +53,65 @@ func (l *unauthenticatedListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
+// forget stops counting a connection, if it is counted. The caller holds mu.
+func (l *unauthenticatedListener) forget(c *unauthenticatedConn) {
+	if c.counted == nil {
+		return
+	}
+	l.open.Remove(c.counted)
+	l.bytes -= c.bytes
+	c.counted = nil
+	c.free.Store(true)
+}
+
+// received counts n more bytes on a connection, and returns the one that must be closed for that, or nil.
+func (l *unauthenticatedListener) received(c *unauthenticatedConn, n int) *unauthenticatedConn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.counted == nil {
+		return nil
+	}
+	c.bytes += n
+	if l.bytes += n; l.bytes <= l.mostBytes {
+		return nil
+	}
+	largest := c
+	for e := l.open.Front(); e != nil; e = e.Next() {
+		if other := e.Value.(*unauthenticatedConn); other.bytes > largest.bytes {
+			largest = other
+		}
+	}
+	l.forget(largest)
+	return largest
+}
+
 // unauthenticatedConn is a connection of an unauthenticatedListener. counted is its element in listener.open, nil once
-// it is not counted; listener.mu guards it.
+// it is not counted, and bytes are those received until then; listener.mu guards both. free says without the lock that
+// it is not counted.
 type unauthenticatedConn struct {
 	net.Conn
 	listener *unauthenticatedListener
 	counted  *list.Element
+	bytes    int
+	free     atomic.Bool
+}
+
+// Read implements net.Conn.
+func (c *unauthenticatedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && !c.free.Load() {
+		if largest := c.listener.received(c, n); largest != nil {
+			_ = largest.Conn.Close() // the goroutine that serves it notices
+		}
+	}
+	return n, err
 }
 
 // release stops counting the connection. It may be called more than once.
 func (c *unauthenticatedConn) release() {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
-	if c.counted != nil {
-		c.listener.open.Remove(c.counted)
-		c.counted = nil
-	}
+	c.listener.forget(c)
 }
 
 // Close implements net.Conn.
