@@ -16,6 +16,7 @@ import (
 	"bonsai/pkg/apiserver/metrics"
 	"bonsai/pkg/apiserver/request"
 	"bonsai/pkg/apiserver/rest"
+	"bonsai/pkg/safetext"
 	"bonsai/pkg/slowclient"
 	"bonsai/pkg/trace"
 )
@@ -131,7 +132,8 @@ func (s *Server) recover(next http.HandlerFunc) http.HandlerFunc {
 			if p == http.ErrAbortHandler {
 				panic(p) // cuts the connection, which is what the handler wants
 			}
-			s.Log.Error("panic while serving", "method", r.Method, "path", r.URL.Path, "panic", fmt.Sprint(p), "stack",
+			s.Log.Error("panic while serving", "method", safetext.Text(r.Method),
+				"path", safetext.Text(r.URL.Path), "panic", fmt.Sprint(p), "stack",
 				string(debug.Stack()))
 			if rec, ok := w.(*recorder); ok && rec.code == 0 {
 				s.API.WriteError(w, r, apierrors.NewInternalError(
@@ -264,7 +266,7 @@ func (s *Server) caller(w http.ResponseWriter, r *http.Request) *request.User {
 	s.authentications.Observe(user, err, begun)
 	if err != nil || user == nil {
 		if err != nil {
-			s.Log.Info("request not authenticated", "path", r.URL.Path, "err", err)
+			s.Log.Info("request not authenticated", "path", safetext.Text(r.URL.Path), "err", err)
 		}
 		// Over HTTP/2, too: a client that goes on without credentials must connect again for each request.
 		w.Header().Set("Connection", "close")
@@ -316,7 +318,7 @@ func (s *Server) allowed(w http.ResponseWriter, r *http.Request) bool {
 	}
 	w.Header().Set(contentTypeOptions, "nosniff")
 	if err != nil { // nobody knows whether the caller may
-		s.Log.Warn("authorization failed", "path", r.URL.Path, "err", err)
+		s.Log.Warn("authorization failed", "path", safetext.Text(r.URL.Path), "err", err)
 		http.Error(w, fmt.Sprintf("Internal Server Error: %q: %v", r.RequestURI, err), http.StatusInternalServerError)
 		return false
 	}

@@ -56,7 +56,7 @@ func (s *server) proxy() http.Handler {
 				http.Error(w, "The API server's answer is too large to show: "+err.Error()+".", http.StatusBadGateway)
 				return
 			}
-			s.Log.Warn("the API server does not answer", "path", r.URL.Path, "err", safetext.Error(err))
+			s.Log.Warn("the API server does not answer", "path", safetext.Text(r.URL.Path), "err", safetext.Error(err))
 			http.Error(w, "The API server does not answer: "+safetext.Message(err.Error()), http.StatusBadGateway)
 		},
 	}

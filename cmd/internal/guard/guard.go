@@ -19,6 +19,7 @@ import (
 
 	"bonsai/pkg/authorities"
 	"bonsai/pkg/delegated"
+	"bonsai/pkg/safetext"
 )
 
 // Guard lets those requests through whose user may use the path: the verb is the HTTP method in lower case. Refusals
@@ -47,7 +48,8 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, ok, err := g.Authenticator.Authenticate(r)
 		if !ok {
-			g.Log.Info("request not authenticated", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr, "err",
+			g.Log.Info("request not authenticated", "method", safetext.Text(r.Method),
+				"path", safetext.Text(r.URL.Path), "from", r.RemoteAddr, "err",
 				err)
 			refuse(w, apierrors.NewUnauthorized("Unauthorized"))
 			return
@@ -59,11 +61,13 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 		case allowed:
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
 		case err != nil:
-			g.Log.Error("request not authorized", "user", user.Username, "method", r.Method, "path", r.URL.Path, "err",
+			g.Log.Error("request not authorized", "user", user.Username, "method", safetext.Text(r.Method),
+				"path", safetext.Text(r.URL.Path), "err",
 				err)
 			http.Error(w, fmt.Sprintf("Internal Server Error: %q", r.URL.Path), http.StatusInternalServerError)
 		default:
-			g.Log.Info("request forbidden", "user", user.Username, "method", r.Method, "path", r.URL.Path)
+			g.Log.Info("request forbidden", "user", user.Username, "method", safetext.Text(r.Method),
+				"path", safetext.Text(r.URL.Path))
 			refuse(w, forbidden(user.Username, what, reason))
 		}
 	})
@@ -86,7 +90,7 @@ func (g *Guard) May(r *http.Request, what delegated.Attributes) (bool, error) {
 	}
 	allowed, _, err := g.Authorizer.Authorize(r.Context(), user, what)
 	if err != nil {
-		g.Log.Error("request not authorized", "user", user.Username, "path", r.URL.Path, "err", err)
+		g.Log.Error("request not authorized", "user", user.Username, "path", safetext.Text(r.URL.Path), "err", err)
 	}
 	return allowed, err
 }

@@ -144,6 +144,30 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// A refused request writes little to the log, however long its path is: nobody without credentials may push everything
+// else out of it.
+func TestLongPath(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	var f Flags
+	f.AddFlags(pflag.NewFlagSet("x", pflag.ContinueOnError))
+	kubeconfig := apiServer(t)
+	f.AuthenticationKubeconfig, f.AuthorizationKubeconfig = kubeconfig, kubeconfig
+	guard, err := f.New("x", slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, token := range []string{"wrong", "nobody"} {
+		r := httptest.NewRequest("GET", "/"+strings.Repeat("x", 100_000), nil)
+		r.Method = strings.Repeat("M", 100_000)
+		r.Header.Set("Authorization", "Bearer "+token)
+		guard.Wrap(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), r)
+	}
+	if n := log.Len(); n == 0 || n > 4096 {
+		t.Errorf("two refusals write %d bytes: %.200s", n, log.String())
+	}
+}
+
 func TestFlagsAreChecked(t *testing.T) {
 	t.Parallel()
 	for flag, f := range map[string]Flags{

@@ -21,6 +21,7 @@ import (
 	"bonsai/pkg/apiserver/request"
 	"bonsai/pkg/apiserver/storage"
 	"bonsai/pkg/plainjson"
+	"bonsai/pkg/safetext"
 )
 
 // internal returns the 500 for err. An error that is already a Status stays.
@@ -184,7 +185,8 @@ func (a *API) WriteError(w http.ResponseWriter, r *http.Request, err error) {
 		if fault := (*registry.Fault)(nil); errors.As(err, &fault) {
 			told = fault.Err
 		}
-		a.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "code", status.Code, "err", told)
+		a.Log.Error("request failed", "method", safetext.Text(r.Method),
+			"path", safetext.Text(r.URL.Path), "code", status.Code, "err", told)
 	}
 	if d := status.Details; d != nil && d.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
@@ -194,7 +196,7 @@ func (a *API) WriteError(w http.ResponseWriter, r *http.Request, err error) {
 		as = accepted{media: typeJSON, pretty: true} // as Kubernetes does for who takes nothing that it has
 	}
 	if err := a.writeObject(w, r, as, int(status.Code), status); err != nil {
-		a.Log.Error("cannot answer", "path", r.URL.Path, "err", err)
+		a.Log.Error("cannot answer", "path", safetext.Text(r.URL.Path), "err", err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/httpstream"
 
 	"bonsai/pkg/delegated"
+	"bonsai/pkg/safetext"
 	"bonsai/pkg/zpages"
 )
 
@@ -22,7 +23,8 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, ok, err := s.cfg.Authenticator.Authenticate(r)
 		if !ok {
-			s.cfg.Log.Info("request not authenticated", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr,
+			s.cfg.Log.Info("request not authenticated", "method", safetext.Text(r.Method),
+				"path", safetext.Text(r.URL.Path), "from", r.RemoteAddr,
 				"err", err)
 			w.Header().Set("Connection", "close") // and a body is not waited for
 			http.Error(w, "Unauthorized", http.StatusUnauthorized)

@@ -26,6 +26,7 @@ import (
 	"bonsai/pkg/delegated"
 	"bonsai/pkg/health"
 	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/safetext"
 	"bonsai/pkg/slowclient"
 	"bonsai/pkg/zpages"
 )
@@ -267,7 +268,8 @@ func (s *Server) recoverPanics(next http.Handler) http.Handler {
 			if p == http.ErrAbortHandler {
 				panic(p)
 			}
-			s.cfg.Log.Error("request panicked", "method", r.Method, "path", r.URL.Path, "panic", p)
+			s.cfg.Log.Error("request panicked", "method", safetext.Text(r.Method),
+				"path", safetext.Text(r.URL.Path), "panic", p)
 			http.Error(w, "internal error", http.StatusInternalServerError)
 		}()
 		next.ServeHTTP(w, r)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/proxy"
 
 	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/safetext"
 )
 
 // exec runs a command in a container. The client's upgraded connection is passed through to the runtime's streaming
@@ -150,6 +151,6 @@ func (p responder) Error(w http.ResponseWriter, r *http.Request, err error) {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		code = int(status.Status().Code)
 	}
-	p.s.cfg.Log.Warn("stream not passed to the runtime", "path", r.URL.Path, "err", err)
+	p.s.cfg.Log.Warn("stream not passed to the runtime", "path", safetext.Text(r.URL.Path), "err", err)
 	http.Error(w, err.Error(), code)
 }
