@@ -175,6 +175,9 @@ func newStorage(cfg *Config, r reporting, s signals, c *containers, v *volumePar
 		EmptyDir: func(pod *corev1.Pod, volume string) (string, error) {
 			dir, err := v.manager.PodDir(pod.UID)
 			return emptydir.Path(dir, volume), err
+		},
+		Messages: func(pod *corev1.Pod, container string) (string, error) {
+			return v.manager.TerminationLogs(pod.UID, container)
 		}})
 }
 

@@ -18,8 +18,8 @@ import (
 
 // Usage is what a pod has on the node's disk.
 type Usage struct {
-	// Layers are what its containers have written outside their volumes, Logs their logs, by container; Volumes are the
-	// emptyDirs on disk, by name.
+	// Layers are what its containers have written outside their volumes, Logs their logs and termination messages, by
+	// container; Volumes are the emptyDirs on disk, by name.
 	Layers, Logs, Volumes map[string]runtime.DiskUse
 }
 

@@ -35,9 +35,12 @@ type Config struct {
 	Runtime Runtime
 	// Pods are those whose containers may run.
 	Pods func() []*corev1.Pod
-	// LogDir is the directory of a pod's logs, which has one for each container; EmptyDir that of one of its emptyDirs.
+	// LogDir is the directory of a pod's logs, which has one for each container; EmptyDir that of one of its emptyDirs;
+	// Messages that of the termination messages of one of its containers, to which the container may write as much as
+	// it likes.
 	LogDir   func(pod *corev1.Pod) string
 	EmptyDir func(pod *corev1.Pod, volume string) (string, error)
+	Messages func(pod *corev1.Pod, container string) (string, error)
 	// Exceeded receives a pod that must go, again and again as long as it exists.
 	Exceeded func(uid types.UID, why runtime.Ending)
 	// Measured receives how long it took to measure an emptyDir.
@@ -50,7 +53,7 @@ type Watcher struct{ cfg Config }
 
 // NewWatcher checks the configuration.
 func NewWatcher(cfg Config) (*Watcher, error) {
-	if cfg.Runtime == nil || cfg.Pods == nil || cfg.LogDir == nil || cfg.EmptyDir == nil || cfg.Exceeded == nil ||
+	if cfg.Runtime == nil || cfg.Pods == nil || cfg.LogDir == nil || cfg.EmptyDir == nil || cfg.Messages == nil || cfg.Exceeded == nil ||
 		cfg.Measured == nil || cfg.Log == nil {
 		return nil, errors.New("local storage: the whole configuration is required")
 	}
@@ -130,7 +133,11 @@ func (w *Watcher) usage(ctx context.Context, pod *corev1.Pod, rt *runtime.PodSta
 		Volumes: map[string]runtime.DiskUse{}}
 	logs := w.cfg.LogDir(pod)
 	for c := range runtime.Containers(pod) {
-		u.Logs[c.Name] = podLogs(filepath.Join(logs, c.Name))
+		messages, err := w.cfg.Messages(pod, c.Name)
+		if err != nil {
+			return u, err
+		}
+		u.Logs[c.Name] = podLogs(filepath.Join(logs, c.Name)).Plus(podLogs(messages))
 		if x := rt.Container(c.Name); x != nil {
 			u.Layers[c.Name] = layers[x.ID.ID]
 		}

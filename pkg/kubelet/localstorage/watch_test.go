@@ -49,12 +49,13 @@ func TestMeasure(t *testing.T) {
 	}
 	n := &node{layers: map[string]runtime.DiskUse{"new-layer": {Bytes: 2 << 20}, "old-layer": {Bytes: 9 << 20},
 		"new-small": {Bytes: 1 << 20}}}
-	for _, uid := range []types.UID{"plain", "broken", "log", "layer", "small", "volume"} {
+	for _, uid := range []types.UID{"plain", "broken", "log", "message", "layer", "small", "volume"} {
 		n.pods = append(n.pods, &runtime.PodStatus{UID: uid, Containers: []runtime.Container{
 			{ID: runtime.ContainerID{ID: "new-" + string(uid)}, Name: "c"},
 			{ID: runtime.ContainerID{ID: "old-" + string(uid)}, Name: "c"}}})
 	}
 	write(2<<20, "log", "logs", "c", "0.log")
+	write(2<<20, "message", "messages", "c", "0123abcd")
 	write(2<<20, "volume", "volumes", "v", "x")
 	write(2<<20, "waits", "volumes", "v", "x")
 	write(1, "broken", "volumes", "v") // it cannot be measured
@@ -67,6 +68,9 @@ func TestMeasure(t *testing.T) {
 		EmptyDir: func(p *corev1.Pod, v string) (string, error) {
 			return filepath.Join(dir, string(p.UID), "volumes", v), nil
 		},
+		Messages: func(p *corev1.Pod, c string) (string, error) {
+			return filepath.Join(dir, string(p.UID), "messages", c), nil
+		},
 		Measured: func(time.Duration) { measured++ },
 		Exceeded: func(uid types.UID, why runtime.Ending) { told[uid] = why.Signal }})
 	if err != nil {
@@ -76,12 +80,12 @@ func TestMeasure(t *testing.T) {
 		t.Error("pods without limits cost something:", n.asked, err)
 	}
 	v := volume("v", "1Mi", corev1.StorageMediumDefault)
-	pods = append(pods, pod("broken", "", v), pod("log", "1Mi"), pod("layer", "1Mi"), pod("small", "1.5Mi"),
+	pods = append(pods, pod("broken", "", v), pod("log", "1Mi"), pod("message", "1Mi"), pod("layer", "1Mi"), pod("small", "1.5Mi"),
 		pod("volume", "", v), pod("waits", "", v))
 	if err := w.measure(t.Context()); err != nil || n.asked != 1 {
 		t.Error("asked", n.asked, err)
 	}
-	want := map[types.UID]string{"log": signalPod, "layer": signalPod, "volume": signalEmptyDir}
+	want := map[types.UID]string{"log": signalPod, "message": signalPod, "layer": signalPod, "volume": signalEmptyDir}
 	if !maps.Equal(told, want) {
 		t.Error("told of", told)
 	}

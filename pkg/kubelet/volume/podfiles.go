@@ -36,14 +36,10 @@ func (m *Manager) WriteHosts(uid types.UID, content []byte) (string, error) {
 // returns its path: <pod>/containers/<container>/<8 hex digits>. Each start has its own, so that no message is taken
 // for a later one.
 func (m *Manager) TerminationLog(uid types.UID, container string) (string, error) {
-	dir, err := m.PodDir(uid)
+	dir, err := m.TerminationLogs(uid, container)
 	if err != nil {
 		return "", err
 	}
-	if !filepath.IsLocal(container) || strings.ContainsRune(container, '/') {
-		return "", errors.New("the container's name is no file name")
-	}
-	dir = terminationLogs(dir, container)
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return "", fmt.Errorf("make the container's directory: %w", err)
 	}
@@ -57,6 +53,18 @@ func (m *Manager) TerminationLog(uid types.UID, container string) (string, error
 		return "", fmt.Errorf("open the termination log to all users: %w", err)
 	}
 	return path, nil
+}
+
+// TerminationLogs returns the directory of a container's termination messages.
+func (m *Manager) TerminationLogs(uid types.UID, container string) (string, error) {
+	dir, err := m.PodDir(uid)
+	if err != nil {
+		return "", err
+	}
+	if !filepath.IsLocal(container) || strings.ContainsRune(container, '/') {
+		return "", errors.New("the container's name is no file name")
+	}
+	return terminationLogs(dir, container), nil
 }
 
 // terminationLogs is the directory of a container's termination messages below the pod's directory.
