@@ -64,6 +64,49 @@ func TestKubeconfig(t *testing.T) {
 	}
 }
 
+// TestResolve: a cluster that is named wrongly is no cluster, before anything is done to one. An empty value is no less
+// wrong: it comes from a variable that is not set, and the default cluster would answer for it.
+func TestResolve(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("SKIPPED: others enter namespaces of their own first")
+	}
+	for _, c := range []struct{ line, home, data, want string }{
+		{line: "--data-dir=", want: `--data-dir: must be an absolute path below /, not ""`},
+		{line: "--data-dir=", data: "/srv/bonsai", want: "--data-dir: "},
+		{line: "--data-dir=bonsai", want: `--data-dir: must be an absolute path below /, not "bonsai"`},
+		{line: "--data-dir=/", want: "--data-dir: "},
+		{data: "bonsai", want: "$BONSAI_DATA: "},
+		{home: "clusters", want: "$BONSAI_HOME: "},
+		{line: "--data-dir=/srv/bonsai", home: "clusters", want: "$BONSAI_HOME: "},
+		{line: "--name=", want: "--name: "},
+		{line: "--name=../x", want: "--name: "},
+		{line: "--name=x --data-dir=/srv/bonsai"},
+		{line: "--data-dir=/srv/a:b"}, // join could make it before, so down must find it
+		{data: "/srv/bonsai"},
+	} {
+		if c.home == "" {
+			c.home = t.TempDir()
+		}
+		t.Setenv("BONSAI_HOME", c.home)
+		t.Setenv("BONSAI_DATA", c.data)
+		for _, name := range []string{"down", "up", "stop", "status", "kubeconfig", "token list"} {
+			root := command()
+			found, rest, err := root.Find(append(strings.Fields(name), strings.Fields(c.line)...))
+			if err == nil {
+				err = found.ParseFlags(rest)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = root.PersistentPreRunE(found, nil) // and not the command: it would do what it is for
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
+				t.Errorf("bonsai %s %s with the home %q and the data %q: %v, not %q", name, c.line, c.home, c.data, err,
+					c.want)
+			}
+		}
+	}
+}
+
 // TestUnknownCommands: a word that is no command fails at each level, and nothing is done.
 func TestUnknownCommands(t *testing.T) {
 	t.Parallel()
