@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -103,6 +104,47 @@ func TestResolve(t *testing.T) {
 				t.Errorf("bonsai %s %s with the home %q and the data %q: %v, not %q", name, c.line, c.home, c.data, err,
 					c.want)
 			}
+		}
+	}
+}
+
+// TestExecFlags: flags are exec's own on both sides of the node, and the command's after two dashes. Whoever leaves the
+// dashes out learns about them.
+func TestExecFlags(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"exec n1 -- ls -l":        "",
+		"exec n1 -it -- bash -i":  "",
+		"exec n1 ls":              "",
+		"exec n1 ls -l":           "unknown shorthand flag: 'l' in -l (flags of COMMAND come after two dashes: ",
+		"exec n1 nft --json list": "unknown flag: --json (flags of COMMAND come after two dashes: ",
+	} {
+		found, rest, err := command().Find(strings.Fields(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = found.ParseFlags(rest); err != nil {
+			err = found.FlagErrorFunc()(found, err)
+		}
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("bonsai %s: %v, not %q", line, err, want)
+		}
+	}
+}
+
+// TestNegativeSince: a time in the future is no other way to ask for all lines.
+func TestNegativeSince(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("SKIPPED: needs root, as bonsai logs does")
+	}
+	for _, line := range []string{"logs --since -5m", "logs kubelet --since=-1ns"} {
+		c := command()
+		c.SetOut(io.Discard)
+		c.SetErr(io.Discard)
+		c.SetArgs(append(strings.Fields(line), "--data-dir", t.TempDir()))
+		if err := c.Execute(); err == nil || err.Error() != "--since: must not be negative" {
+			t.Errorf("bonsai %s: %v", line, err)
 		}
 	}
 }
