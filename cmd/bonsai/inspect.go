@@ -95,7 +95,7 @@ func kubeconfigCommand(chosen *chosen) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "kubeconfig",
 		Short:   "Print the administrator's kubeconfig",
-		Example: "  bonsai kubeconfig > kubeconfig",
+		Example: "  (umask 077; bonsai kubeconfig > kubeconfig)",
 		Args:    daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cluster.PrintKubeconfig(chosen.dataDir, cmd.OutOrStdout())

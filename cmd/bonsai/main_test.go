@@ -24,6 +24,10 @@ func TestExamples(t *testing.T) {
 		if !strings.Contains(c.Example, c.CommandPath()) {
 			t.Errorf("%s has no example", c.CommandPath())
 		}
+		// A kubeconfig has its user's key.
+		if strings.Contains(c.Example, "kubeconfig > ") && !strings.Contains(c.Example, "(umask 077; ") {
+			t.Errorf("%s: others can read what its example writes", c.CommandPath())
+		}
 		for _, line := range strings.FieldsFunc(c.Example, func(r rune) bool {
 			return strings.ContainsRune("\n;|>&", r)
 		}) {
