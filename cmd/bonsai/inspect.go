@@ -49,6 +49,9 @@ func logsCommand(chosen *chosen) *cobra.Command {
 	c.Flags().IntVar(&o.Tail, "tail", -1, "number of last lines; negative: all")
 	since := c.Flags().Duration("since", 0, "only lines newer than this, for example 10m; 0: all")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if *since < 0 {
+			return errors.New("--since: must not be negative")
+		}
 		if len(args) == 0 {
 			names, err := logs.Names(plan.Layout(chosen.dataDir))
 			if err != nil {
@@ -92,7 +95,7 @@ func kubeconfigCommand(chosen *chosen) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "kubeconfig",
 		Short:   "Print the administrator's kubeconfig",
-		Example: "  bonsai kubeconfig > kubeconfig",
+		Example: "  (umask 077; bonsai kubeconfig > kubeconfig)",
 		Args:    daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cluster.PrintKubeconfig(chosen.dataDir, cmd.OutOrStdout())
@@ -122,7 +125,10 @@ func execCommand(chosen *chosen) *cobra.Command {
 		Args:    cobra.MinimumNArgs(2),
 	}
 	stdin := c.Flags().BoolP("stdin", "i", false, "pass standard input to the command")
-	tty := c.Flags().BoolP("tty", "t", false, "connect this terminal to the command")
+	tty := c.Flags().BoolP("tty", "t", false, "require that standard input is a terminal (with --stdin)")
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return fmt.Errorf("%w (flags of COMMAND come after two dashes: bonsai exec NODE -- COMMAND [ARG...])", err)
+	})
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		pid, err := cluster.NodePID(cmd.Context(), chosen.dataDir, args[0])
 		if err != nil {

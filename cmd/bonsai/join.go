@@ -51,6 +51,9 @@ certificate key and a token is the cluster's administrator.`,
 		if err != nil {
 			return err
 		}
+		if err := plan.Layout(chosen.dataDir).Check(); err != nil {
+			return fmt.Errorf("--data-dir: %w", err)
+		}
 		o.Server = args[0]
 		if nodeIP != "" {
 			if o.NodeIP, err = netip.ParseAddr(nodeIP); err != nil {

@@ -142,6 +142,13 @@ func (c *chosen) resolve(cmd *cobra.Command) error {
 			return nil
 		}
 	}
+	if err := plan.CheckName(c.name); err != nil {
+		return fmt.Errorf("--name: %w", err)
+	}
+	// A relative path means another directory to each process with a working directory of its own.
+	if !filepath.IsAbs(string(c.home)) {
+		return fmt.Errorf("$BONSAI_HOME: must be an absolute path, not %q", c.home)
+	}
 	if os.Geteuid() != 0 {
 		return c.enter(cmd)
 	}
@@ -151,12 +158,17 @@ func (c *chosen) resolve(cmd *cobra.Command) error {
 		}
 	}
 	c.named, c.placed = cmd.Flags().Changed("name"), c.dataDir != ""
-	if !c.placed {
-		c.dataDir = c.home.DataDir(c.name)
+	from := "$BONSAI_DATA"
+	switch {
+	case cmd.Flags().Changed("data-dir"):
+		// An empty one is wrong, as that of a variable that is not set: the default cluster would answer for it.
+		c.placed, from = true, "--data-dir"
+	case !c.placed:
+		c.dataDir, from = c.home.DataDir(c.name), "$BONSAI_HOME"
 	}
 	var err error
 	if c.dataDir, err = datadir.Resolve(c.dataDir); err != nil {
-		return err
+		return fmt.Errorf("%s: %w", from, err)
 	}
 	// These are about a cluster where it belongs, and find out who has its name.
 	if !c.placed && cmd.Name() != "up" && cmd.Name() != "join" && cmd.Name() != "check" {

@@ -63,7 +63,7 @@ directory that "bonsai testenv assets" prints.`,
 	}, &cobra.Command{
 		Use:     "kubeconfig",
 		Short:   "Print the kubeconfig of an environment's administrator",
-		Example: "  bonsai testenv kubeconfig > config",
+		Example: "  (umask 077; bonsai testenv kubeconfig > config)",
 		Args:    daemon.NoArgs,
 		RunE: named(func(cmd *cobra.Command, dir string, _ []string) error {
 			env, err := testenv.Open(dir)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,7 +15,6 @@ func tokenCommand(chosen *chosen) *cobra.Command {
 	token := &cobra.Command{Use: "token",
 		Short: "Create, list and delete bootstrap tokens, with which other machines join"}
 	var o join.TokenOptions
-	var upload bool
 	create := &cobra.Command{
 		Use:     "create [TOKEN]",
 		Short:   "Create a bootstrap token and print it",
@@ -26,24 +24,23 @@ func tokenCommand(chosen *chosen) *cobra.Command {
 			if len(args) > 0 {
 				o.Token = args[0]
 			}
+			token, err := o.Check()
+			if err != nil {
+				return err
+			}
 			config, err := cluster.LoadJoinable(cmd.Context(), chosen.dataDir)
 			if err != nil {
 				return err
 			}
-			if upload && o.CertificateKey == "" && !o.PrintJoinCommand {
-				return errors.New("--upload-certs: nobody would have the key: add --print-join-command, or give a --certificate-key")
-			}
-			o.CertificateKey, err = certificateKey(cmd.Context(), chosen.dataDir, o.CertificateKey, upload)
-			if err != nil {
-				return err
-			}
-			return join.CreateToken(cmd.Context(), config, o, time.Now(), cmd.OutOrStdout())
+			return token.Create(cmd.Context(), config, func(ctx context.Context, key join.CertificateKey) error {
+				return cluster.UploadCertificates(ctx, chosen.dataDir, key)
+			}, time.Now(), cmd.OutOrStdout())
 		},
 	}
 	create.Flags().DurationVar(&o.TTL, "ttl", 24*time.Hour, "how long the token is valid; 0: for ever")
 	create.Flags().StringVar(&o.Description, "description", "", "what the token is for")
 	create.Flags().BoolVar(&o.PrintJoinCommand, "print-join-command", false, "print the join command")
-	create.Flags().BoolVar(&upload, "upload-certs", false,
+	create.Flags().BoolVar(&o.UploadCertificates, "upload-certs", false,
 		"let machines join with control planes: upload the cluster's authorities, encrypted, into the Secret kube-system/kubeadm-certs for two hours")
 	create.Flags().StringVar(&o.CertificateKey, "certificate-key", "",
 		"key of the authorities: with --print-join-command, the command is for a control plane; with --upload-certs, they are encrypted with it (default: a new key)")
@@ -75,23 +72,4 @@ func tokenCommand(chosen *chosen) *cobra.Command {
 			},
 		})
 	return token
-}
-
-// certificateKey returns the key for the printed command, "" for a node alone. With upload it uploads the authorities
-// first, with a new key if none is given.
-func certificateKey(ctx context.Context, dataDir, given string, upload bool) (string, error) {
-	if given == "" && !upload {
-		return "", nil
-	}
-	var key join.CertificateKey
-	var err error
-	if given == "" {
-		key, err = join.NewCertificateKey()
-	} else {
-		key, err = join.ParseCertificateKey(given)
-	}
-	if err == nil && upload {
-		err = cluster.UploadCertificates(ctx, dataDir, key)
-	}
-	return key.Text(), err
 }

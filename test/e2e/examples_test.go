@@ -37,7 +37,8 @@ bonsai logs kubelet --node n1 --tail 100 --since 10m
 bonsai exec n1 -- nft list ruleset => table
 terminal: bonsai exec -it n1 -- bash
 bonsai export logs report
-bonsai kubeconfig > kubeconfig => client-key-data
+(umask 077; bonsai kubeconfig > kubeconfig) => client-key-data
++ stat --format=%a kubeconfig => 600
 bonsai kubeconfig export
 bonsai image load app:1
 bonsai image list => localhost/pause:1.0
@@ -99,7 +100,8 @@ bonsai up --name ha --control-planes 3
 
 export KUBECONFIG=$(bonsai testenv start)
 bonsai testenv start --name other
-bonsai testenv kubeconfig > config => server: https://127.0.0.1:
+(umask 077; bonsai testenv kubeconfig > config) => server: https://127.0.0.1:
++ stat --format=%a config => 600
 bonsai testenv snapshot prepared
 bonsai testenv reset
 bonsai testenv reset prepared
@@ -180,7 +182,7 @@ func TestExamples(t *testing.T) {
 				caHash.FindString(shell(near, "bonsai token create --print-join-command")))
 		}
 		out := shell(m, line)
-		if file != "" && !strings.ContainsAny(file, " ;") {
+		if file = strings.TrimSuffix(file, ")"); file != "" && !strings.ContainsAny(file, " ;") {
 			out += shell(m, "cat "+file)
 		}
 		if !strings.Contains(out, want) || strings.Contains(out, "\nUsage:\n") {

@@ -3,12 +3,12 @@ package datadir
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
-
-	"bonsai/pkg/cluster/plan"
 )
 
-// TestResolve: one directory has one path, whether it exists, and however it is named.
+// TestResolve: one directory has one path, whether it exists, and however it is named. What can be no cluster's has
+// none.
 func TestResolve(t *testing.T) {
 	t.Parallel()
 	real, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
@@ -20,7 +20,14 @@ func TestResolve(t *testing.T) {
 			t.Errorf("%s: %s, %v", path, got, err)
 		}
 	}
-	if got, err := Resolve("data"); err != nil || plan.Default(got, "").Validate() == nil {
-		t.Errorf("a relative path: %s, %v", got, err)
+	root := filepath.Join(t.TempDir(), "root")
+	if err := os.Symlink("/", root); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"", "data", "./data", "/", "/..", root} {
+		got, err := Resolve(path)
+		if err == nil || !strings.HasPrefix(err.Error(), "must be an absolute path below /") {
+			t.Errorf("%q: %s, %v", path, got, err)
+		}
 	}
 }

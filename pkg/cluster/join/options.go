@@ -6,7 +6,11 @@ import (
 	"net"
 	"net/netip"
 	"regexp"
+	"strconv"
 	"strings"
+
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/bootstraptoken"
 	"bonsai/pkg/cluster/plan"
@@ -41,13 +45,20 @@ type Request struct {
 // Check returns the request, or an error that names the first flag that is wrong. It sends no request.
 func (o Options) Check() (Request, error) {
 	r := Request{Options: o}
-	if host, port, err := net.SplitHostPort(o.Server); err != nil || host == "" || port == "" {
+	host, port, err := net.SplitHostPort(o.Server)
+	if number, portErr := strconv.ParseUint(port, 10, 16); err != nil || portErr != nil || host == "" || number == 0 {
 		return r, fmt.Errorf("the cluster's address must be HOST:PORT, for example 192.0.2.1:6443, not %q", o.Server)
+	}
+	if a := o.NodeIP; a.IsValid() && (!a.Is4() || a.IsUnspecified() || a.IsLoopback() || a.IsMulticast()) {
+		return r, fmt.Errorf("--node-ip: must be an IPv4 address by which other machines reach this one, not %s", a)
+	}
+	// The API server would refuse the node, and its kubelet would try again until the patience is over.
+	if err := metav1validation.ValidateLabels(o.Labels, field.NewPath("--labels")).ToAggregate(); err != nil {
+		return r, err
 	}
 	if err := plan.CheckJoinedLabels(o.Labels); err != nil {
 		return r, err
 	}
-	var err error
 	if r.token, err = bootstraptoken.Parse(o.Token); err != nil {
 		return r, fmt.Errorf("--token: %w", err)
 	}
@@ -57,7 +68,7 @@ func (o Options) Check() (Request, error) {
 			return r, err
 		}
 	case o.CertificateKey != "":
-		return r, errors.New("--certificate-key: is for --control-plane")
+		return r, errors.New("--certificate-key: needs --control-plane")
 	}
 	r.pins, err = parsePins(o)
 	return r, err

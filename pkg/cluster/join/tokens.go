@@ -30,40 +30,80 @@ type TokenOptions struct {
 	Description string
 	// PrintJoinCommand prints the command that joins with it, and not the token alone.
 	PrintJoinCommand bool
-	// CertificateKey makes that the command for a control plane; "": for a node alone.
+	// UploadCertificates lets machines join with control planes (NewToken.Create).
+	UploadCertificates bool
+	// CertificateKey makes the command that for a control plane, and encrypts what is uploaded; "": for a node alone,
+	// or a new key if something is uploaded.
 	CertificateKey string
 }
 
-// CreateToken makes a bootstrap token with which machines join the cluster, which runs, and prints it.
+// NewToken is a token that is to be created: TokenOptions that have been checked.
+type NewToken struct {
+	TokenOptions
+	token bootstraptoken.Token
+	key   CertificateKey // nil: the command is for a node alone
+}
+
+// Check returns the token that is to be created, or an error that names the first option that is wrong. It sends no
+// request.
+func (o TokenOptions) Check() (NewToken, error) {
+	n := NewToken{TokenOptions: o}
+	var err error
+	if o.Token == "" {
+		n.token, err = bootstraptoken.New(rand.Reader)
+	} else {
+		n.token, err = bootstraptoken.Parse(o.Token)
+	}
+	if err != nil {
+		return n, err
+	}
+	if o.TTL < 0 {
+		return n, errors.New("--ttl: must not be negative")
+	}
+	switch {
+	case o.CertificateKey != "" && !o.UploadCertificates && !o.PrintJoinCommand:
+		return n, errors.New("--certificate-key: needs --upload-certs or --print-join-command")
+	case o.CertificateKey != "":
+		n.key, err = ParseCertificateKey(o.CertificateKey)
+	case o.UploadCertificates && !o.PrintJoinCommand:
+		return n, errors.New("--upload-certs: nobody would have the key: add --print-join-command, or give a --certificate-key")
+	case o.UploadCertificates:
+		n.key, err = NewCertificateKey()
+	}
+	return n, err
+}
+
+// Create makes a bootstrap token with which machines join the cluster, which runs, and prints it. If authorities are to
+// be uploaded, upload does it.
 //
 // The Secret has the token in the clear, so ListTokens can print it again. The cluster's signer adds its signature a
 // moment later (unsignedTries).
-func CreateToken(ctx context.Context, c plan.Config, o TokenOptions, now time.Time, out io.Writer) error {
+func (o NewToken) Create(ctx context.Context, c plan.Config, upload func(context.Context, CertificateKey) error,
+	now time.Time, out io.Writer) error {
 	secrets, err := tokens(c)
 	if err != nil {
 		return err
-	}
-	var t bootstraptoken.Token
-	if o.Token == "" {
-		t, err = bootstraptoken.New(rand.Reader)
-	} else {
-		t, err = bootstraptoken.Parse(o.Token)
-	}
-	if err != nil {
-		return err
-	}
-	if o.TTL < 0 {
-		return errors.New("--ttl: must not be negative")
 	}
 	expires := time.Time{}
 	if o.TTL > 0 {
 		expires = now.Add(o.TTL)
 	}
-	switch _, err := secrets.Create(ctx, t.Object(o.Description, expires)); {
+	t := o.token
+	s, err := secrets.Create(ctx, t.Object(o.Description, expires))
+	switch {
 	case apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("a token with id %q already exists", t.ID)
 	case err != nil:
 		return fmt.Errorf("create the token: %w", err)
+	}
+	// The upload comes after all that can be refused: it replaces an earlier one, and so the key that users have.
+	if o.UploadCertificates {
+		if err := upload(ctx, o.key); err != nil {
+			// Nobody has the token, so it must not stay valid, also if the user has given up.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), client.Timeout)
+			defer cancel()
+			return errors.Join(err, secrets.Delete(ctx, s.Namespace, s.Name, ""))
+		}
 	}
 	if !o.PrintJoinCommand {
 		_, err := fmt.Fprintln(out, t)
@@ -74,8 +114,8 @@ func CreateToken(ctx context.Context, c plan.Config, o TokenOptions, now time.Ti
 		return err
 	}
 	controlPlane := ""
-	if o.CertificateKey != "" {
-		controlPlane = " --control-plane --certificate-key " + o.CertificateKey
+	if o.key != nil {
+		controlPlane = " --control-plane --certificate-key " + o.key.Text()
 	}
 	_, err = fmt.Fprintf(out, "bonsai join %s --token %s --discovery-token-ca-cert-hash %s%s\n", plan.Endpoint(c), t, hash,
 		controlPlane)

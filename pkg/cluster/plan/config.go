@@ -6,10 +6,8 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // Config describes a cluster: what its user chose, and the addresses and ports that were chosen for it. It is written
@@ -110,12 +108,8 @@ func (c Config) Validate() error {
 	if c.ControlPlanes != 1 && c.ControlPlanes != MaxControlPlanes {
 		errs = append(errs, fmt.Errorf("--control-planes: must be 1 or %d, not %d", MaxControlPlanes, c.ControlPlanes))
 	}
-	if !filepath.IsAbs(c.DataDir) || filepath.Clean(c.DataDir) == "/" {
-		errs = append(errs, fmt.Errorf("--data-dir: must be an absolute path below /, not %q", c.DataDir))
-	}
-	// These separate and quote the options of an overlay file system (mount(8)), with which images are mounted.
-	if strings.ContainsAny(c.DataDir, ":,\\") {
-		errs = append(errs, fmt.Errorf("--data-dir: must have no colon, comma or backslash, not %q", c.DataDir))
+	if err := c.Layout().Check(); err != nil {
+		errs = append(errs, fmt.Errorf("--data-dir: %w", err))
 	}
 	if !slices.Contains([]IPFamily{IPv4, IPv6, Dual}, c.IPFamily) {
 		errs = append(errs, fmt.Errorf("--ip-family: must be ipv4, ipv6 or dual, not %q", c.IPFamily))

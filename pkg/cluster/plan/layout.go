@@ -1,12 +1,37 @@
 package plan
 
-import "path/filepath"
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+)
 
 // Layout is the data directory of a cluster. Its methods are the paths of what the cluster has below it.
 type Layout string
 
 // Layout returns the paths of the cluster.
 func (c Config) Layout() Layout { return Layout(c.DataDir) }
+
+// Check returns what is wrong with the path of a new cluster's data directory.
+func (l Layout) Check() error {
+	if err := l.CheckPlace(); err != nil {
+		return err
+	}
+	// These separate and quote the options of an overlay file system (mount(8)), with which images are mounted.
+	if strings.ContainsAny(string(l), ":,\\") {
+		return fmt.Errorf("must have no colon, comma or backslash, not %q", string(l))
+	}
+	return nil
+}
+
+// CheckPlace returns an error if the path can be no cluster's data directory, new or old. A relative one would be
+// another directory for the supervisor, which has a working directory of its own.
+func (l Layout) CheckPlace() error {
+	if !filepath.IsAbs(string(l)) || filepath.Clean(string(l)) == "/" {
+		return fmt.Errorf("must be an absolute path below /, not %q", string(l))
+	}
+	return nil
+}
 
 // At returns a path below the data directory.
 func (l Layout) At(parts ...string) string {

@@ -84,6 +84,15 @@ func PrintTable(out io.Writer, found []Finding) error {
 		count[f.Level]++
 		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Subject, f.Level, f)
 	}
-	fmt.Fprintf(w, "%d missing, %d warnings, %d notes\n", count[Missing], count[Warning], count[Note])
+	fmt.Fprintf(w, "%d missing, %s, %s\n", count[Missing], numbered(count[Warning], Warning),
+		numbered(count[Note], Note))
 	return w.Flush()
+}
+
+// numbered returns how many findings of a level there are, in words.
+func numbered(n int, level Level) string {
+	if n == 1 {
+		return fmt.Sprintf("1 %s", level)
+	}
+	return fmt.Sprintf("%d %ss", n, level)
 }

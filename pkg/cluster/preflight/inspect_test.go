@@ -248,7 +248,7 @@ func TestAllAtOnce(t *testing.T) {
 		t.Errorf("%q, %v", w, err)
 	}
 	var out strings.Builder
-	if err := PrintTable(&out, found); err != nil || !strings.Contains(out.String(), "4 missing, 1 warnings, 0 notes") {
+	if err := PrintTable(&out, found); err != nil || !strings.Contains(out.String(), "4 missing, 1 warning, 0 notes") {
 		t.Errorf("%v\n%s", err, &out)
 	}
 }

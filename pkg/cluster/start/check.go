@@ -94,7 +94,7 @@ func Findings(ctx context.Context, c plan.Config) ([]preflight.Finding, error) {
 	}
 	for _, program := range needed {
 		if !host.IsExecutable(c.Bin(program)) {
-			errs = append(errs, fmt.Errorf("%s is missing (make build)", c.Bin(program)))
+			errs = append(errs, fmt.Errorf("%s is missing (make build, or install the release again)", c.Bin(program)))
 		}
 	}
 	for _, m := range node.MissingMounts(c) {
