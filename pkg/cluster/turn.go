@@ -76,8 +76,9 @@ func takeTurn(ctx context.Context, leases leader.Leases, name string, p steps.Pr
 	return err
 }
 
-// watchedLeases are Leases that tell the user who holds the turn, until work begins. An election asks one question at a time. The holder's
-// name may be any text: the Lease is everyone's who may write those of kube-system. So its beginning is quoted.
+// watchedLeases are Leases that tell the user who holds the turn, until work begins. An election asks one question at a
+// time. The holder's name may be any text: the Lease is everyone's who may write those of kube-system. So its beginning
+// is quoted.
 type watchedLeases struct {
 	leader.Leases
 	own     string
@@ -129,8 +130,8 @@ func (w *watchedLeases) explain() error {
 			metav1.NamespaceSystem, returnPatience, nothing, w.err)
 	}
 	if w.holder == "" {
-		return fmt.Errorf("the Lease %s in %s was taken only after %v, %s: try again", turnLease, metav1.NamespaceSystem,
-			returnPatience, nothing)
+		return fmt.Errorf("the Lease %s in %s was taken only after %v, %s: try again", turnLease,
+			metav1.NamespaceSystem, returnPatience, nothing)
 	}
 	return fmt.Errorf("control plane %.63q is still restarting after %v, %s: wait for the end of bonsai restart on its "+
 		"machine, or interrupt it there, and try again", w.holder, returnPatience, nothing)

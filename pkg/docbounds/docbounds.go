@@ -19,8 +19,8 @@ var (
 type Bounds struct {
 	// Bytes bounds what YAML becomes with all aliases written out, in bytes.
 	Bytes int
-	// Values bounds the objects, lists and scalars; in JSON they are counted by brackets and commas. It bounds the lines
-	// of YAML's comments, too.
+	// Values bounds the objects, lists and scalars; in JSON they are counted by brackets and commas. It also bounds the
+	// lines of YAML's comments.
 	Values int
 	// Depth bounds objects and lists in one another.
 	Depth int

@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AuditTruncated is upstream's annotation, with the value "true", of an event of the audit log that says less than it is
-// asked for.
+// AuditTruncated is upstream's annotation, with the value "true", of an event of the audit log that says less than it
+// is asked for.
 const AuditTruncated = "audit.k8s.io/truncated"
 
 // Audit takes what the audit log is to say of a request. It may be used by several goroutines.

@@ -155,8 +155,8 @@ func TestLook(t *testing.T) {
 	step("a while later it goes", "changed")
 }
 
-// A pod is not evicted for what was true before the kernel ended another one, however slow the machine was, and whatever
-// else the machine has little of.
+// A pod is not evicted for what was true before the kernel ended another one, however slow the machine was, and
+// whatever else the machine has little of.
 func TestOldNews(t *testing.T) {
 	t.Parallel()
 	disk := pressure.Threshold{Signal: pressure.NodeFsAvailable, Value: pressure.Value{Amount: 100}}

@@ -82,8 +82,8 @@ func (p Policy) Enough(seen Observations) bool {
 	return !slices.ContainsFunc(p.Thresholds, func(t Threshold) bool { return t.crossed(seen, true) })
 }
 
-// Relieved reports whether enough of what the threshold is about was seen, with its MinReclaim. What was not seen is not
-// known to be enough.
+// Relieved reports whether enough of what the threshold is about was seen, with its MinReclaim. What was not seen is
+// not known to be enough.
 func (t Threshold) Relieved(seen Observations) bool {
 	_, ok := seen[t.Signal]
 	return ok && !t.crossed(seen, true)
