@@ -96,6 +96,8 @@ func dropNode(ctx context.Context, s steps.Start, c plan.Config, name string) er
 			return errors.Join(datadir.Save(c), supervise.Reload(ctx, c.Layout().Socket("supervisor")))
 		}),
 		steps.New("Remove its objects", func(ctx context.Context) error {
+			ctx, cancel := client.WhileAnswered(ctx)
+			defer cancel()
 			return errors.Join(client.DeleteNode(ctx, c, name), addon.FollowNodes(ctx, c))
 		}),
 		steps.New("Remove its files and cgroups", func(ctx context.Context) error {

@@ -1,12 +1,25 @@
 package cluster
 
 import (
+	"context"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"bonsai/pkg/cluster/client"
+	"bonsai/pkg/cluster/datadir"
+	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/join"
+	"bonsai/pkg/cluster/kubeconfig"
+	"bonsai/pkg/cluster/pki"
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/plantest"
+	"bonsai/pkg/cluster/supervise"
+	"bonsai/pkg/reservedport"
 )
 
 // TestAddNodeLabels: what the API server would not take is refused before there is a node, which would never be Ready.
@@ -40,5 +53,81 @@ func TestMayRemove(t *testing.T) {
 	}
 	if err := mayRemove(c, "n3"); err != nil {
 		t.Errorf("what is left of a node cannot be removed beside the last one: %v", err)
+	}
+}
+
+// TestNoAPIServer: changes under the machine's lock end when the API server is gone, also the undoing of one, which no
+// interrupt ends.
+func TestNoAPIServer(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(context.Context, plan.Config) error{
+		"undo node add": func(ctx context.Context, c plan.Config) error {
+			return dropNode(context.WithoutCancel(ctx), newStart(c, io.Discard), c, "n2")
+		},
+		"token create --upload-certs": join.PublishPeer,
+		"node remove of a control plane": func(ctx context.Context, c plan.Config) error {
+			return join.RemovePeer(ctx, c, "", "other")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := plantest.Config(t)
+			port, hold, err := reservedport.Reserve() // nobody listens
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer hold.Close()
+			c.Ports.API = port
+			if err := datadir.Save(c); err != nil {
+				t.Fatal(err)
+			}
+			if err := pki.Make(c, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			if err := kubeconfig.WriteAll(c); err != nil {
+				t.Fatal(err)
+			}
+			// The supervisor is outside of the bubble: the wait for a connection would hold its clock.
+			serveSupervisor(t, c)
+			synctest.Test(t, func(t *testing.T) {
+				begun := time.Now()
+				err := change(t.Context(), c)
+				if err == nil || !strings.Contains(err.Error(), client.ErrNoAnswer.Error()) ||
+					!strings.Contains(err.Error(), "connection refused") {
+					t.Errorf("without an API server: %v", err)
+				}
+				if took := time.Since(begun); took > 2*client.AnswerPatience {
+					t.Errorf("it took %s", took)
+				}
+			})
+		})
+	}
+}
+
+// serveSupervisor answers at the supervisor's control socket for the test's time.
+func serveSupervisor(t *testing.T, c plan.Config) {
+	t.Helper()
+	path := c.Layout().Socket("supervisor")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- supervise.Serve(ctx, path, func() supervise.Status { return supervise.Status{} },
+			func() error { return nil })
+	}()
+	t.Cleanup(func() {
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	// The socket listens a moment after Serve begins.
+	if err := host.Poll(ctx, time.Millisecond, func() (bool, error) {
+		_, err := supervise.Ask(ctx, path)
+		return err == nil, nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
