@@ -47,6 +47,11 @@ func AddNode(ctx context.Context, dataDir string, labels map[string]string, out 
 				ctx, done := s.WhileSupervised(ctx)
 				defer done()
 				return start.WaitNodes(ctx, c)
+			}),
+			steps.New("Add it to the API of traces", func(ctx context.Context) error {
+				ctx, cancel := client.WhileAnswered(ctx)
+				defer cancel()
+				return addon.FollowNodes(ctx, c)
 			}))
 		// WithoutCancel, because the usual failure is that the patience of ctx has ended.
 		if err != nil { // no half a node: the cluster is as it was
