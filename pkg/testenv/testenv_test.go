@@ -186,6 +186,9 @@ func TestReset(t *testing.T) {
 	if err := env.Snapshot(ctx, "../x"); err == nil {
 		t.Error("a snapshot outside of the directory")
 	}
+	if err := env.Snapshot(ctx, "started"); err == nil || !strings.Contains(err.Error(), `"started"`) {
+		t.Errorf("a snapshot in place of the first one: %v", err)
+	}
 	namespace, err := client.CoreV1().Namespaces().Get(ctx, "default", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -196,6 +199,9 @@ func TestReset(t *testing.T) {
 	}
 	if err := env.Snapshot(ctx, "mine"); err != nil {
 		t.Fatal(err)
+	}
+	if err := env.Reset(ctx, "no-such/mine"); err == nil || !strings.Contains(err.Error(), `"no-such/mine"`) {
+		t.Errorf("a reset to a path: %v", err)
 	}
 	for range 3 {
 		labelled := namespace.DeepCopy()
