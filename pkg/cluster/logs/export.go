@@ -41,7 +41,7 @@ func Export(ctx context.Context, c plan.Config, to string, status, versions func
 	for from, name := range parts {
 		errs = append(errs, host.IgnoreMissing(copyOwn(from, filepath.Join(to, name))))
 	}
-	config, err := json.MarshalIndent(withoutSecrets(c), "", "  ")
+	config, err := json.MarshalIndent(plan.WithoutSecrets(c), "", "  ")
 	if err != nil {
 		return err
 	}
