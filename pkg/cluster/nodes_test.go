@@ -88,7 +88,7 @@ func TestNoAPIServer(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The supervisor is outside of the bubble: the wait for a connection would hold its clock.
-			serveSupervisor(t, c)
+			serveStatus(t, c.Layout().Socket("supervisor"), supervise.Status{})
 			synctest.Test(t, func(t *testing.T) {
 				begun := time.Now()
 				err := change(t.Context(), c)
@@ -104,18 +104,41 @@ func TestNoAPIServer(t *testing.T) {
 	}
 }
 
-// serveSupervisor answers at the supervisor's control socket for the test's time.
-func serveSupervisor(t *testing.T, c plan.Config) {
+// TestNodePID: a command does not enter a node whose init has not mounted its files yet: it would find the host's.
+func TestNodePID(t *testing.T) {
+	t.Parallel()
+	c := plantest.Config(t)
+	if err := datadir.Save(c); err != nil {
+		t.Fatal(err)
+	}
+	serveStatus(t, c.Layout().Socket("supervisor"),
+		supervise.Status{Processes: []supervise.ProcessStatus{{Name: "node-n1", PID: 77}, {Name: "node-n2"}}})
+	if pid, err := NodePID(t.Context(), c.DataDir, "n1"); err == nil ||
+		!strings.Contains(err.Error(), "node n1 is starting (bonsai logs node-n1)") {
+		t.Errorf("a node that starts: %d, %v", pid, err)
+	}
+	serveStatus(t, c.Layout().NodeSocket("n1"), supervise.Status{})
+	if pid, err := NodePID(t.Context(), c.DataDir, "n1"); err != nil || pid != 77 {
+		t.Errorf("a node that has started: %d, %v", pid, err)
+	}
+	for _, other := range []string{"n2", "n3"} {
+		if pid, err := NodePID(t.Context(), c.DataDir, other); err == nil ||
+			!strings.Contains(err.Error(), `there is no running node "`+other+`"`) {
+			t.Errorf("a node that does not run: %d, %v", pid, err)
+		}
+	}
+}
+
+// serveStatus answers at a control socket for the test's time.
+func serveStatus(t *testing.T, path string, status supervise.Status) {
 	t.Helper()
-	path := c.Layout().Socket("supervisor")
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- supervise.Serve(ctx, path, func() supervise.Status { return supervise.Status{} },
-			func() error { return nil })
+		ended <- supervise.Serve(ctx, path, func() supervise.Status { return status }, func() error { return nil })
 	}()
 	t.Cleanup(func() {
 		end()
