@@ -87,7 +87,8 @@ func mayRemove(c plan.Config, name string) error {
 		return errors.New("a cluster keeps its last node (bonsai stop stops the cluster, and keeps what it holds)")
 	case !c.HasNode(name) &&
 		(!slices.ContainsFunc(plan.NodesUpTo(plan.MaxNodes), isNode) || host.StatError(c.Layout().Node(name)) != nil):
-		return fmt.Errorf("the cluster has no node %s", name)
+		return fmt.Errorf("this machine has no node %s of the cluster: if another machine joined as %[1]s, run bonsai down there, "+
+			"then kubectl delete node %[1]s", name)
 	}
 	return nil
 }

@@ -47,6 +47,10 @@ func TestMayRemove(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
+	if err := mayRemove(c, "web-1"); err == nil || err.Error() != "this machine has no node web-1 of the cluster: if "+
+		"another machine joined as web-1, run bonsai down there, then kubectl delete node web-1" {
+		t.Errorf("a node of another machine: %v", err)
+	}
 	c.Nodes = c.Nodes[:1]
 	if err := mayRemove(c, "n1"); err == nil {
 		t.Error("the last node may be removed")
