@@ -47,6 +47,11 @@ func AddNode(ctx context.Context, dataDir string, labels map[string]string, out 
 				ctx, done := s.WhileSupervised(ctx)
 				defer done()
 				return start.WaitNodes(ctx, c)
+			}),
+			steps.New("Add it to the API of traces", func(ctx context.Context) error {
+				ctx, cancel := client.WhileAnswered(ctx)
+				defer cancel()
+				return addon.FollowNodes(ctx, c)
 			}))
 		// WithoutCancel, because the usual failure is that the patience of ctx has ended.
 		if err != nil { // no half a node: the cluster is as it was
@@ -82,7 +87,8 @@ func mayRemove(c plan.Config, name string) error {
 		return errors.New("a cluster keeps its last node (bonsai stop stops the cluster, and keeps what it holds)")
 	case !c.HasNode(name) &&
 		(!slices.ContainsFunc(plan.NodesUpTo(plan.MaxNodes), isNode) || host.StatError(c.Layout().Node(name)) != nil):
-		return fmt.Errorf("the cluster has no node %s", name)
+		return fmt.Errorf("this machine has no node %s of the cluster: if another machine joined as %[1]s, run bonsai down there, "+
+			"then kubectl delete node %[1]s", name)
 	}
 	return nil
 }
@@ -96,6 +102,8 @@ func dropNode(ctx context.Context, s steps.Start, c plan.Config, name string) er
 			return errors.Join(datadir.Save(c), supervise.Reload(ctx, c.Layout().Socket("supervisor")))
 		}),
 		steps.New("Remove its objects", func(ctx context.Context) error {
+			ctx, cancel := client.WhileAnswered(ctx)
+			defer cancel()
 			return errors.Join(client.DeleteNode(ctx, c, name), addon.FollowNodes(ctx, c))
 		}),
 		steps.New("Remove its files and cgroups", func(ctx context.Context) error {

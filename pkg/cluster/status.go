@@ -66,8 +66,9 @@ func state(ctx context.Context, c plan.Config) string {
 	return "stopped"
 }
 
-// NodePID returns the pid of the init process of a node of the cluster in dataDir. Its namespaces are the node's. The
-// pid is good for a moment only: the node may end, and the supervisor starts it again with another one.
+// NodePID returns the pid of the init process of a node of the cluster in dataDir. Its namespaces are the node's. It
+// is an error if the node's control socket does not answer, which it does once the node has its own files. The pid is
+// good for a moment only: the node may end, and the supervisor starts it again with another one.
 func NodePID(ctx context.Context, dataDir, node string) (int, error) {
 	c, err := datadir.LoadExisting(dataDir)
 	if err != nil {
@@ -81,9 +82,14 @@ func NodePID(ctx context.Context, dataDir, node string) (int, error) {
 		return 0, notRunning(c)
 	}
 	for _, p := range supervisor.Processes {
-		if p.Name == "node-"+node && p.PID != 0 {
-			return p.PID, nil
+		if p.Name != "node-"+node || p.PID == 0 {
+			continue
 		}
+		// Until the socket answers, the mount namespace may show the host's files: a command would change those.
+		if _, err := supervise.Ask(ctx, c.Layout().NodeSocket(node)); err != nil {
+			return 0, fmt.Errorf("node %s is starting (bonsai logs node-%[1]s): %w", node, err)
+		}
+		return p.PID, nil
 	}
 	return 0, fmt.Errorf("there is no running node %q", node)
 }

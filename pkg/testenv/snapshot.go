@@ -35,10 +35,26 @@ type snapshot struct {
 func (e *Environment) snapshotPath(name string) string { return e.at(filepath.Join("snapshots", name)) }
 
 // Snapshot keeps all objects but Events as they are now, under a name (a DNS label); a snapshot of that name is
-// replaced.
+// replaced, but not the one that Start takes: later resets would lead to another state.
 func (e *Environment) Snapshot(ctx context.Context, name string) error {
+	if name == started {
+		return fmt.Errorf("a snapshot's name %q: it is that of the environment's start: choose another one", name)
+	}
+	return e.snapshot(ctx, name)
+}
+
+// checkName checks the name of a snapshot, which is a part of a path.
+func checkName(name string) error {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return fmt.Errorf("a snapshot's name %q: %s", name, strings.Join(problems, ", "))
+	}
+	return nil
+}
+
+// snapshot is Snapshot with any name.
+func (e *Environment) snapshot(ctx context.Context, name string) error {
+	if err := checkName(name); err != nil {
+		return err
 	}
 	etcd := e.store()
 	defer etcd.close()
@@ -76,7 +92,10 @@ func (e *Environment) Reset(ctx context.Context, name string) error {
 	if name == "" {
 		name = started
 	}
-	data, err := os.ReadFile(e.snapshotPath(filepath.Base(name)))
+	if err := checkName(name); err != nil {
+		return err
+	}
+	data, err := os.ReadFile(e.snapshotPath(name))
 	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("there is no snapshot %q", name)
 	}

@@ -92,7 +92,7 @@ func Start(ctx context.Context, c Config) (_ *Environment, err error) {
 	if err := e.waitReady(ctx, ports); err != nil {
 		return nil, err
 	}
-	return e, e.Snapshot(ctx, started)
+	return e, e.snapshot(ctx, started)
 }
 
 // Open returns the environment in dir, which another process has started; Stop is that one's to call.

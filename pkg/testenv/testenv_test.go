@@ -186,6 +186,9 @@ func TestReset(t *testing.T) {
 	if err := env.Snapshot(ctx, "../x"); err == nil {
 		t.Error("a snapshot outside of the directory")
 	}
+	if err := env.Snapshot(ctx, "started"); err == nil || !strings.Contains(err.Error(), `"started"`) {
+		t.Errorf("a snapshot in place of the first one: %v", err)
+	}
 	namespace, err := client.CoreV1().Namespaces().Get(ctx, "default", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -196,6 +199,9 @@ func TestReset(t *testing.T) {
 	}
 	if err := env.Snapshot(ctx, "mine"); err != nil {
 		t.Fatal(err)
+	}
+	if err := env.Reset(ctx, "no-such/mine"); err == nil || !strings.Contains(err.Error(), `"no-such/mine"`) {
+		t.Errorf("a reset to a path: %v", err)
 	}
 	for range 3 {
 		labelled := namespace.DeepCopy()
@@ -289,11 +295,7 @@ func TestServe(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	launch := func() error {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestServed$", "-test.v=false") //nolint:gosec // this program again
-		cmd.Env = append(os.Environ(), servedVariable+"="+dir, "BONSAI_BIN="+bin)
-		return testenv.Launch(ctx, dir, cmd)
-	}
+	launch := func() error { return testenv.Launch(ctx, dir, served(dir, bin)) }
 	if err := launch(); err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +304,7 @@ func TestServe(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if err := launch(); err == nil || !strings.Contains(err.Error(), "an environment runs in "+dir) {
+	if err := launch(); err == nil || !strings.Contains(err.Error(), "an environment runs, or is starting, in "+dir) {
 		t.Error(err)
 	}
 	env, err := testenv.Open(dir)
@@ -317,6 +319,75 @@ func TestServe(t *testing.T) {
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the directory: %v", err)
+	}
+}
+
+// served is the command of a process that serves an environment in dir.
+func served(dir, bin string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], "-test.run=^TestServed$", "-test.v=false") //nolint:gosec // this program again
+	cmd.Env = append(os.Environ(), servedVariable+"="+dir, "BONSAI_BIN="+bin)
+	return cmd
+}
+
+// leftIn returns the processes whose working directory is or was dir.
+func leftIn(dir string) (left []string) {
+	all, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	for _, link := range all {
+		if at, err := os.Readlink(link); err == nil && strings.TrimSuffix(at, " (deleted)") == dir {
+			left = append(left, link)
+		}
+	}
+	return left
+}
+
+// TestServeOnce: of two launches at the same time one succeeds, and says nothing of the other's environment. A stop
+// meanwhile ends what starts. Either leaves no process and no file.
+func TestServeOnce(t *testing.T) {
+	t.Parallel()
+	bin := binaries(t)
+	parent, err := os.MkdirTemp("", "t") // a socket's path is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(parent)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	begin := func(dir string) chan error {
+		ended := make(chan error, 1)
+		go func() { ended <- testenv.Launch(ctx, dir, served(dir, bin)) }()
+		return ended
+	}
+	stop := func(dir string) {
+		t.Helper()
+		if found, err := testenv.StopServed(dir); !found || err != nil {
+			t.Errorf("stopped: %v, %v", found, err)
+		}
+		if left := leftIn(dir); len(left) > 0 {
+			t.Errorf("processes are left: %v", left)
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the directory: %v", err)
+		}
+	}
+
+	twice := filepath.Join(parent, "twice")
+	one, other := begin(twice), begin(twice)
+	refused, succeeded := <-one, <-other
+	if refused == nil {
+		refused, succeeded = succeeded, refused
+	}
+	if succeeded != nil || refused == nil ||
+		refused.Error() != "an environment runs, or is starting, in "+twice {
+		t.Errorf("two at the same time: %v and %v", succeeded, refused)
+	}
+	stop(twice)
+
+	early := filepath.Join(parent, "early")
+	launched := begin(early)
+	eventually(t, func() error { _, err := os.Stat(filepath.Join(early, "etcd.log")); return err })
+	stop(early)
+	if err := <-launched; err != nil && !strings.Contains(err.Error(), "was stopped") {
+		t.Errorf("stopped while it started: %v", err)
 	}
 }
 

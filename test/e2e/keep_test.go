@@ -112,10 +112,17 @@ func TestSnapshot(t *testing.T) {
 }
 
 // TestAddNode: a node is added to the running cluster and runs pods; removed, it is gone from the API and from the
-// machine, its pods too, and no other node was touched.
+// machine, its pods too, and no other node was touched. The API of traces is reached by the nodes that there are.
 func TestAddNode(t *testing.T) {
 	k := newNamespace(t, "kubectl", "add-node")
 	before := pidOf(t, "host", "node-n1")
+	leadsBy := func(nodes string) {
+		t.Helper()
+		if out := k.run("get", "endpointslice", "traces", "-n", "kube-system", "-o",
+			"jsonpath={.endpoints[*].nodeName}"); out != nodes {
+			t.Errorf("the API of traces is reached by %s, not %s", out, nodes)
+		}
+	}
 	gone := func() {
 		t.Helper()
 		if out := k.run("get", "nodes", "-o", "name"); out != "node/n1\nnode/n2" {
@@ -124,6 +131,7 @@ func TestAddNode(t *testing.T) {
 		if _, err := os.Stat(cluster.data + "/nodes/n3"); !os.IsNotExist(err) {
 			t.Errorf("its directory is left: %v", err)
 		}
+		leadsBy("n1 n2")
 	}
 	if out, err := cluster.command(usual, "bonsai", "--data-dir", cluster.data, "node", "add",
 		"--wait=100ms"); err == nil || !strings.Contains(out, "bonsai: error: ") {
@@ -131,6 +139,7 @@ func TestAddNode(t *testing.T) {
 	}
 	gone() // no half of it
 	cluster.bonsai(t, "node", "add", "--labels", "disktype=ssd")
+	leadsBy("n1 n2 n3")
 	k.run("run", "there", "--image=localhost/busybox:1.0", "--overrides",
 		`{"spec":{"nodeSelector":{"disktype":"ssd"}}}`, "--command", "--", "sleep", "1000")
 	k.eventually("a pod runs on the new node", is("n3 Running"), "get", "pod", "there", "-o",

@@ -47,7 +47,8 @@ func CoreAt(c plan.Config, server string) (*apiclient.Client, error) {
 }
 
 // ThroughRestarts repeats do while connections break or writers conflict. do must be safe to repeat. One of several API
-// servers may be restarted while the cluster comes up, and the others answer. Only ctx bounds the attempts.
+// servers may be restarted while the cluster comes up, and the others answer. Only ctx bounds the attempts
+// (WhileAnswered).
 func ThroughRestarts(ctx context.Context, do func() error) error {
 	var last error
 	err := host.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
@@ -62,6 +63,18 @@ func ThroughRestarts(ctx context.Context, do func() error) error {
 		err = fmt.Errorf("%w: %w", err, last)
 	}
 	return err
+}
+
+// AnswerPatience bounds WhileAnswered.
+const AnswerPatience = time.Minute
+
+// ErrNoAnswer is the cause of the end of a WhileAnswered.
+var ErrNoAnswer = errors.New("the API server does not answer (bonsai status)")
+
+// WhileAnswered returns a context for requests to the API server under the machine's lock. Without a bound, a command
+// whose API server is gone would repeat them for ever (ThroughRestarts), and keep all others out.
+func WhileAnswered(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, AnswerPatience, ErrNoAnswer)
 }
 
 // Timeout bounds one request to the API server. A user waits for the answer, and a server that takes longer has a

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/api/bootstraptoken"
+	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/componentflags"
@@ -215,12 +216,16 @@ func PublishPeer(ctx context.Context, c plan.Config) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := client.WhileAnswered(ctx)
+	defer cancel()
 	return setConfigMap(ctx, c, "", metav1.NamespaceSystem, nodeConfigMap,
 		map[string]string{peersPrefix + p.Name: string(text)})
 }
 
 // RemovePeer says in the cluster, by the API server of that URL, that there is no such control plane any more.
 func RemovePeer(ctx context.Context, c plan.Config, server, name string) error {
+	ctx, cancel := client.WhileAnswered(ctx)
+	defer cancel()
 	return setConfigMap(ctx, c, server, metav1.NamespaceSystem, nodeConfigMap,
 		map[string]string{peersPrefix + name: ""})
 }

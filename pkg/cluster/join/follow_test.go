@@ -1,12 +1,14 @@
 package join
 
 import (
+	"bytes"
 	"encoding/json"
 	"log/slog"
 	"net/netip"
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,14 +78,20 @@ func TestFollow(t *testing.T) {
 	}
 	of.NoTraces = true
 	of.FeatureGates, of.OCIRuntime = map[string]bool{"MemoryQoS": true}, "crun"
-	of.Mirrors = []plan.Mirror{{Registry: "docker.io", URL: "http://192.0.2.1:5000"}}
-	of.ComponentFlags = map[string]map[string]string{"kube-proxy": {"proxy-mode": "iptables"},
+	of.Mirrors = []plan.Mirror{{Registry: "docker.io", URL: "http://me:hunter2@192.0.2.1:5000"}}
+	of.ComponentFlags = map[string]map[string]string{"kube-proxy": {"proxy-mode": "iptables", "a-token": "hunter2"},
 		"etcd": {"quota-backend-bytes": "1"}}
 	other := authority(t)
 	var applied plan.Config
 	apply := func(c plan.Config) error { applied = c; return nil }
-	if err := follow(joined, published(t, factsOf(of, other)), apply, slog.New(slog.DiscardHandler)); err != nil {
+	var log bytes.Buffer
+	err = follow(joined, published(t, factsOf(of, other)), apply, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
 		t.Fatal(err)
+	}
+	// The log is part of a report (logs.Export).
+	if strings.Contains(log.String(), "hunter2") || !strings.Contains(log.String(), "proxy-mode=iptables") {
+		t.Errorf("the log lacks the change, or has a password: %s", &log)
 	}
 	saved, err := datadir.Load(joined.DataDir)
 	if err != nil || !reflect.DeepEqual(saved, applied) {

@@ -22,7 +22,7 @@ import (
 // values of flags and URLs that are secrets.
 //
 // status and versions print the files of these names. An error of theirs goes into the file: it says something about
-// the cluster, too.
+// the cluster, too. But if ctx ends, Export returns its cause: the report is not whole.
 func Export(ctx context.Context, c plan.Config, to string, status, versions func(io.Writer) error) error {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		return err
@@ -41,7 +41,7 @@ func Export(ctx context.Context, c plan.Config, to string, status, versions func
 	for from, name := range parts {
 		errs = append(errs, host.IgnoreMissing(copyOwn(from, filepath.Join(to, name))))
 	}
-	config, err := json.MarshalIndent(withoutSecrets(c), "", "  ")
+	config, err := json.MarshalIndent(plan.WithoutSecrets(c), "", "  ")
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func Export(ctx context.Context, c plan.Config, to string, status, versions func
 			return cmd.Run()
 		})
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, context.Cause(ctx))...)
 }
 
 // copyOwn copies a file, or the files and directories below a directory. Only the caller may read the copies. It leaves

@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -81,5 +82,15 @@ func TestExport(t *testing.T) {
 	}
 	if err := export(); err == nil {
 		t.Error("it wrote into a directory that was there")
+	}
+	// An interrupt breaks off what asks the cluster: the report is not whole.
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	interrupted := errors.New("interrupted")
+	err = Export(ctx, c, filepath.Join(t.TempDir(), "report"), func(io.Writer) error {
+		interrupt(interrupted)
+		return ctx.Err()
+	}, func(io.Writer) error { return nil })
+	if !errors.Is(err, interrupted) {
+		t.Errorf("an interrupted report: %v", err)
 	}
 }

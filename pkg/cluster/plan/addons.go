@@ -16,8 +16,8 @@ const DNSAddon = "coredns"
 // storageAddon is the add-on of the default StorageClass.
 const storageAddon = "local-path"
 
-// OptionalAddon is an add-on that a cluster can do without.
-type OptionalAddon struct {
+// optionalAddon is an add-on that a cluster can do without.
+type optionalAddon struct {
 	Name      string // its manifest's and, if it has one, its image's
 	ByDefault bool
 	HasImage  bool
@@ -25,7 +25,7 @@ type OptionalAddon struct {
 
 // OptionalAddons are the add-ons that a user can switch on and off. The others give the components their permissions,
 // and so every cluster has them.
-var OptionalAddons = [...]OptionalAddon{
+var OptionalAddons = [...]optionalAddon{
 	{Name: DNSAddon, ByDefault: true, HasImage: true},
 	{Name: storageAddon, ByDefault: true},
 	{Name: "metrics-server", HasImage: true},
@@ -45,7 +45,7 @@ func (c Config) HasAddon(name string) bool {
 	if on, said := c.AddonChoices[name]; said {
 		return on
 	}
-	i := slices.IndexFunc(OptionalAddons[:], func(a OptionalAddon) bool { return a.Name == name })
+	i := slices.IndexFunc(OptionalAddons[:], func(a optionalAddon) bool { return a.Name == name })
 	return i < 0 || OptionalAddons[i].ByDefault
 }
 
@@ -53,7 +53,7 @@ func (c Config) HasAddon(name string) bool {
 // AddonChoices keeps only what differs from the default, so that a choice of the default equals no choice. It is a new
 // map, so other copies of c do not change.
 func (c Config) WithAddon(name string, on bool) (Config, error) {
-	i := slices.IndexFunc(OptionalAddons[:], func(a OptionalAddon) bool { return a.Name == name })
+	i := slices.IndexFunc(OptionalAddons[:], func(a optionalAddon) bool { return a.Name == name })
 	if i < 0 {
 		var names []string
 		for _, a := range OptionalAddons {

@@ -124,14 +124,20 @@ func networking(c Config) string {
 		cmp.Or(string(c.IPFamily), "ipv4"), c.NodeSubnet, c.PodSubnet, c.ServiceSubnet)
 }
 
-// Difference lists the settings that would have to change for a running cluster to be as wanted.
+// Difference lists the settings that would have to change for a running cluster to be as wanted, without secrets: logs
+// and messages have it.
 func Difference(is, wanted Config) string {
 	var changes []string
 	want := settings(wanted)
+	shownIs, shownWant := settings(WithoutSecrets(is)), settings(WithoutSecrets(wanted))
 	for i, s := range settings(is) {
-		if s != want[i] {
-			changes = append(changes,
-				fmt.Sprintf("%s: %s now, %s wanted", s.name, orNone(s.value), orNone(want[i].value)))
+		switch {
+		case s == want[i]:
+		case shownIs[i] == shownWant[i]:
+			changes = append(changes, s.name+": another secret wanted")
+		default:
+			changes = append(changes, fmt.Sprintf("%s: %s now, %s wanted", s.name, orNone(shownIs[i].value),
+				orNone(shownWant[i].value)))
 		}
 	}
 	return strings.Join(changes, "; ")

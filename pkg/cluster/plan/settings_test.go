@@ -147,3 +147,24 @@ func TestCheckChange(t *testing.T) {
 		}
 	}
 }
+
+// TestDifferenceSecrets: a difference has no password and no token, and none goes unnoticed.
+func TestDifferenceSecrets(t *testing.T) {
+	t.Parallel()
+	of := func(secret string) Config {
+		c := Default("/data", "/bin")
+		c.Mirrors = []Mirror{{"docker.io", "https://me:" + secret + "@m"}}
+		c.ComponentFlags = map[string]map[string]string{"kube-apiserver": {"a-token": secret}}
+		return c
+	}
+	if got := Difference(of("one"), of("two")); got !=
+		"registry mirrors: another secret wanted; component flags: another secret wanted" {
+		t.Error(got)
+	}
+	want := of("one")
+	want.ComponentFlags["kube-apiserver"]["v"] = "4"
+	if got := Difference(of("one"), want); got != "component flags: kube-apiserver --a-token=(left out) now, "+
+		"kube-apiserver --a-token=(left out) kube-apiserver --v=4 wanted" {
+		t.Error(got)
+	}
+}

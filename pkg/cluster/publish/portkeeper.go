@@ -2,6 +2,7 @@ package publish
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -62,7 +63,7 @@ func (k *PortKeeper) Keep(ctx context.Context, mappings []plan.PortMapping) erro
 				p.end()
 				delete(k.running, m)
 			}
-			return err
+			return fmt.Errorf("publish node port %d: %w", m.NodePort, err)
 		}
 		added[m] = publication{stop, wait}
 		k.running[m] = added[m]

@@ -3,7 +3,6 @@ package publish
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -77,7 +76,7 @@ func (p *Publisher) Publish(ctx context.Context, mappings []plan.PortMapping) (w
 		l, work, err := p.listen(ctx, m)
 		if err != nil {
 			end()
-			return nil, fmt.Errorf("publish node port %d: %w", m.NodePort, err)
+			return nil, err
 		}
 		listeners, serve = append(listeners, l), append(serve, work)
 	}

@@ -1,17 +1,16 @@
-package logs
+package plan
 
 import (
 	"net/url"
 	"regexp"
-
-	"bonsai/pkg/cluster/plan"
 )
 
 // secretFlag matches the names of flags whose values are secrets.
 var secretFlag = regexp.MustCompile(`(?i)token|password|secret`)
 
-// withoutSecrets returns the configuration without the passwords in URLs and the values of flags that are secrets.
-func withoutSecrets(c plan.Config) plan.Config {
+// WithoutSecrets returns the configuration without the passwords in URLs and the values of flags that are secrets. Logs
+// and messages that users may give away show this one.
+func WithoutSecrets(c Config) Config {
 	const left = "(left out)"
 	flags := map[string]map[string]string{}
 	for component, own := range c.ComponentFlags {
@@ -24,7 +23,7 @@ func withoutSecrets(c plan.Config) plan.Config {
 		}
 	}
 	c.ComponentFlags = flags
-	mirrors := make([]plan.Mirror, 0, len(c.Mirrors))
+	mirrors := make([]Mirror, 0, len(c.Mirrors))
 	for _, m := range c.Mirrors {
 		if u, err := url.Parse(m.URL); err != nil {
 			m.URL = left
