@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
@@ -74,9 +75,24 @@ func Export(ctx context.Context, c plan.Config, to string, status, versions func
 	return errors.Join(append(errs, context.Cause(ctx))...)
 }
 
+// mostCopied bounds the copy of one file, in bytes. A pod that writes to /var/log may have put a file without an end
+// there.
+const mostCopied = 256 << 20
+
 // copyOwn copies a file, or the files and directories below a directory. Only the caller may read the copies. It leaves
 // out everything else, such as the links to a container's log.
 func copyOwn(from, to string) error {
+	top := from
+	if info, err := os.Lstat(from); err != nil {
+		return host.IgnoreMissing(err)
+	} else if !info.IsDir() {
+		top = filepath.Dir(from)
+	}
+	root, err := os.OpenRoot(top)
+	if err != nil {
+		return host.IgnoreMissing(err)
+	}
+	defer root.Close()
 	return filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
 		if err != nil {
 			return host.IgnoreMissing(err) // a log may go while we look
@@ -88,19 +104,35 @@ func copyOwn(from, to string) error {
 		case !d.Type().IsRegular():
 			return nil
 		}
-		if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
-			return err
-		}
-		in, err := os.Open(path)
-		if err != nil {
-			return host.IgnoreMissing(err)
-		}
-		defer in.Close()
-		out, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		name, err := filepath.Rel(top, path)
 		if err != nil {
 			return err
 		}
-		_, err = io.Copy(out, in)
-		return errors.Join(err, out.Close())
+		return copyFile(root, name, target)
 	})
+}
+
+// copyFile copies a file below root if it is a regular one. A pod may have put a link or a pipe in its place since
+// somebody has looked: nothing outside of root is read, and nothing is waited for.
+func copyFile(root *os.Root, name, target string) error {
+	if info, err := root.Lstat(name); err != nil || !info.Mode().IsRegular() {
+		return nil // it has gone, or is not below root any more
+	}
+	in, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil
+	}
+	defer in.Close()
+	if info, err := in.Stat(); err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
+		return err
+	}
+	out, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, io.LimitReader(in, mostCopied))
+	return errors.Join(err, out.Close())
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -92,5 +93,31 @@ func TestExport(t *testing.T) {
 	}, func(io.Writer) error { return nil })
 	if !errors.Is(err, interrupted) {
 		t.Errorf("an interrupted report: %v", err)
+	}
+}
+
+// TestCopyFile: what a pod puts in a log's place leads out of the logs to nothing, and keeps nobody waiting.
+func TestCopyFile(t *testing.T) {
+	t.Parallel()
+	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "key")
+	in := func(name string) string { return filepath.Join(dir, name) }
+	err := errors.Join(os.WriteFile(outside, []byte("secret"), 0o600), os.WriteFile(in("log"), []byte("text"), 0o600),
+		os.Symlink(outside, in("link")), os.Symlink(filepath.Dir(outside), in("dir")), syscall.Mkfifo(in("pipe"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	to := t.TempDir()
+	for _, name := range []string{"log", "link", "dir/key", "pipe", "none"} {
+		if err := copyFile(root, name, filepath.Join(to, name)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if copied, err := os.ReadDir(to); err != nil || len(copied) != 1 || copied[0].Name() != "log" {
+		t.Errorf("copied %v, %v", copied, err)
 	}
 }

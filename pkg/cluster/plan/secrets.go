@@ -5,8 +5,8 @@ import (
 	"regexp"
 )
 
-// secretFlag matches the names of flags whose values are secrets.
-var secretFlag = regexp.MustCompile(`(?i)token|password|secret`)
+// secretFlag matches the names of flags whose values are secrets, or may be, as headers of requests.
+var secretFlag = regexp.MustCompile(`(?i)token|password|secret|header`)
 
 // WithoutSecrets returns the configuration without the passwords in URLs and the values of flags that are secrets. Logs
 // and messages that users may give away show this one.
