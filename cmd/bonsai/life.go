@@ -16,7 +16,6 @@ import (
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
-	"bonsai/pkg/cluster/snapshot"
 	"bonsai/pkg/cluster/supervisor"
 )
 
@@ -236,8 +235,8 @@ func snapshotCommand(chosen *chosen) *cobra.Command {
 			Short:   "Remove a snapshot",
 			Example: "  bonsai snapshot rm clean",
 			Args:    cobra.ExactArgs(1),
-			RunE: func(_ *cobra.Command, args []string) error {
-				return snapshot.Remove(plan.Layout(chosen.dataDir), args[0])
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return cluster.RemoveSnapshot(cmd.Context(), chosen.dataDir, args[0])
 			},
 		},
 	)

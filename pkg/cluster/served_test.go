@@ -19,9 +19,7 @@ func TestRestoreServed(t *testing.T) {
 		t.Skip("SKIPPED: needs root")
 	}
 	c := plantest.Config(t)
-	if err := datadir.Save(c); err != nil {
-		t.Fatal(err)
-	}
+	saveStarted(t, c)
 	if err := snapshot.Copy(t.Context(), c.DataDir, c.Layout().Snapshot("clean")); err != nil {
 		t.Fatal(err)
 	}

@@ -73,24 +73,9 @@ func SaveSnapshot(ctx context.Context, dataDir, name string, withKeys bool, out 
 // if wasUp (snapshot restore).
 func RestoreSnapshot(ctx context.Context, dataDir, name string, alone bool,
 	out io.Writer) (wasUp bool, err error) {
-	c, err := datadir.LoadFirst(dataDir)
+	c, _, err := mayRestore(dataDir, name, alone) // before it waits
 	if err != nil {
 		return false, err
-	}
-	from, err := snapshot.Find(c.Layout(), name)
-	if err != nil {
-		return false, err
-	}
-	if err := checkStores(c, "a snapshot would not bring them back"); err != nil {
-		return false, err
-	}
-	if err := encryption.Missing(c.Layout(), name); err != nil {
-		return false, err
-	}
-	// The snapshot has one member of etcd's, as it was: the others would refuse it, or follow it.
-	if len(c.Peers) > 1 && !alone {
-		return false, fmt.Errorf("the cluster has control planes on %d machines, and a snapshot is one machine's: run bonsai down on the others first, or restore it as a cluster of its own (--force-new-cluster)",
-			len(c.Peers))
 	}
 	lock, err := machine.Lock(ctx) // a start at the same time would run on half of either state
 	if err != nil {
@@ -101,6 +86,10 @@ func RestoreSnapshot(ctx context.Context, dataDir, name string, alone bool,
 		return false, err
 	}
 	if err := snapshot.Finish(dataDir); err != nil {
+		return false, err
+	}
+	c, from, err := mayRestore(dataDir, name, alone) // other commands have changed the cluster and its snapshots since
+	if err != nil {
 		return false, err
 	}
 	p := steps.NewPrinter(out)
@@ -128,6 +117,44 @@ func RestoreSnapshot(ctx context.Context, dataDir, name string, alone bool,
 		}
 	}
 	return wasUp, nil
+}
+
+// mayRestore returns the cluster in dataDir and the directory of its snapshot, or says why the snapshot cannot be
+// restored. alone reports whether this machine is to forget the control planes of others.
+func mayRestore(dataDir, name string, alone bool) (c plan.Config, from string, err error) {
+	c, err = datadir.LoadFirst(dataDir)
+	if err != nil {
+		return c, "", err
+	}
+	from, err = snapshot.Find(c.Layout(), name)
+	if err != nil {
+		return c, "", err
+	}
+	if err := checkStores(c, "a snapshot would not bring them back"); err != nil {
+		return c, "", err
+	}
+	if err := snapshot.CheckWhole(from); err != nil {
+		return c, "", err
+	}
+	if err := encryption.Missing(c.Layout(), name); err != nil {
+		return c, "", err
+	}
+	// The snapshot has one member of etcd's, as it was: the others would refuse it, or follow it.
+	if len(c.Peers) > 1 && !alone {
+		return c, "", fmt.Errorf("the cluster has control planes on %d machines, and a snapshot is one machine's: run bonsai down on the others first, or restore it as a cluster of its own (--force-new-cluster)",
+			len(c.Peers))
+	}
+	return c, from, nil
+}
+
+// RemoveSnapshot removes a snapshot of the cluster in dataDir. It waits until no other command saves or restores one.
+func RemoveSnapshot(ctx context.Context, dataDir, name string) error {
+	lock, err := machine.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	return snapshot.Remove(plan.Layout(dataDir), name)
 }
 
 // checkStores returns an error if objects of the cluster are elsewhere than in its etcd, where nothing saves them. what

@@ -1,15 +1,21 @@
 package cluster
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/machine"
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/plantest"
 	"bonsai/pkg/cluster/snapshot"
 )
@@ -175,6 +181,58 @@ func TestRestorationBrokenOff(t *testing.T) {
 	}
 }
 
+// TestHalfSnapshot: a snapshot that lacks what makes a cluster is not restored, and the cluster keeps its own state.
+func TestHalfSnapshot(t *testing.T) {
+	t.Parallel()
+	all := []string{"cluster.json", "pki/ca.crt", "etcd/wal"}
+	for _, missing := range append(all, "") { // "": the snapshot is gone
+		c := plantest.Config(t)
+		for _, path := range all {
+			if err := host.WriteFile(c.Layout().At(path), []byte("own")); err != nil {
+				t.Fatal(err)
+			}
+			if missing == "" || path == missing {
+				continue
+			}
+			if err := host.WriteFile(c.Layout().At("snapshots/clean", path), []byte("saved")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := snapshot.Restore(t.Context(), c.Layout().Snapshot("clean"), c.DataDir)
+		part, _, _ := strings.Cut(missing, "/")
+		if err == nil || !strings.Contains(err.Error(), c.Layout().Snapshot("clean")) ||
+			!strings.Contains(err.Error(), part) || !strings.Contains(err.Error(), "nothing was changed") {
+			t.Errorf("without %q: %v", missing, err)
+		}
+		if err := snapshot.Finish(c.DataDir); err != nil {
+			t.Error(err)
+		}
+		for _, path := range all {
+			if got, err := os.ReadFile(c.Layout().At(path)); err != nil || string(got) != "own" {
+				t.Errorf("without %q: %s is %q, %v", missing, path, got, err)
+			}
+		}
+	}
+}
+
+// TestRemovalBrokenOff: a snapshot that is being removed has no snapshot's name, so nobody restores what is left of it,
+// and the next save or removal takes the rest.
+func TestRemovalBrokenOff(t *testing.T) {
+	t.Parallel()
+	c := plantest.Config(t)
+	for _, path := range []string{"clean/etcd/wal", "clean.partial/etcd/wal", "other.partial/etcd/wal"} {
+		if err := host.WriteFile(filepath.Join(c.Layout().Snapshots(), path), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := snapshot.Remove(c.Layout(), "clean"); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(c.Layout().Snapshots()); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
 // TestSavesThatWereKilled: what they left is not kept for good, and a snapshot stays.
 func TestSavesThatWereKilled(t *testing.T) {
 	t.Parallel()
@@ -244,4 +302,75 @@ func TestSnapshotElsewhere(t *testing.T) {
 	if entries, err := os.ReadDir(filepath.Dir(c.Layout().Snapshot("now"))); err != nil || len(entries) != 1 {
 		t.Errorf("there are %v, %v", entries, err)
 	}
+}
+
+// TestSnapshotRemovedMeanwhile: a restoration that waits for the machine's lock looks for its snapshot again.
+func TestSnapshotRemovedMeanwhile(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: needs root")
+	}
+	c := plantest.Config(t)
+	saveStarted(t, c)
+	if err := snapshot.Copy(t.Context(), c.DataDir, c.Layout().Snapshot("clean")); err != nil {
+		t.Fatal(err)
+	}
+	err := whileLocked(t, func() error {
+		_, err := RestoreSnapshot(t.Context(), c.DataDir, "clean", false, io.Discard)
+		return err
+	}, func() error { return snapshot.Remove(c.Layout(), "clean") })
+	if err == nil || !strings.Contains(err.Error(), "no snapshot called clean") {
+		t.Errorf("restored: %v", err)
+	}
+	for _, path := range []string{"cluster.json", "pki/ca.crt", "etcd/wal"} {
+		if err := host.StatError(c.Layout().At(path)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// saveStarted writes what a start of the cluster makes.
+func saveStarted(t *testing.T, c plan.Config) {
+	t.Helper()
+	if err := datadir.Save(c); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"pki/ca.crt", "etcd/wal"} {
+		if err := host.WriteFile(c.Layout().At(path), []byte("own")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// whileLocked runs a command while another one has the machine's lock. The other one makes its change when the command
+// waits for the lock, and then ends. It returns the error of the command.
+func whileLocked(t *testing.T, command, change func() error) error {
+	t.Helper()
+	lock, err := machine.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	watch, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(watch)
+	if _, err := unix.InotifyAddWatch(watch, lock.Name(), unix.IN_OPEN); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- command() }()
+	if err := host.Poll(t.Context(), time.Millisecond, func() (bool, error) {
+		n, err := unix.Read(watch, make([]byte, 4096))
+		if errors.Is(err, unix.EAGAIN) {
+			err = nil
+		}
+		return n > 0 || len(ended) > 0, err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(change(), lock.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return <-ended
 }

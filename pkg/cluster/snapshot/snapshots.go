@@ -45,13 +45,18 @@ func Find(l plan.Layout, name string) (string, error) {
 	return path, nil
 }
 
-// Remove removes a snapshot.
+// Remove removes a snapshot. The caller holds the machine's lock. The snapshot first loses its name: a removal that is
+// broken off leaves nothing that could be restored, and RemovePartial removes the rest.
 func Remove(l plan.Layout, name string) error {
 	path, err := Find(l, name)
 	if err != nil {
 		return err
 	}
-	return os.RemoveAll(path)
+	partial := path + PartialSuffix
+	if err := errors.Join(RemovePartial(l.Snapshots()), os.Rename(path, partial)); err != nil {
+		return err
+	}
+	return os.RemoveAll(partial)
 }
 
 // Print prints the snapshots, one on a line.
