@@ -26,18 +26,8 @@ import (
 // that a power failure would leave, and etcd and containerd can start from that. The keys of its Secrets are in it only
 // if withKeys.
 func SaveSnapshot(ctx context.Context, dataDir, name string, withKeys bool, out io.Writer) (err error) {
-	c, err := datadir.LoadFirst(dataDir)
-	if err != nil {
+	if _, err := maySave(dataDir, name); err != nil { // before it waits
 		return err
-	}
-	if err := plan.CheckName(name); err != nil {
-		return fmt.Errorf("the snapshot's name: %w", err)
-	}
-	if err := checkStores(c, "a snapshot would not have them"); err != nil {
-		return err
-	}
-	if host.StatError(c.Layout().Snapshot(name)) == nil {
-		return fmt.Errorf("there is a snapshot called %s already (bonsai snapshot rm %[1]s)", name)
 	}
 	lock, err := machine.Lock(ctx)
 	if err != nil {
@@ -53,6 +43,10 @@ func SaveSnapshot(ctx context.Context, dataDir, name string, withKeys bool, out 
 	if err := snapshot.Finish(dataDir); err != nil {
 		return err
 	}
+	c, err := maySave(dataDir, name) // another command may have given the cluster keys since, or saved that snapshot
+	if err != nil {
+		return err
+	}
 	if !paused(c) && running(ctx, c) {
 		if err := pause.Freeze(ctx, c.Mark()); err != nil {
 			return err
@@ -65,6 +59,24 @@ func SaveSnapshot(ctx context.Context, dataDir, name string, withKeys bool, out 
 		return err
 	}
 	return snapshot.Save(ctx, c.Layout(), name, keys)
+}
+
+// maySave returns the cluster in dataDir, or says why it cannot be saved under that name.
+func maySave(dataDir, name string) (plan.Config, error) {
+	c, err := datadir.LoadFirst(dataDir)
+	if err != nil {
+		return c, err
+	}
+	if err := plan.CheckName(name); err != nil {
+		return c, fmt.Errorf("the snapshot's name: %w", err)
+	}
+	if err := checkStores(c, "a snapshot would not have them"); err != nil {
+		return c, err
+	}
+	if host.StatError(c.Layout().Snapshot(name)) == nil {
+		return c, fmt.Errorf("there is a snapshot called %s already (bonsai snapshot rm %[1]s)", name)
+	}
+	return c, nil
 }
 
 // RestoreSnapshot ends the cluster in dataDir, if it runs, as a power failure would, and puts a snapshot in its place.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bonsai/pkg/cluster/datadir"
+	"bonsai/pkg/cluster/encryption"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
@@ -325,6 +326,39 @@ func TestSnapshotRemovedMeanwhile(t *testing.T) {
 		if err := host.StatError(c.Layout().At(path)); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestKeysEnabledMeanwhile: a snapshot names the keys that the cluster got while the save waited for the machine's lock,
+// and is not put into the place of one that was saved meanwhile.
+func TestKeysEnabledMeanwhile(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: needs root")
+	}
+	c := plantest.Config(t)
+	c.EncryptSecrets = false
+	saveStarted(t, c)
+	save := func() error { return SaveSnapshot(t.Context(), c.DataDir, "clean", false, io.Discard) }
+	if err := whileLocked(t, save, func() error {
+		c.EncryptSecrets = true
+		return errors.Join(encryption.Enable(c.Layout(), time.Now()), datadir.Save(c))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := encryption.Read(c.Layout())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if needed, err := encryption.NeededBy(c.Layout()); err != nil || len(needed[keys[0].Name]) != 1 {
+		t.Errorf("snapshots need %v, %v", needed, err)
+	}
+	if err := snapshot.Remove(c.Layout(), "clean"); err != nil {
+		t.Fatal(err)
+	}
+	if err := whileLocked(t, save, func() error {
+		return snapshot.Save(t.Context(), c.Layout(), "clean", nil)
+	}); err == nil || !strings.Contains(err.Error(), "there is a snapshot called clean already") {
+		t.Errorf("saved twice: %v", err)
 	}
 }
 
