@@ -47,18 +47,44 @@ func SaveSnapshot(ctx context.Context, dataDir, name string, withKeys bool, out 
 	if err != nil {
 		return err
 	}
-	if !paused(c) && running(ctx, c) {
-		if err := pause.Freeze(ctx, c.Mark()); err != nil {
-			return err
-		}
-		// WithoutCancel: a cluster that was frozen for the snapshot must go on, however the command ends.
-		defer func() { err = errors.Join(err, resume(context.WithoutCancel(ctx), c)) }()
+	goOn, err := freeze(ctx, c)
+	if err != nil {
+		return err
 	}
+	// WithoutCancel: a cluster that was frozen for the snapshot must go on, however the command ends.
+	defer func() { err = errors.Join(err, goOn(context.WithoutCancel(ctx))) }()
 	keys, err := encryption.Record(c, withKeys)
 	if err != nil {
 		return err
 	}
 	return snapshot.Save(ctx, c.Layout(), name, keys)
+}
+
+// freeze freezes the processes of the cluster, unless it is paused. goOn thaws what freeze froze. The cgroups say
+// whether there are processes: a supervisor that is overloaded, stops, or was killed does not answer, and what is left
+// of its cluster writes all the same. The leases are renewed only if it answers.
+func freeze(ctx context.Context, c plan.Config) (goOn func(context.Context) error, err error) {
+	groups, err := cgroup.Find(c.Mark())
+	if err != nil {
+		return nil, err
+	}
+	processes, err := groups.Processes("")
+	if err != nil {
+		return nil, err
+	}
+	if paused(c) || len(processes) == 0 {
+		return func(context.Context) error { return nil }, nil
+	}
+	answers := running(ctx, c)
+	if err := pause.Freeze(ctx, c.Mark()); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		if answers {
+			return resume(ctx, c)
+		}
+		return pause.Thaw(ctx, c.Mark(), c.Bin("kube-controller-manager"), func(context.Context) error { return nil })
+	}, nil
 }
 
 // maySave returns the cluster in dataDir, or says why it cannot be saved under that name.

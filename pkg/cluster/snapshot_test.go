@@ -1,9 +1,12 @@
 package cluster
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -15,6 +18,7 @@ import (
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/encryption"
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/host/cgroup"
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/plantest"
@@ -359,6 +363,59 @@ func TestKeysEnabledMeanwhile(t *testing.T) {
 		return snapshot.Save(t.Context(), c.Layout(), "clean", nil)
 	}); err == nil || !strings.Contains(err.Error(), "there is a snapshot called clean already") {
 		t.Errorf("saved twice: %v", err)
+	}
+}
+
+// TestSaveFreezesWithoutSupervisor: processes of a cluster whose supervisor does not answer do not write while they are
+// copied, and go on afterwards.
+func TestSaveFreezesWithoutSupervisor(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: needs root")
+	}
+	c := plantest.Config(t)
+	c.EncryptSecrets = false
+	saveStarted(t, c)
+	groups, err := cgroup.Below(cgroup.Root, c.Mark())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if err := errors.Join(groups.Kill(ctx, ""), groups.Remove(ctx, "")); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := groups.Make(cgroup.ControlPlane); err != nil {
+		t.Skipf("SKIPPED: cannot make a cgroup: %v", err)
+	}
+	process := exec.Command("sleep", "1000")
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go process.Wait()
+	for _, tree := range groups.Trees {
+		if err := os.WriteFile(filepath.Join(tree, cgroup.ControlPlane, "cgroup.procs"),
+			fmt.Append(nil, process.Process.Pid), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	frozen := filepath.Join(t.TempDir(), "frozen")
+	script := "#!/bin/sh\ncat " + filepath.Join(groups.Trees[0], "cgroup.events") + " " +
+		filepath.Join(cgroup.Root, "freezer", c.Mark(), "freezer.state") + " > " + frozen + " 2> /dev/null\nexec /bin/cp \"$@\"\n"
+	programs := t.TempDir()
+	if err := os.WriteFile(filepath.Join(programs, "cp"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", programs+":"+os.Getenv("PATH"))
+	if err := SaveSnapshot(t.Context(), c.DataDir, "clean", false, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if state, err := os.ReadFile(frozen); err != nil ||
+		!strings.Contains(string(state), "frozen 1") && !strings.Contains(string(state), "FROZEN") {
+		t.Errorf("while it was copied, the cluster was %q, %v", state, err)
+	}
+	if is, err := cgroup.FreezerOf(c.Mark()).IsFrozen(); is || err != nil {
+		t.Errorf("frozen for good: %t, %v", is, err)
 	}
 }
 
