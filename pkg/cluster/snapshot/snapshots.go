@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -59,7 +61,7 @@ func Remove(l plan.Layout, name string) error {
 	return os.RemoveAll(partial)
 }
 
-// Print prints the snapshots, one on a line.
+// Print prints the snapshots, one on a line. One that cannot be read does not hide the others.
 func Print(l plan.Layout, out io.Writer) error {
 	entries, err := os.ReadDir(l.Snapshots())
 	if host.IgnoreMissing(err) != nil {
@@ -76,10 +78,14 @@ func Print(l plan.Layout, out io.Writer) error {
 			return err
 		}
 		saved, err := datadir.Load(l.Snapshot(e.Name()))
-		if err != nil {
-			return err
+		if errors.Is(err, syscall.ENOTDIR) {
+			continue // a file of the user's
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\n", e.Name(), info.ModTime().Format(time.DateTime), len(saved.Nodes))
+		nodes := "?"
+		if err == nil {
+			nodes = strconv.Itoa(len(saved.Nodes))
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", e.Name(), info.ModTime().Format(time.DateTime), nodes)
 	}
 	return w.Flush()
 }
