@@ -182,6 +182,9 @@ func mayRestore(dataDir, name string, alone bool) (c plan.Config, from string, e
 		return c, "", fmt.Errorf("the cluster has control planes on %d machines, and a snapshot is one machine's: run bonsai down on the others first, or restore it as a cluster of its own (--force-new-cluster)",
 			len(c.Peers))
 	}
+	if len(c.Peers) < 2 && alone { // ForceNewCluster would refuse when the cluster's state is gone
+		return c, "", errAlone
+	}
 	return c, from, nil
 }
 

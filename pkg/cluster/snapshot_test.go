@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -416,6 +417,54 @@ func TestSaveFreezesWithoutSupervisor(t *testing.T) {
 	}
 	if is, err := cgroup.FreezerOf(c.Mark()).IsFrozen(); is || err != nil {
 		t.Errorf("frozen for good: %t, %v", is, err)
+	}
+}
+
+// TestPrintOddSnapshots: neither a file among the snapshots nor half a copy hides the others.
+func TestPrintOddSnapshots(t *testing.T) {
+	t.Parallel()
+	c := plantest.Config(t)
+	saveStarted(t, c)
+	if err := snapshot.Copy(t.Context(), c.DataDir, c.Layout().Snapshot("clean")); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"half/etcd/wal", "notes"} {
+		if err := host.WriteFile(filepath.Join(c.Layout().Snapshots(), path), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out strings.Builder
+	if err := PrintSnapshots(c.DataDir, &out); err != nil {
+		t.Fatal(err)
+	}
+	nodes := map[string]string{}
+	for line := range strings.Lines(out.String()) {
+		fields := strings.Fields(line)
+		nodes[fields[0]] = fields[len(fields)-1]
+	}
+	if want := map[string]string{"NAME": "NODES", "clean": "2", "half": "?"}; !maps.Equal(nodes, want) {
+		t.Errorf("%v, want %v", nodes, want)
+	}
+}
+
+// TestRestoreAlone: a machine that has no others to forget keeps its state.
+func TestRestoreAlone(t *testing.T) {
+	t.Parallel()
+	c := plantest.Config(t)
+	c.EncryptSecrets = false
+	saveStarted(t, c)
+	if err := snapshot.Copy(t.Context(), c.DataDir, c.Layout().Snapshot("clean")); err != nil {
+		t.Fatal(err)
+	}
+	if err := host.WriteFile(c.Layout().At("etcd", "wal"), []byte("later")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := RestoreSnapshot(t.Context(), c.DataDir, "clean", true, io.Discard); err == nil ||
+		!strings.Contains(err.Error(), "--force-new-cluster: no other machine has a control plane") {
+		t.Errorf("restored: %v", err)
+	}
+	if state, err := os.ReadFile(c.Layout().At("etcd", "wal")); err != nil || string(state) != "later" {
+		t.Errorf("the state is %q, %v", state, err)
 	}
 }
 
