@@ -189,7 +189,8 @@ func snapshotCommand(chosen *chosen) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		wasUp, err := cluster.RestoreSnapshot(cmd.Context(), chosen.dataDir, args[0], *forceNew, cmd.OutOrStdout())
+		wasUp, err := cluster.RestoreSnapshot(cmd.Context(), chosen.home, chosen.dataDir, args[0], *forceNew,
+			cmd.OutOrStdout())
 		if err == nil && *forceNew {
 			return startAlone(cmd, chosen, self, *patience)
 		}

@@ -109,9 +109,9 @@ func maySave(dataDir, name string) (plan.Config, error) {
 // wasUp reports whether it ran. Until the last step the cluster keeps its own state. If the last step is broken off,
 // the next command that changes the cluster finishes it first. The cluster stays stopped: the command starts it again
 // if wasUp (snapshot restore).
-func RestoreSnapshot(ctx context.Context, dataDir, name string, alone bool,
+func RestoreSnapshot(ctx context.Context, home machine.Home, dataDir, name string, alone bool,
 	out io.Writer) (wasUp bool, err error) {
-	c, _, err := mayRestore(dataDir, name, alone) // before it waits
+	c, _, err := mayRestore(home, dataDir, name, alone) // before it waits
 	if err != nil {
 		return false, err
 	}
@@ -126,7 +126,7 @@ func RestoreSnapshot(ctx context.Context, dataDir, name string, alone bool,
 	if err := snapshot.Finish(dataDir); err != nil {
 		return false, err
 	}
-	c, from, err := mayRestore(dataDir, name, alone) // other commands have changed the cluster and its snapshots since
+	c, from, err := mayRestore(home, dataDir, name, alone) // other commands have changed the cluster and its snapshots since
 	if err != nil {
 		return false, err
 	}
@@ -159,7 +159,7 @@ func RestoreSnapshot(ctx context.Context, dataDir, name string, alone bool,
 
 // mayRestore returns the cluster in dataDir and the directory of its snapshot, or says why the snapshot cannot be
 // restored. alone reports whether this machine is to forget the control planes of others.
-func mayRestore(dataDir, name string, alone bool) (c plan.Config, from string, err error) {
+func mayRestore(home machine.Home, dataDir, name string, alone bool) (c plan.Config, from string, err error) {
 	c, err = datadir.LoadFirst(dataDir)
 	if err != nil {
 		return c, "", err
@@ -185,7 +185,26 @@ func mayRestore(dataDir, name string, alone bool) (c plan.Config, from string, e
 	if len(c.Peers) < 2 && alone { // ForceNewCluster would refuse when the cluster's state is gone
 		return c, "", errAlone
 	}
-	return c, from, nil
+	return c, from, checkFree(home, dataDir, name)
+}
+
+// checkFree returns an error if other clusters of this machine have what the cluster of a snapshot would need, such as
+// its name: the snapshot is of one of them, and could not start here.
+func checkFree(home machine.Home, dataDir, name string) error {
+	saved, err := datadir.Load(plan.Layout(dataDir).Snapshot(name))
+	if err != nil {
+		return err
+	}
+	saved.DataDir = dataDir
+	m, err := start.Survey(saved, home)
+	if err != nil {
+		return err
+	}
+	if claims := m.Claimed(saved); len(claims) > 0 {
+		return fmt.Errorf("the cluster of the snapshot %s could not start here beside the clusters of this machine, and nothing was changed. Restore it on another machine, or where it was saved: %w",
+			name, plan.DescribeClaims(claims))
+	}
+	return nil
 }
 
 // RemoveSnapshot removes a snapshot of the cluster in dataDir. It waits until no other command saves or restores one.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -268,7 +269,7 @@ func TestSnapshotNames(t *testing.T) {
 			name); err == nil || !strings.Contains(err.Error(), "no snapshot called") {
 			t.Errorf("remove %q: %v", name, err)
 		}
-		if _, err := RestoreSnapshot(t.Context(), c.DataDir, name, false, io.Discard); err == nil ||
+		if _, err := RestoreSnapshot(t.Context(), machine.Home(t.TempDir()), c.DataDir, name, false, io.Discard); err == nil ||
 			!strings.Contains(err.Error(), "no snapshot called") {
 			t.Errorf("restore %q: %v", name, err)
 		}
@@ -298,7 +299,7 @@ func TestSnapshotElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := SaveSnapshot(t.Context(), c.DataDir, "now", false, io.Discard)
-		_, restored := RestoreSnapshot(t.Context(), c.DataDir, "before", false, io.Discard)
+		_, restored := RestoreSnapshot(t.Context(), machine.Home(t.TempDir()), c.DataDir, "before", false, io.Discard)
 		for _, err := range []error{err, restored} {
 			if err == nil || !strings.Contains(err.Error(), "kube-apiserver --"+flag+"=/events#http://etcd: objects are in another etcd") {
 				t.Errorf("%s: %v", flag, err)
@@ -315,13 +316,16 @@ func TestSnapshotRemovedMeanwhile(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: needs root")
 	}
+	emptyMachine(t)
 	c := plantest.Config(t)
 	saveStarted(t, c)
 	if err := snapshot.Copy(t.Context(), c.DataDir, c.Layout().Snapshot("clean")); err != nil {
 		t.Fatal(err)
 	}
 	err := whileLocked(t, func() error {
-		_, err := RestoreSnapshot(t.Context(), c.DataDir, "clean", false, io.Discard)
+		runtime.LockOSThread()
+		_ = unix.Unshare(unix.CLONE_NEWNET)
+		_, err := RestoreSnapshot(t.Context(), machine.Home(t.TempDir()), c.DataDir, "clean", false, io.Discard)
 		return err
 	}, func() error { return snapshot.Remove(c.Layout(), "clean") })
 	if err == nil || !strings.Contains(err.Error(), "no snapshot called clean") {
@@ -459,13 +463,46 @@ func TestRestoreAlone(t *testing.T) {
 	if err := host.WriteFile(c.Layout().At("etcd", "wal"), []byte("later")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := RestoreSnapshot(t.Context(), c.DataDir, "clean", true, io.Discard); err == nil ||
+	if _, err := RestoreSnapshot(t.Context(), machine.Home(t.TempDir()), c.DataDir, "clean", true, io.Discard); err == nil ||
 		!strings.Contains(err.Error(), "--force-new-cluster: no other machine has a control plane") {
 		t.Errorf("restored: %v", err)
 	}
 	if state, err := os.ReadFile(c.Layout().At("etcd", "wal")); err != nil || string(state) != "later" {
 		t.Errorf("the state is %q, %v", state, err)
 	}
+}
+
+// TestRestoreBeside: a snapshot of another cluster of this machine, which has the name and the networks, is refused.
+func TestRestoreBeside(t *testing.T) {
+	emptyMachine(t)
+	root, err := datadir.Resolve(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := machine.Home(root)
+	original, target := plantest.Config(t), plantest.Config(t)
+	original.DataDir, original.Name, original.EncryptSecrets = home.DataDir("dev"), "dev", false
+	target.DataDir, target.Name, target.EncryptSecrets = home.DataDir("other"), "other", false
+	saveStarted(t, original)
+	saveStarted(t, target)
+	if err := snapshot.Copy(t.Context(), original.DataDir, target.Layout().Snapshot("clean")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := RestoreSnapshot(t.Context(), home, target.DataDir, "clean", false, io.Discard); err == nil ||
+		!strings.Contains(err.Error(), "the name dev") {
+		t.Errorf("restored: %v", err)
+	}
+	if c, err := datadir.Load(target.DataDir); err != nil || c.Name != "other" {
+		t.Errorf("the cluster is called %s, %v", c.Name, err)
+	}
+}
+
+// emptyMachine hides the clusters of this machine from the test.
+func emptyMachine(t *testing.T) {
+	t.Helper()
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "config"))
+	runtime.LockOSThread() // never unlocked: the thread's namespace ends with it
+	_ = unix.Unshare(unix.CLONE_NEWNET)
 }
 
 // saveStarted writes what a start of the cluster makes.
