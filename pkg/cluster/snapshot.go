@@ -126,7 +126,8 @@ func RestoreSnapshot(ctx context.Context, home machine.Home, dataDir, name strin
 	if err := snapshot.Finish(dataDir); err != nil {
 		return false, err
 	}
-	c, from, err := mayRestore(home, dataDir, name, alone) // other commands have changed the cluster and its snapshots since
+	// Other commands may have changed the cluster and its snapshots since.
+	c, from, err := mayRestore(home, dataDir, name, alone)
 	if err != nil {
 		return false, err
 	}

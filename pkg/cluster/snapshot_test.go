@@ -269,7 +269,8 @@ func TestSnapshotNames(t *testing.T) {
 			name); err == nil || !strings.Contains(err.Error(), "no snapshot called") {
 			t.Errorf("remove %q: %v", name, err)
 		}
-		if _, err := RestoreSnapshot(t.Context(), machine.Home(t.TempDir()), c.DataDir, name, false, io.Discard); err == nil ||
+		if _, err := RestoreSnapshot(t.Context(), machine.Home(t.TempDir()), c.DataDir, name, false,
+			io.Discard); err == nil ||
 			!strings.Contains(err.Error(), "no snapshot called") {
 			t.Errorf("restore %q: %v", name, err)
 		}
@@ -338,8 +339,8 @@ func TestSnapshotRemovedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestKeysEnabledMeanwhile: a snapshot names the keys that the cluster got while the save waited for the machine's lock,
-// and is not put into the place of one that was saved meanwhile.
+// TestKeysEnabledMeanwhile: a snapshot names the keys that the cluster got while the save waited for the machine's
+// lock, and is not put into the place of one that was saved meanwhile.
 func TestKeysEnabledMeanwhile(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: needs root")
@@ -463,7 +464,8 @@ func TestRestoreAlone(t *testing.T) {
 	if err := host.WriteFile(c.Layout().At("etcd", "wal"), []byte("later")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := RestoreSnapshot(t.Context(), machine.Home(t.TempDir()), c.DataDir, "clean", true, io.Discard); err == nil ||
+	if _, err := RestoreSnapshot(t.Context(), machine.Home(t.TempDir()), c.DataDir, "clean", true,
+		io.Discard); err == nil ||
 		!strings.Contains(err.Error(), "--force-new-cluster: no other machine has a control plane") {
 		t.Errorf("restored: %v", err)
 	}

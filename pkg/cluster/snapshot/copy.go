@@ -18,7 +18,7 @@ import (
 var Parts = [...]string{"cluster.json", "pki", "kubeconfig", "etcd", "nodes"}
 
 // needed are the parts that every start makes. Without one of them a directory holds no cluster's state: a start would
-// make the part anew, for an empty cluster.
+// make the part again, for an empty cluster.
 var needed = [...]string{"cluster.json", "pki", "etcd"}
 
 // CheckWhole returns an error if the snapshot in the directory from is gone, or lacks what makes a cluster: an
