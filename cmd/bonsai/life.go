@@ -16,7 +16,6 @@ import (
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
-	"bonsai/pkg/cluster/snapshot"
 	"bonsai/pkg/cluster/supervisor"
 )
 
@@ -190,7 +189,8 @@ func snapshotCommand(chosen *chosen) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		wasUp, err := cluster.RestoreSnapshot(cmd.Context(), chosen.dataDir, args[0], *forceNew, cmd.OutOrStdout())
+		wasUp, err := cluster.RestoreSnapshot(cmd.Context(), chosen.home, chosen.dataDir, args[0], *forceNew,
+			cmd.OutOrStdout())
 		if err == nil && *forceNew {
 			return startAlone(cmd, chosen, self, *patience)
 		}
@@ -236,8 +236,8 @@ func snapshotCommand(chosen *chosen) *cobra.Command {
 			Short:   "Remove a snapshot",
 			Example: "  bonsai snapshot rm clean",
 			Args:    cobra.ExactArgs(1),
-			RunE: func(_ *cobra.Command, args []string) error {
-				return snapshot.Remove(plan.Layout(chosen.dataDir), args[0])
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return cluster.RemoveSnapshot(cmd.Context(), chosen.dataDir, args[0])
 			},
 		},
 	)

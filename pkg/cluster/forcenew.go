@@ -24,12 +24,20 @@ import (
 // forcePatience bounds the one run of an etcd that forgets the other members.
 const forcePatience = time.Minute
 
+// errAlone is the error of --force-new-cluster in a cluster that has one machine's control plane.
+var errAlone = errors.New("--force-new-cluster: no other machine has a control plane of the cluster")
+
 // ForceNewCluster makes the etcd of this machine, whose cluster is stopped, the only member of a cluster with
 // everything that it has: for when a majority of the control planes is gone for good. What the others had stored beyond
 // that is lost. They must not come back with their data: they join again after bonsai down --force.
 //
 // It returns the control planes that are no more (ForgetPeers).
 func ForceNewCluster(ctx context.Context, dataDir string, out io.Writer) ([]plan.Peer, error) {
+	lock, err := machine.Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
 	c, err := datadir.LoadControlPlane(dataDir)
 	if err != nil {
 		return nil, err
@@ -40,13 +48,8 @@ func ForceNewCluster(ctx context.Context, dataDir string, out io.Writer) ([]plan
 		return nil, datadir.SavePeers(c)
 	}
 	if len(lost) == 0 {
-		return nil, errors.New("--force-new-cluster: no other machine has a control plane of the cluster")
+		return nil, errAlone
 	}
-	lock, err := machine.Lock(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer lock.Close()
 	if paused(c) || running(ctx, c) {
 		return nil, fmt.Errorf("--force-new-cluster: the cluster in %s runs (bonsai stop)", dataDir)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan/plantest"
 	"bonsai/pkg/cluster/snapshot"
 	"bonsai/pkg/cluster/systemd"
@@ -18,15 +19,14 @@ func TestRestoreServed(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: needs root")
 	}
+	emptyMachine(t)
 	c := plantest.Config(t)
-	if err := datadir.Save(c); err != nil {
-		t.Fatal(err)
-	}
+	saveStarted(t, c)
 	if err := snapshot.Copy(t.Context(), c.DataDir, c.Layout().Snapshot("clean")); err != nil {
 		t.Fatal(err)
 	}
 	restore := func() error {
-		_, err := RestoreSnapshot(t.Context(), c.DataDir, "clean", false, io.Discard)
+		_, err := RestoreSnapshot(t.Context(), machine.Home(t.TempDir()), c.DataDir, "clean", false, io.Discard)
 		return err
 	}
 	if err := os.MkdirAll(c.Layout().Run(), 0o700); err != nil {

@@ -26,18 +26,8 @@ import (
 // that a power failure would leave, and etcd and containerd can start from that. The keys of its Secrets are in it only
 // if withKeys.
 func SaveSnapshot(ctx context.Context, dataDir, name string, withKeys bool, out io.Writer) (err error) {
-	c, err := datadir.LoadFirst(dataDir)
-	if err != nil {
+	if _, err := maySave(dataDir, name); err != nil { // before it waits
 		return err
-	}
-	if err := plan.CheckName(name); err != nil {
-		return fmt.Errorf("the snapshot's name: %w", err)
-	}
-	if err := checkStores(c, "a snapshot would not have them"); err != nil {
-		return err
-	}
-	if host.StatError(c.Layout().Snapshot(name)) == nil {
-		return fmt.Errorf("there is a snapshot called %s already (bonsai snapshot rm %[1]s)", name)
 	}
 	lock, err := machine.Lock(ctx)
 	if err != nil {
@@ -53,13 +43,16 @@ func SaveSnapshot(ctx context.Context, dataDir, name string, withKeys bool, out 
 	if err := snapshot.Finish(dataDir); err != nil {
 		return err
 	}
-	if !paused(c) && running(ctx, c) {
-		if err := pause.Freeze(ctx, c.Mark()); err != nil {
-			return err
-		}
-		// WithoutCancel: a cluster that was frozen for the snapshot must go on, however the command ends.
-		defer func() { err = errors.Join(err, resume(context.WithoutCancel(ctx), c)) }()
+	c, err := maySave(dataDir, name) // another command may have given the cluster keys since, or saved that snapshot
+	if err != nil {
+		return err
 	}
+	goOn, err := freeze(ctx, c)
+	if err != nil {
+		return err
+	}
+	// WithoutCancel: a cluster that was frozen for the snapshot must go on, however the command ends.
+	defer func() { err = errors.Join(err, goOn(context.WithoutCancel(ctx))) }()
 	keys, err := encryption.Record(c, withKeys)
 	if err != nil {
 		return err
@@ -67,30 +60,60 @@ func SaveSnapshot(ctx context.Context, dataDir, name string, withKeys bool, out 
 	return snapshot.Save(ctx, c.Layout(), name, keys)
 }
 
+// freeze freezes the processes of the cluster, unless it is paused. goOn thaws what freeze froze. The cgroups say
+// whether there are processes: a supervisor that is overloaded, stops, or was killed does not answer, and what is left
+// of its cluster writes all the same. The leases are renewed only if it answers.
+func freeze(ctx context.Context, c plan.Config) (goOn func(context.Context) error, err error) {
+	groups, err := cgroup.Find(c.Mark())
+	if err != nil {
+		return nil, err
+	}
+	processes, err := groups.Processes("")
+	if err != nil {
+		return nil, err
+	}
+	if paused(c) || len(processes) == 0 {
+		return func(context.Context) error { return nil }, nil
+	}
+	answers := running(ctx, c)
+	if err := pause.Freeze(ctx, c.Mark()); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		if answers {
+			return resume(ctx, c)
+		}
+		return pause.Thaw(ctx, c.Mark(), c.Bin("kube-controller-manager"), func(context.Context) error { return nil })
+	}, nil
+}
+
+// maySave returns the cluster in dataDir, or says why it cannot be saved under that name.
+func maySave(dataDir, name string) (plan.Config, error) {
+	c, err := datadir.LoadFirst(dataDir)
+	if err != nil {
+		return c, err
+	}
+	if err := plan.CheckName(name); err != nil {
+		return c, fmt.Errorf("the snapshot's name: %w", err)
+	}
+	if err := checkStores(c, "a snapshot would not have them"); err != nil {
+		return c, err
+	}
+	if host.StatError(c.Layout().Snapshot(name)) == nil {
+		return c, fmt.Errorf("there is a snapshot called %s already (bonsai snapshot rm %[1]s)", name)
+	}
+	return c, nil
+}
+
 // RestoreSnapshot ends the cluster in dataDir, if it runs, as a power failure would, and puts a snapshot in its place.
 // wasUp reports whether it ran. Until the last step the cluster keeps its own state. If the last step is broken off,
 // the next command that changes the cluster finishes it first. The cluster stays stopped: the command starts it again
 // if wasUp (snapshot restore).
-func RestoreSnapshot(ctx context.Context, dataDir, name string, alone bool,
+func RestoreSnapshot(ctx context.Context, home machine.Home, dataDir, name string, alone bool,
 	out io.Writer) (wasUp bool, err error) {
-	c, err := datadir.LoadFirst(dataDir)
+	c, _, err := mayRestore(home, dataDir, name, alone) // before it waits
 	if err != nil {
 		return false, err
-	}
-	from, err := snapshot.Find(c.Layout(), name)
-	if err != nil {
-		return false, err
-	}
-	if err := checkStores(c, "a snapshot would not bring them back"); err != nil {
-		return false, err
-	}
-	if err := encryption.Missing(c.Layout(), name); err != nil {
-		return false, err
-	}
-	// The snapshot has one member of etcd's, as it was: the others would refuse it, or follow it.
-	if len(c.Peers) > 1 && !alone {
-		return false, fmt.Errorf("the cluster has control planes on %d machines, and a snapshot is one machine's: run bonsai down on the others first, or restore it as a cluster of its own (--force-new-cluster)",
-			len(c.Peers))
 	}
 	lock, err := machine.Lock(ctx) // a start at the same time would run on half of either state
 	if err != nil {
@@ -101,6 +124,11 @@ func RestoreSnapshot(ctx context.Context, dataDir, name string, alone bool,
 		return false, err
 	}
 	if err := snapshot.Finish(dataDir); err != nil {
+		return false, err
+	}
+	// Other commands may have changed the cluster and its snapshots since.
+	c, from, err := mayRestore(home, dataDir, name, alone)
+	if err != nil {
 		return false, err
 	}
 	p := steps.NewPrinter(out)
@@ -128,6 +156,66 @@ func RestoreSnapshot(ctx context.Context, dataDir, name string, alone bool,
 		}
 	}
 	return wasUp, nil
+}
+
+// mayRestore returns the cluster in dataDir and the directory of its snapshot, or says why the snapshot cannot be
+// restored. alone reports whether this machine is to forget the control planes of others.
+func mayRestore(home machine.Home, dataDir, name string, alone bool) (c plan.Config, from string, err error) {
+	c, err = datadir.LoadFirst(dataDir)
+	if err != nil {
+		return c, "", err
+	}
+	from, err = snapshot.Find(c.Layout(), name)
+	if err != nil {
+		return c, "", err
+	}
+	if err := checkStores(c, "a snapshot would not bring them back"); err != nil {
+		return c, "", err
+	}
+	if err := snapshot.CheckWhole(from); err != nil {
+		return c, "", err
+	}
+	if err := encryption.Missing(c.Layout(), name); err != nil {
+		return c, "", err
+	}
+	// The snapshot has one member of etcd's, as it was: the others would refuse it, or follow it.
+	if len(c.Peers) > 1 && !alone {
+		return c, "", fmt.Errorf("the cluster has control planes on %d machines, and a snapshot is one machine's: run bonsai down on the others first, or restore it as a cluster of its own (--force-new-cluster)",
+			len(c.Peers))
+	}
+	if len(c.Peers) < 2 && alone { // ForceNewCluster would refuse when the cluster's state is gone
+		return c, "", errAlone
+	}
+	return c, from, checkFree(home, dataDir, name)
+}
+
+// checkFree returns an error if other clusters of this machine have what the cluster of a snapshot would need, such as
+// its name: the snapshot is of one of them, and could not start here.
+func checkFree(home machine.Home, dataDir, name string) error {
+	saved, err := datadir.Load(plan.Layout(dataDir).Snapshot(name))
+	if err != nil {
+		return err
+	}
+	saved.DataDir = dataDir
+	m, err := start.Survey(saved, home)
+	if err != nil {
+		return err
+	}
+	if claims := m.Claimed(saved); len(claims) > 0 {
+		return fmt.Errorf("the cluster of the snapshot %s could not start here beside the clusters of this machine, and nothing was changed. Restore it on another machine, or where it was saved: %w",
+			name, plan.DescribeClaims(claims))
+	}
+	return nil
+}
+
+// RemoveSnapshot removes a snapshot of the cluster in dataDir. It waits until no other command saves or restores one.
+func RemoveSnapshot(ctx context.Context, dataDir, name string) error {
+	lock, err := machine.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	return snapshot.Remove(plan.Layout(dataDir), name)
 }
 
 // checkStores returns an error if objects of the cluster are elsewhere than in its etcd, where nothing saves them. what

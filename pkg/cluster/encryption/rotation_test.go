@@ -285,6 +285,9 @@ func TestSnapshotsKeepKeys(t *testing.T) {
 	if err := os.WriteFile(f.l.SnapshotKeys("clean"), record, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(f.l.Snapshot("notes"), nil, 0o600); err != nil { // the user's
+		t.Fatal(err)
+	}
 	if err := f.rotate(t.Context(), plain); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"sigs.k8s.io/yaml"
 
@@ -54,6 +55,9 @@ func NeededBy(l plan.Layout) (map[string][]string, error) {
 	needed := map[string][]string{}
 	for _, e := range entries {
 		keys, err := readList(filepath.Join(l.Snapshots(), e.Name(), filepath.Base(l.SnapshotKeys(e.Name()))), false)
+		if errors.Is(err, syscall.ENOTDIR) {
+			continue // a file of the user's
+		}
 		if err != nil {
 			return nil, err
 		}

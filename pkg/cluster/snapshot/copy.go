@@ -17,6 +17,26 @@ import (
 // Secrets, because snapshots are shared.
 var Parts = [...]string{"cluster.json", "pki", "kubeconfig", "etcd", "nodes"}
 
+// needed are the parts that every start makes. Without one of them a directory holds no cluster's state: a start would
+// make the part again, for an empty cluster.
+var needed = [...]string{"cluster.json", "pki", "etcd"}
+
+// CheckWhole returns an error if the snapshot in the directory from is gone, or lacks what makes a cluster: an
+// interrupted copy or removal by hand leaves such a directory.
+func CheckWhole(from string) error {
+	for _, part := range needed {
+		err := host.StatError(filepath.Join(from, part))
+		if errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("the snapshot in %s is not whole, and nothing was changed: %s is missing (copy the snapshot again, or restore another one)",
+				from, part)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // A restoration copies a snapshot to the directory Restoring below the data directory, and renames that to Restored
 // when all of it is there. From then on the cluster's state is what Restored has and, for parts that it no longer has,
 // what is in place (Finish).
@@ -25,11 +45,11 @@ const (
 	Restored  = "restored"
 )
 
-// PartialSuffix is the suffix of a snapshot that is being saved. No snapshot's name has a dot.
+// PartialSuffix is the suffix of a snapshot that is being saved or removed. No snapshot's name has a dot.
 const PartialSuffix = ".partial"
 
-// RemovePartial removes what killed saves left in the directory of snapshots. The caller holds the machine's lock, so
-// no other save is going on.
+// RemovePartial removes what killed saves and removals left in the directory of snapshots. The caller holds the
+// machine's lock, so no other save or removal is going on.
 func RemovePartial(snapshots string) error {
 	entries, err := os.ReadDir(snapshots)
 	errs := []error{host.IgnoreMissing(err)}
@@ -41,13 +61,17 @@ func RemovePartial(snapshots string) error {
 	return errors.Join(errs...)
 }
 
-// Restore makes Restored below dir from a snapshot, whole or not at all, with all parts that a snapshot may have.
+// Restore makes Restored below dir from a snapshot, whole or not at all, with all parts that a snapshot may have. The
+// caller holds the machine's lock, so no command removes the snapshot meanwhile.
 func Restore(ctx context.Context, from, dir string) error {
+	if err := CheckWhole(from); err != nil { // Finish would put empty directories in the place of what is missing
+		return err
+	}
 	next := filepath.Join(dir, Restoring)
 	if err := errors.Join(os.RemoveAll(next), Copy(ctx, from, next)); err != nil {
 		return err
 	}
-	for _, part := range Parts[1:] { // directories, which a cluster that was never started lacks
+	for _, part := range Parts[1:] { // directories: a snapshot may lack nodes
 		if err := os.MkdirAll(filepath.Join(next, part), 0o700); err != nil {
 			return err
 		}
@@ -93,7 +117,7 @@ func Copy(ctx context.Context, from, to string) error {
 	}
 	for _, part := range Parts {
 		if err := host.StatError(filepath.Join(from, part)); errors.Is(err, os.ErrNotExist) {
-			continue // a cluster that was never started
+			continue // a cluster may have no nodes, and one that was never started has nothing yet
 		}
 		if err := copyPart(ctx, from, to, part); err != nil {
 			return err

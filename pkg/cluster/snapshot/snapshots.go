@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -45,16 +47,21 @@ func Find(l plan.Layout, name string) (string, error) {
 	return path, nil
 }
 
-// Remove removes a snapshot.
+// Remove removes a snapshot. The caller holds the machine's lock. The snapshot first loses its name: a removal that is
+// broken off leaves nothing that could be restored, and RemovePartial removes the rest.
 func Remove(l plan.Layout, name string) error {
 	path, err := Find(l, name)
 	if err != nil {
 		return err
 	}
-	return os.RemoveAll(path)
+	partial := path + PartialSuffix
+	if err := errors.Join(RemovePartial(l.Snapshots()), os.Rename(path, partial)); err != nil {
+		return err
+	}
+	return os.RemoveAll(partial)
 }
 
-// Print prints the snapshots, one on a line.
+// Print prints the snapshots, one on a line. One that cannot be read does not hide the others.
 func Print(l plan.Layout, out io.Writer) error {
 	entries, err := os.ReadDir(l.Snapshots())
 	if host.IgnoreMissing(err) != nil {
@@ -71,10 +78,14 @@ func Print(l plan.Layout, out io.Writer) error {
 			return err
 		}
 		saved, err := datadir.Load(l.Snapshot(e.Name()))
-		if err != nil {
-			return err
+		if errors.Is(err, syscall.ENOTDIR) {
+			continue // a file of the user's
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\n", e.Name(), info.ModTime().Format(time.DateTime), len(saved.Nodes))
+		nodes := "?"
+		if err == nil {
+			nodes = strconv.Itoa(len(saved.Nodes))
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", e.Name(), info.ModTime().Format(time.DateTime), nodes)
 	}
 	return w.Flush()
 }
