@@ -38,6 +38,11 @@ func Join(ctx context.Context, home machine.Home, c plan.Config, o join.Options,
 			fmt.Errorf("there is a cluster in %s already: choose another --name, or remove it (bonsai down)", c.DataDir),
 			err)
 	}
+	if !again {
+		if err := checkNew(c.DataDir); err != nil {
+			return c, err
+		}
+	}
 	if again && running(ctx, was) {
 		return c, fmt.Errorf("this machine is the node %s of the cluster at %s, and runs (to join again: bonsai stop first)",
 			was.Nodes[0].Name(), was.Joined.Server)
