@@ -26,7 +26,7 @@ import (
 //
 // It finds these things by the cluster's mark. So it also works after a supervisor or nodes were killed, and with a
 // data directory that cannot be read any more. It takes all steps even if one fails, and keeps the data directory in
-// that case: the user can repeat the command.
+// that case: the user can repeat the command. If ctx ends before the processes have, they keep the rest.
 //
 // A machine with one of several machines' control planes first leaves the others, unless its data stays. If they cannot
 // let it go, Down removes nothing, unless force says otherwise.
@@ -78,8 +78,11 @@ func Down(ctx context.Context, dataDir string, keepData, force bool, out io.Writ
 		}},
 	}
 	err = nil
-	for _, step := range all {
+	for i, step := range all {
 		err = errors.Join(err, p.Run(step.name, step.run))
+		if i == 0 && err != nil && ctx.Err() != nil {
+			return true, err
+		}
 	}
 	switch {
 	case !ours:
@@ -106,6 +109,10 @@ func Stop(ctx context.Context, dataDir string, out io.Writer) error {
 	defer lock.Close()
 	p := steps.NewPrinter(out)
 	return p.Run("Stop the processes", func() error {
-		return errors.Join(start.CleanUp(ctx, c), host.IgnoreMissing(os.RemoveAll(c.Layout().Run())))
+		err := start.CleanUp(ctx, c)
+		if err != nil && ctx.Err() != nil { // what still runs needs its sockets and its lock
+			return err
+		}
+		return errors.Join(err, host.IgnoreMissing(os.RemoveAll(c.Layout().Run())))
 	})
 }
