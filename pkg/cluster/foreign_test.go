@@ -2,13 +2,16 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/join"
 	"bonsai/pkg/cluster/machine"
@@ -56,4 +59,75 @@ func TestForeignDirectory(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// TestJoinThatWaited: a join that waits for another looks at the data directory when the other has ended, and leaves
+// the cluster that is there then.
+func TestJoinThatWaited(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: needs root")
+	}
+	c := plantest.Config(t)
+	other, err := machine.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	waits, joined := make(chan struct{}), make(chan error, 1)
+	go func() {
+		late := c
+		late.Name = "late"
+		_, err := Join(&asked{Context: ctx, waits: waits}, machine.Home(t.TempDir()), late, nodeOptions(), "/bin/false",
+			io.Discard)
+		joined <- err
+	}()
+	<-waits
+	if err := errors.Join(datadir.Save(c), other.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-joined; err == nil || !strings.Contains(err.Error(), "there is a cluster in "+c.DataDir+" already") {
+		t.Error(err)
+	}
+}
+
+// TestJoinBesideSupervisor: a supervisor that does not answer has its data directory for itself all the same.
+func TestJoinBesideSupervisor(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: needs root")
+	}
+	for name, joined := range map[string]bool{"without a configuration": false, "of a node": true} {
+		c := plantest.Config(t)
+		want := "there is a cluster in " + c.DataDir + " already"
+		if joined {
+			c.Joined, c.Nodes = &plan.Joined{}, c.Nodes[:1]
+			want = "this machine is the node"
+			if err := datadir.Save(c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		supervisor, err := datadir.Lock(c.Layout().Lock())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer supervisor.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if _, err := Join(ctx, machine.Home(t.TempDir()), c, nodeOptions(), "/bin/false", io.Discard); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("a supervisor %s: %v", name, err)
+		}
+	}
+}
+
+// asked is a context that says on waits when something first waits for its end.
+type asked struct {
+	context.Context
+	waits chan struct{}
+	once  sync.Once
+}
+
+func (a *asked) Done() <-chan struct{} {
+	a.once.Do(func() { close(a.waits) })
+	return a.Context.Done()
 }
