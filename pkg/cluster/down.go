@@ -29,7 +29,7 @@ import (
 // that case: the user can repeat the command. If ctx ends before the processes have, they keep the rest.
 //
 // A machine with one of several machines' control planes first leaves the others, unless its data stays. If they cannot
-// let it go, Down removes nothing, unless force says otherwise.
+// let it go, or the configuration of such a machine cannot be read, Down removes nothing, unless force says otherwise.
 func Down(ctx context.Context, dataDir string, keepData, force bool, out io.Writer) (found bool, err error) {
 	lock, err := machine.Lock(ctx) // a start at the same time would make again what is removed here
 	if err != nil {
@@ -45,6 +45,11 @@ func Down(ctx context.Context, dataDir string, keepData, force bool, out io.Writ
 	if !ours && !machine.HasMarked(c.Mark()) {
 		_ = syscall.Rmdir(dataDir) // a start that was killed at its first step leaves an empty directory
 		return false, nil
+	}
+	if !missing && err != nil && !keepData && !force && host.StatError(c.Layout().Peers()) == nil {
+		return true, fmt.Errorf("%w. This machine may have a control plane beside those of other machines, and its etcd "+
+			"member would still count for their majority. Nothing was removed here: repair the file, or go on with "+
+			"bonsai down --force", err)
 	}
 	if !missing && err == nil && !keepData {
 		if err := leaveFirst(ctx, c, force, out); err != nil {
