@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -354,7 +355,7 @@ func downCommand(chosen *chosen) *cobra.Command {
 }
 
 // downAll ends every cluster, even if one of them makes trouble. Each cluster takes the machine's lock for itself, so a
-// start may come in between.
+// start may come in between. An interrupted command does not touch the clusters that it has not reached.
 func downAll(cmd *cobra.Command, home machine.Home, keep, force bool) error {
 	clusters, err := cluster.Clusters(home)
 	if err != nil {
@@ -365,6 +366,11 @@ func downAll(cmd *cobra.Command, home machine.Home, keep, force bool) error {
 	}
 	var errs []error
 	for _, c := range clusters {
+		if ctx := cmd.Context(); ctx.Err() != nil {
+			errs = append(errs, fmt.Errorf("the cluster in %s and those after it stay: %w", c.DataDir,
+				context.Cause(ctx)))
+			break
+		}
 		fmt.Fprintf(cmd.OutOrStdout(), "The cluster in %s:\n", c.DataDir)
 		if _, err := cluster.Down(cmd.Context(), c.DataDir, keep, force, cmd.OutOrStdout()); err != nil {
 			errs = append(errs, fmt.Errorf("the cluster in %s: %w", c.DataDir, err))

@@ -26,10 +26,10 @@ import (
 //
 // It finds these things by the cluster's mark. So it also works after a supervisor or nodes were killed, and with a
 // data directory that cannot be read any more. It takes all steps even if one fails, and keeps the data directory in
-// that case: the user can repeat the command.
+// that case: the user can repeat the command. If ctx ends before the processes have, they keep the rest.
 //
 // A machine with one of several machines' control planes first leaves the others, unless its data stays. If they cannot
-// let it go, Down removes nothing, unless force says otherwise.
+// let it go, or the configuration of such a machine cannot be read, Down removes nothing, unless force says otherwise.
 func Down(ctx context.Context, dataDir string, keepData, force bool, out io.Writer) (found bool, err error) {
 	lock, err := machine.Lock(ctx) // a start at the same time would make again what is removed here
 	if err != nil {
@@ -45,6 +45,11 @@ func Down(ctx context.Context, dataDir string, keepData, force bool, out io.Writ
 	if !ours && !machine.HasMarked(c.Mark()) {
 		_ = syscall.Rmdir(dataDir) // a start that was killed at its first step leaves an empty directory
 		return false, nil
+	}
+	if !missing && err != nil && !keepData && !force && host.StatError(c.Layout().Peers()) == nil {
+		return true, fmt.Errorf("%w. This machine may have a control plane beside those of other machines, and its etcd "+
+			"member would still count for their majority. Nothing was removed here: repair the file, or go on with "+
+			"bonsai down --force", err)
 	}
 	if !missing && err == nil && !keepData {
 		if err := leaveFirst(ctx, c, force, out); err != nil {
@@ -78,8 +83,11 @@ func Down(ctx context.Context, dataDir string, keepData, force bool, out io.Writ
 		}},
 	}
 	err = nil
-	for _, step := range all {
+	for i, step := range all {
 		err = errors.Join(err, p.Run(step.name, step.run))
+		if i == 0 && err != nil && ctx.Err() != nil {
+			return true, err
+		}
 	}
 	switch {
 	case !ours:
@@ -106,6 +114,10 @@ func Stop(ctx context.Context, dataDir string, out io.Writer) error {
 	defer lock.Close()
 	p := steps.NewPrinter(out)
 	return p.Run("Stop the processes", func() error {
-		return errors.Join(start.CleanUp(ctx, c), host.IgnoreMissing(os.RemoveAll(c.Layout().Run())))
+		err := start.CleanUp(ctx, c)
+		if err != nil && ctx.Err() != nil { // what still runs needs its sockets and its lock
+			return err
+		}
+		return errors.Join(err, host.IgnoreMissing(os.RemoveAll(c.Layout().Run())))
 	})
 }

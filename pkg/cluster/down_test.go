@@ -4,7 +4,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"bonsai/pkg/cluster/datadir"
+	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan/plantest"
 )
 
 // TestDownOfLeftData: what is left of a cluster without its configuration is removed, and a directory with anything
@@ -41,6 +46,46 @@ func TestDownOfLeftData(t *testing.T) {
 		empty := len(c.dirs)+len(c.files) == 0
 		if _, err := os.Stat(dir); os.IsNotExist(err) != (c.found || empty) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestDownOfUnreadable: a machine that may have one of several machines' control planes, and cannot tell, keeps its
+// data unless it is forced: its etcd member would count for the majority for ever. Another one's data goes.
+func TestDownOfUnreadable(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: needs root")
+	}
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "config"))
+	for name, test := range map[string]struct {
+		config, peers   string
+		keepData, force bool
+		refused         bool
+	}{
+		"its control planes":               {peers: "{", refused: true},
+		"its configuration":                {config: "{", peers: "[]", refused: true},
+		"forced":                           {peers: "{", force: true},
+		"data that stays":                  {peers: "{", keepData: true},
+		"a configuration without machines": {config: "{"},
+	} {
+		c := plantest.Config(t)
+		if err := datadir.Save(c); err != nil {
+			t.Fatal(err)
+		}
+		for path, content := range map[string]string{c.Layout().Config(): test.config, c.Layout().Peers(): test.peers} {
+			if content == "" {
+				continue
+			}
+			if err := host.WriteFile(path, []byte(content)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := Down(t.Context(), c.DataDir, test.keepData, test.force, io.Discard)
+		if (err != nil) != test.refused || err != nil && !strings.Contains(err.Error(), "bonsai down --force") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if left := host.StatError(c.Layout().Config()) == nil; left != (test.refused || test.keepData) {
+			t.Errorf("%s: left: %t", name, left)
 		}
 	}
 }

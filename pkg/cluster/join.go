@@ -31,14 +31,27 @@ func Join(ctx context.Context, home machine.Home, c plan.Config, o join.Options,
 	if err := plan.CheckName(c.Name); err != nil {
 		return c, fmt.Errorf("--name: %w", err)
 	}
+	// The lock comes before the first look at the data directory: another join may be making a cluster there.
+	lock, err := machine.Lock(ctx)
+	if err != nil {
+		return c, err
+	}
+	defer lock.Close()
 	was, err := datadir.Load(c.DataDir)
+	// A supervisor may not answer yet, or no more.
+	isServed := datadir.IsLocked(c.Layout().Lock())
 	again := err == nil && !was.HasControlPlane() && !o.ControlPlane // this machine may need another certificate
-	if !again && !errors.Is(err, os.ErrNotExist) {
+	if !again && (isServed || !errors.Is(err, os.ErrNotExist)) {
 		return c, errors.Join(
 			fmt.Errorf("there is a cluster in %s already: choose another --name, or remove it (bonsai down)", c.DataDir),
 			err)
 	}
-	if again && running(ctx, was) {
+	if !again {
+		if err := checkNew(c.DataDir); err != nil {
+			return c, err
+		}
+	}
+	if again && (isServed || running(ctx, was)) {
 		return c, fmt.Errorf("this machine is the node %s of the cluster at %s, and runs (to join again: bonsai stop first)",
 			was.Nodes[0].Name(), was.Joined.Server)
 	}
@@ -49,11 +62,6 @@ func Join(ctx context.Context, home machine.Home, c plan.Config, o join.Options,
 	if err != nil {
 		return c, err
 	}
-	lock, err := machine.Lock(ctx)
-	if err != nil {
-		return c, err
-	}
-	defer lock.Close()
 	s := newStart(c, out)
 	found, err := steps.Value(ctx, s, "Ask the cluster who it is", request.Discover)
 	if err != nil {

@@ -19,13 +19,18 @@ import (
 const renewPatience = 2 * time.Minute
 
 // Pause freezes every process of the cluster in dataDir, those in containers too. They keep their memory and use no
-// CPU. It takes no lock and waits for no other command: a start that is under way waits longer, and may run out of
-// patience.
+// CPU. It holds the machine's lock: a command that freezes the cluster for a while, such as snapshot save, would undo
+// the pause. A start that is under way and has given the lock back waits longer, and may run out of patience.
 func Pause(ctx context.Context, dataDir string) error {
 	c, err := datadir.LoadExisting(dataDir)
 	if err != nil {
 		return err
 	}
+	lock, err := machine.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
 	if paused(c) {
 		return nil
 	}

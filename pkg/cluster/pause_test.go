@@ -15,6 +15,7 @@ import (
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/plantest"
 	"bonsai/pkg/cluster/supervise"
@@ -47,6 +48,40 @@ func TestResumeThatWasKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitHeld(t, manager, false)
+}
+
+// TestPauseWaits: a pause that finds the cluster frozen by another command waits until that command has thawed it.
+func TestPauseWaits(t *testing.T) {
+	t.Parallel()
+	c := plantest.Config(t)
+	if err := datadir.Save(c); err != nil {
+		t.Fatal(err)
+	}
+	makeTree(t, c.Mark())
+	freezer := cgroup.FreezerOf(c.Mark())
+	saves, err := machine.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := freezer.Set(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	ctx := &asked{Context: t.Context(), waits: make(chan struct{})}
+	done := make(chan error, 1)
+	go func() { done <- Pause(ctx, c.DataDir) }()
+	select {
+	case <-ctx.waits:
+	case err := <-done:
+		t.Errorf("paused by another command: %v", err)
+		done <- err
+	}
+	if err := errors.Join(freezer.Set(t.Context(), false), saves.Close()); err != nil {
+		t.Fatal(err)
+	}
+	// No supervisor runs in this test, so a pause that looks now says so.
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "is not running") {
+		t.Errorf("paused afterwards: %v", err)
+	}
 }
 
 // TestNoNodeIsTheControlPlane: the group of the control plane is no group of a node, whatever the node of a machine

@@ -151,6 +151,9 @@ func launch(ctx context.Context, s steps.Start, c plan.Config, home machine.Home
 func compareWithRunning(ctx context.Context, c plan.Config) (wanted, old plan.Config, alive bool, err error) {
 	old, err = datadir.Load(c.DataDir)
 	if errors.Is(err, os.ErrNotExist) {
+		if err := checkNew(c.DataDir); err != nil {
+			return c, c, false, err
+		}
 		// A cluster that begins with a file of the user's never had keys of its own.
 		if _, own := componentflags.OwnEncryption(c.ComponentFlags); own {
 			c.EncryptSecrets = false
@@ -167,6 +170,11 @@ func compareWithRunning(ctx context.Context, c plan.Config) (wanted, old plan.Co
 	c = c.FilledFrom(old)
 	alive = running(ctx, old)
 	return c, old, alive, old.CheckChange(c, alive)
+}
+
+// checkNew refuses a data directory for a new cluster that has files of others (datadir.CheckNew).
+func checkNew(dataDir string) error {
+	return datadir.CheckNew(dataDir, snapshot.Restoring, snapshot.Restored)
 }
 
 // running reports whether the cluster's supervisor answers.

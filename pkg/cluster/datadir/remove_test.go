@@ -48,6 +48,53 @@ func TestIsLeftover(t *testing.T) {
 	}
 }
 
+// TestCheckNew: a new cluster takes no directory with anything that its end must not delete.
+func TestCheckNew(t *testing.T) {
+	t.Parallel()
+	file := func(t *testing.T, dir, name string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		make func(t *testing.T, dir string)
+		want string // among the names of the error
+	}{
+		"nothing":              {func(*testing.T, string) {}, ""},
+		"a file":               {func(t *testing.T, dir string) { file(t, dir, "thesis.tex") }, "(thesis.tex)"},
+		"a directory":          {func(t *testing.T, dir string) { mkdir(t, dir, "photos", 0o700) }, "(photos)"},
+		"open to all":          {func(t *testing.T, dir string) { mkdir(t, dir, "logs", 0o755) }, "(logs)"},
+		"nodes are open":       {func(t *testing.T, dir string) { mkdir(t, dir, "nodes", 0o755) }, ""},
+		"logs of an earlier":   {func(t *testing.T, dir string) { mkdir(t, dir, "logs", 0o700) }, ""},
+		"an interrupted start": {func(t *testing.T, dir string) { file(t, dir, "cluster.json.new") }, ""},
+		"a part of the caller": {func(t *testing.T, dir string) { mkdir(t, dir, "half", 0o700) }, ""},
+		"all parts":            {parts, ""},
+		"somebody else's, too": {func(t *testing.T, dir string) {
+			parts(t, dir)
+			file(t, dir, "thesis.tex")
+		}, "(thesis.tex)"},
+		"several": {func(t *testing.T, dir string) {
+			file(t, dir, "thesis.tex")
+			mkdir(t, dir, "photos", 0o755)
+		}, "(photos, …)"},
+		"a new file system": {func(t *testing.T, dir string) { mkdir(t, dir, "lost+found", 0o700) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			c.make(t, dir)
+			err := CheckNew(dir, "half")
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+	if err := CheckNew(filepath.Join(t.TempDir(), "absent")); err != nil {
+		t.Error(err)
+	}
+}
+
 func mkdir(t *testing.T, dir, name string, mode os.FileMode) {
 	t.Helper()
 	if err := os.Mkdir(filepath.Join(dir, name), mode); err != nil && !os.IsExist(err) {

@@ -29,7 +29,8 @@ func TryLock(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Lock is TryLock that waits for the lock until ctx ends.
+// Lock is TryLock that waits for the lock until ctx ends. A context that has ended gets no lock, even a free one: its
+// command must not begin what it cannot go through with.
 func Lock(ctx context.Context, path string) (f *os.File, err error) {
 	// A context cannot interrupt flock(2), so Lock tries again and again.
 	err = Poll(ctx, 20*time.Millisecond, func() (bool, error) {
@@ -39,5 +40,8 @@ func Lock(ctx context.Context, path string) (f *os.File, err error) {
 		}
 		return err == nil, err
 	})
+	if err == nil && ctx.Err() != nil {
+		return nil, errors.Join(context.Cause(ctx), f.Close())
+	}
 	return f, err
 }

@@ -13,8 +13,13 @@ import (
 
 // CleanUp ends and removes everything on the host that carries the cluster's mark: processes, mounts, network,
 // cgroups. Nothing of value is in it. It asks a supervisor that answers to end in order first.
+// If ctx ends before the processes have, they keep the rest.
 func CleanUp(ctx context.Context, c plan.Config) error {
-	return errors.Join(teardown.Stop(ctx, c.Layout(), c.Mark()), network.Remove(ctx, c), host.UnmountBelow(c.DataDir),
+	err := teardown.Stop(ctx, c.Layout(), c.Mark())
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
+	return errors.Join(err, network.Remove(ctx, c), host.UnmountBelow(c.DataDir),
 		teardown.RemoveCgroups(ctx, c.Mark(), ""), host.IgnoreMissing(os.Remove(c.Layout().Started())))
 }
 
