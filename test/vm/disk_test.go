@@ -42,7 +42,7 @@ func TestDisk(t *testing.T) {
 	})
 	t.Run("hangs", func(t *testing.T) {
 		must(t, m, diskHangs)
-		<-time.After(3 * time.Minute) // longer than every lease
+		<-time.After(3 * time.Minute)                         // longer than every lease
 		must(t, m, "ps -eo stat,comm | grep '^D.*jbd2/dm-0'") // the file system waits for the disk
 		must(t, m, diskWell)
 		back(t, m)
