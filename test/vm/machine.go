@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"golang.org/x/crypto/ssh"
 )
 
 // Config is what a machine is made of.
@@ -206,7 +208,9 @@ func (m *Machine) Reboot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := m.Run(ctx, "systemctl --no-block reboot"); err != nil {
+	// sshd may end before it has said how the command ended.
+	var unknown *ssh.ExitMissingError
+	if _, err := m.Run(ctx, "systemctl --no-block reboot"); err != nil && !errors.As(err, &unknown) {
 		return err
 	}
 	return until(ctx, time.Second, "the machine has booted again", func() (bool, string) {
