@@ -62,7 +62,8 @@ func TestUnauthenticatedConnections(t *testing.T) {
 	}
 }
 
-// Beyond the bound of bytes, the connection on which most was received is closed; an authenticated one may receive more.
+// Beyond the bound of bytes, the connection on which most was received is closed; an authenticated one may receive
+// more.
 func TestUnauthenticatedBytes(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -102,7 +102,8 @@ func TestCopyFile(t *testing.T) {
 	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "key")
 	in := func(name string) string { return filepath.Join(dir, name) }
 	err := errors.Join(os.WriteFile(outside, []byte("secret"), 0o600), os.WriteFile(in("log"), []byte("text"), 0o600),
-		os.Symlink(outside, in("link")), os.Symlink(filepath.Dir(outside), in("dir")), syscall.Mkfifo(in("pipe"), 0o600))
+		os.Symlink(outside, in("link")), os.Symlink(filepath.Dir(outside), in("dir")),
+		syscall.Mkfifo(in("pipe"), 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}

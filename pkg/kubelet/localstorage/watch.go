@@ -53,8 +53,8 @@ type Watcher struct{ cfg Config }
 
 // NewWatcher checks the configuration.
 func NewWatcher(cfg Config) (*Watcher, error) {
-	if cfg.Runtime == nil || cfg.Pods == nil || cfg.LogDir == nil || cfg.EmptyDir == nil || cfg.Messages == nil || cfg.Exceeded == nil ||
-		cfg.Measured == nil || cfg.Log == nil {
+	if cfg.Runtime == nil || cfg.Pods == nil || cfg.LogDir == nil || cfg.EmptyDir == nil || cfg.Messages == nil ||
+		cfg.Exceeded == nil || cfg.Measured == nil || cfg.Log == nil {
 		return nil, errors.New("local storage: the whole configuration is required")
 	}
 	return &Watcher{cfg: cfg}, nil

@@ -37,7 +37,8 @@ func TestADiskThatHangs(t *testing.T) {
 	go func() {
 		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "hangs"}}
 		pv.Spec.Local = &corev1.LocalVolumeSource{Path: "/dev/hangs"}
-		published <- s.publishDevice(t.Context(), volume.Request{Place: place("hangs"), Spec: volume.Spec{PV: pv}}, "/dev/hangs")
+		published <- s.publishDevice(t.Context(), volume.Request{Place: place("hangs"), Spec: volume.Spec{PV: pv}},
+			"/dev/hangs")
 	}()
 	<-asked
 	down := make(chan error, 1)
