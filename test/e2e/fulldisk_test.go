@@ -105,7 +105,7 @@ func TestUnwritableData(t *testing.T) {
 	for data, why := range map[string]string{filepath.Join(dir, "data"): "read-only file system",
 		filepath.Join(file, "data"): "not a directory"} {
 		e := env{bin: cluster.bin, data: data, home: t.TempDir(), kubeconfig: filepath.Join(t.TempDir(), "config")}
-		refused(t, e, []string{"--data-dir " + data, why}, "--name", "unwritable")
+		refused(t, e, []string{"--data-dir", data, why}, "--name", "unwritable")
 	}
 }
 

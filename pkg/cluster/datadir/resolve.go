@@ -1,6 +1,7 @@
 package datadir
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -23,7 +24,7 @@ func Resolve(path string) (string, error) {
 			return resolved, plan.Layout(resolved).CheckPlace()
 		}
 		if !os.IsNotExist(err) || existing == "/" {
-			return "", err
+			return "", fmt.Errorf("%s: %w", path, err)
 		}
 	}
 }

@@ -30,4 +30,11 @@ func TestResolve(t *testing.T) {
 			t.Errorf("%q: %s, %v", path, got, err)
 		}
 	}
+	file := filepath.Join(real, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Resolve(file + "/data"); err == nil || !strings.Contains(err.Error(), file+"/data: not a directory") {
+		t.Errorf("below a file: %s, %v", got, err)
+	}
 }
