@@ -34,7 +34,8 @@ func TestResolve(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := Resolve(file + "/data"); err == nil || !strings.Contains(err.Error(), file+"/data: not a directory") {
+	if got, err := Resolve(file + "/data"); err == nil ||
+		!strings.Contains(err.Error(), file+"/data: not a directory") {
 		t.Errorf("below a file: %s, %v", got, err)
 	}
 }
