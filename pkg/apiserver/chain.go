@@ -133,8 +133,8 @@ func (s *Server) recover(next http.HandlerFunc) http.HandlerFunc {
 				panic(p) // cuts the connection, which is what the handler wants
 			}
 			s.Log.Error("panic while serving", "method", safetext.Text(r.Method),
-				"path", safetext.Text(r.URL.Path), "panic", fmt.Sprint(p), "stack",
-				string(debug.Stack()))
+				"path", safetext.Text(r.URL.Path), "panic", fmt.Sprint(p),
+				"stack", string(debug.Stack()))
 			if rec, ok := w.(*recorder); ok && rec.code == 0 {
 				s.API.WriteError(w, r, apierrors.NewInternalError(
 					fmt.Errorf("This request caused apiserver to panic. Look in the logs for details.")))

@@ -49,8 +49,7 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 		user, ok, err := g.Authenticator.Authenticate(r)
 		if !ok {
 			g.Log.Info("request not authenticated", "method", safetext.Text(r.Method),
-				"path", safetext.Text(r.URL.Path), "from", r.RemoteAddr, "err",
-				err)
+				"path", safetext.Text(r.URL.Path), "from", r.RemoteAddr, "err", err)
 			refuse(w, apierrors.NewUnauthorized("Unauthorized"))
 			return
 		}
@@ -62,8 +61,7 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
 		case err != nil:
 			g.Log.Error("request not authorized", "user", user.Username, "method", safetext.Text(r.Method),
-				"path", safetext.Text(r.URL.Path), "err",
-				err)
+				"path", safetext.Text(r.URL.Path), "err", err)
 			http.Error(w, fmt.Sprintf("Internal Server Error: %q", r.URL.Path), http.StatusInternalServerError)
 		default:
 			g.Log.Info("request forbidden", "user", user.Username, "method", safetext.Text(r.Method),

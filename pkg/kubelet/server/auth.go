@@ -24,8 +24,7 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 		user, ok, err := s.cfg.Authenticator.Authenticate(r)
 		if !ok {
 			s.cfg.Log.Info("request not authenticated", "method", safetext.Text(r.Method),
-				"path", safetext.Text(r.URL.Path), "from", r.RemoteAddr,
-				"err", err)
+				"path", safetext.Text(r.URL.Path), "from", r.RemoteAddr, "err", err)
 			w.Header().Set("Connection", "close") // and a body is not waited for
 			http.Error(w, "Unauthorized", http.StatusUnauthorized)
 			return
