@@ -89,8 +89,7 @@ func startCommand(chosen *chosen) *cobra.Command {
 
 // startAlone starts a cluster whose other machines with control planes are gone for good.
 func startAlone(cmd *cobra.Command, chosen *chosen, self string, patience time.Duration) error {
-	lost, err := cluster.ForceNewCluster(cmd.Context(), chosen.dataDir, cmd.OutOrStdout())
-	if err != nil {
+	if err := cluster.ForceNewCluster(cmd.Context(), chosen.dataDir, cmd.OutOrStdout()); err != nil {
 		return err
 	}
 	config, err := kept(chosen, self)
@@ -100,7 +99,7 @@ func startAlone(cmd *cobra.Command, chosen *chosen, self string, patience time.D
 	if err := up(cmd, chosen.home, config, self, patience); err != nil {
 		return err
 	}
-	return cluster.ForgetPeers(cmd.Context(), chosen.dataDir, lost)
+	return cluster.ForgetPeers(cmd.Context(), chosen.dataDir)
 }
 
 // kept is the cluster in the data directory, with the binaries beside self.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"syscall"
 	"time"
@@ -31,39 +32,36 @@ var errAlone = errors.New("--force-new-cluster: no other machine has a control p
 // everything that it has: for when a majority of the control planes is gone for good. What the others had stored beyond
 // that is lost. They must not come back with their data: they join again after bonsai down --force.
 //
-// It returns the control planes that are no more (ForgetPeers).
-func ForceNewCluster(ctx context.Context, dataDir string, out io.Writer) ([]plan.Peer, error) {
+// This machine and the cluster know the others until the cluster runs and ForgetPeers is called: after a start that
+// fails, all of it can be done again.
+func ForceNewCluster(ctx context.Context, dataDir string, out io.Writer) error {
 	lock, err := machine.Lock(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer lock.Close()
 	c, err := datadir.LoadControlPlane(dataDir)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	lost := others(c)
-	if len(lost) == 0 && len(c.Peers) > 1 { // a snapshot of the time before others came, which was restored
+	known := len(others(c)) > 0
+	if !known && len(c.Peers) > 1 { // a snapshot of the time before others came, which was restored
 		c.Peers = nil
-		return nil, datadir.SavePeers(c)
+		return datadir.SavePeers(c)
 	}
-	if len(lost) == 0 {
-		return nil, errAlone
+	if !known {
+		return errAlone
 	}
 	if paused(c) || running(ctx, c) {
-		return nil, fmt.Errorf("--force-new-cluster: the cluster in %s runs (bonsai stop)", dataDir)
+		return fmt.Errorf("--force-new-cluster: the cluster in %s runs (bonsai stop)", dataDir)
 	}
 	if err := checkNotServed(c, ""); err != nil {
-		return nil, err
+		return err
 	}
-	return lost, newStart(c, out).Take(ctx,
+	return newStart(c, out).Take(ctx,
 		steps.New("Clean up after the last run", func(ctx context.Context) error { return start.CleanUp(ctx, c) }),
 		steps.New("Make etcd's member here the only one", func(ctx context.Context) error {
 			return forceAlone(ctx, c)
-		}),
-		steps.New("Forget the other machines", func(context.Context) error {
-			c.Peers = []plan.Peer{c.Etcd().Peer}
-			return datadir.SavePeers(c)
 		}))
 }
 
@@ -80,6 +78,7 @@ func forceAlone(ctx context.Context, c plan.Config) error {
 	defer log.Close()
 	cmd := exec.Command(process.Argv[0], append(process.Argv[1:], "--force-new-cluster")...)
 	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = append(c.Environ(os.Environ()), process.Env...)
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -105,15 +104,12 @@ func forceAlone(ctx context.Context, c plan.Config) error {
 	return err
 }
 
-// ForgetPeers says in the cluster, which runs, that these control planes are no more.
-func ForgetPeers(ctx context.Context, dataDir string, lost []plan.Peer) error {
+// ForgetPeers says in the cluster, which runs, that this machine's control plane is the only one. Its supervisor takes
+// that over (join.Follow).
+func ForgetPeers(ctx context.Context, dataDir string) error {
 	c, err := datadir.LoadControlPlane(dataDir)
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, p := range lost {
-		errs = append(errs, join.RemovePeer(ctx, c, "", p.Name))
-	}
-	return errors.Join(errs...)
+	return join.RemoveOtherPeers(ctx, c)
 }

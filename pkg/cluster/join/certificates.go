@@ -10,9 +10,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -228,4 +230,18 @@ func RemovePeer(ctx context.Context, c plan.Config, server, name string) error {
 	defer cancel()
 	return setConfigMap(ctx, c, server, metav1.NamespaceSystem, nodeConfigMap,
 		map[string]string{peersPrefix + name: ""})
+}
+
+// RemoveOtherPeers says in the cluster, which runs, that no other machine has a control plane any more. What the cluster
+// says counts, not what this machine knows of it: a machine that has just joined may be in the cluster's list alone, and
+// all machines would go on to ask it.
+func RemoveOtherPeers(ctx context.Context, c plan.Config) error {
+	ctx, cancel := client.WhileAnswered(ctx)
+	defer cancel()
+	return editConfigMap(ctx, c, "", metav1.NamespaceSystem, nodeConfigMap, func(data map[string]string) {
+		maps.DeleteFunc(data, func(key, _ string) bool {
+			name, is := strings.CutPrefix(key, peersPrefix)
+			return is && name != c.Etcd().Name
+		})
+	})
 }

@@ -1,17 +1,25 @@
 package join
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"bonsai/pkg/apiclient"
 	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 )
@@ -171,4 +179,80 @@ func TestReadPeers(t *testing.T) {
 	if len(got) != 2 || got[0].Name != "bonsai" || got[1].Etcd.String() != "192.0.2.2:2379" {
 		t.Errorf("%v", got)
 	}
+}
+
+// TestRemovePeers: one control plane, or all others, go from the cluster's list, also those that this machine has never
+// heard of. The other entries stay, and where there is no list none is made.
+func TestRemovePeers(t *testing.T) {
+	t.Parallel()
+	scheme, err := apiclient.NewScheme(apiclient.Only(corev1.SchemeGroupVersion, &corev1.ConfigMap{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder := serializer.NewCodecFactory(scheme).UniversalDeserializer()
+	c := plan.Default("", "")
+	own := c.Etcd().Name
+	for name, tc := range map[string]struct {
+		remove func(context.Context, plan.Config) error
+		has    []string
+		want   string // written; "" for nothing
+	}{
+		"one":                 {removePeer("m2"), []string{own, "m2", "m3"}, "bonsai,m3"},
+		"one that is no more": {removePeer("m2"), []string{own, "m3"}, ""},
+		"one of no list":      {removePeer("m2"), nil, ""},
+		"others":              {RemoveOtherPeers, []string{own, "m2", "m3"}, "bonsai"},
+		"no others":           {RemoveOtherPeers, []string{own}, ""},
+		"others of no list":   {RemoveOtherPeers, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: nodeConfigMap},
+				Data:       map[string]string{nodeConfigKey: "{}"}}
+			for _, peer := range tc.has {
+				m.Data[peersPrefix+peer] = "{}"
+			}
+			written := ""
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				if tc.has == nil && r.Method == http.MethodGet {
+					w.WriteHeader(http.StatusNotFound)
+					fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+					return
+				}
+				if r.Method != http.MethodGet {
+					body, err := io.ReadAll(r.Body)
+					if err != nil {
+						t.Error(err)
+					}
+					got, _, err := decoder.Decode(body, nil, nil)
+					sent, ok := got.(*corev1.ConfigMap)
+					if err != nil || !ok || sent.Data[nodeConfigKey] != "{}" {
+						t.Errorf("%s of %v: %v", r.Method, got, err)
+						return
+					}
+					var names []string
+					for _, key := range slices.Sorted(maps.Keys(sent.Data)) {
+						if name, is := strings.CutPrefix(key, peersPrefix); is {
+							names = append(names, name)
+						}
+					}
+					written = strings.Join(names, ",")
+				}
+				if err := json.NewEncoder(w).Encode(m); err != nil {
+					t.Error(err)
+				}
+			}))
+			t.Cleanup(server.Close)
+			c := plan.Default(t.TempDir(), "")
+			administer(t, c, server.URL)
+			if err := tc.remove(t.Context(), c); err != nil || written != tc.want {
+				t.Errorf("wrote %q, not %q: %v", written, tc.want, err)
+			}
+		})
+	}
+}
+
+func removePeer(name string) func(context.Context, plan.Config) error {
+	return func(ctx context.Context, c plan.Config) error { return RemovePeer(ctx, c, "", name) }
 }

@@ -67,6 +67,16 @@ func Publish(ctx context.Context, c plan.Config) error {
 // entry is removed. The API server of that URL is asked, or this machine's if it is "".
 func setConfigMap(ctx context.Context, c plan.Config, server, namespace, name string,
 	data map[string]string) error {
+	return editConfigMap(ctx, c, server, namespace, name, func(whole map[string]string) {
+		maps.Copy(whole, data)
+		maps.DeleteFunc(whole, func(_, value string) bool { return value == "" })
+	})
+}
+
+// editConfigMap is setConfigMap with any change of the entries. It calls edit again with newer entries if another has
+// written meanwhile.
+func editConfigMap(ctx context.Context, c plan.Config, server, namespace, name string,
+	edit func(data map[string]string)) error {
 	api, err := client.CoreAt(c, server)
 	if err != nil {
 		return err
@@ -76,24 +86,25 @@ func setConfigMap(ctx context.Context, c plan.Config, server, namespace, name st
 	changed := func(err error) bool { return apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) }
 	write := func() error {
 		there, err := all.Get(ctx, namespace, name)
-		if apierrors.IsNotFound(err) {
-			_, err = all.Create(ctx,
-				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data})
+		missing := apierrors.IsNotFound(err)
+		if missing {
+			there = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		} else if err != nil {
 			return err
 		}
-		if err != nil {
-			return err
-		}
-		// Nothing is written if nothing changes: each start calls this.
 		whole := map[string]string{}
 		maps.Copy(whole, there.Data)
-		maps.Copy(whole, data)
-		maps.DeleteFunc(whole, func(_, value string) bool { return value == "" })
+		edit(whole)
+		// Nothing is written if nothing changes: each start calls this.
 		if maps.Equal(whole, there.Data) {
 			return nil
 		}
 		there.Data = whole
-		_, err = all.Update(ctx, there)
+		if missing {
+			_, err = all.Create(ctx, there)
+		} else {
+			_, err = all.Update(ctx, there)
+		}
 		return err
 	}
 	// The control planes of other machines change the balancer by which this one asks: it starts again meanwhile.

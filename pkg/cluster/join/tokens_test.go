@@ -53,6 +53,19 @@ func TestCheckToken(t *testing.T) {
 	}
 }
 
+// administer lets the commands of c ask that server, without credentials.
+func administer(t *testing.T, c plan.Config, server string) {
+	t.Helper()
+	path := c.Layout().Kubeconfig(plan.Administrator)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := host.WriteFile(path, fmt.Appendf(nil, `{"clusters":[{"name":"c","cluster":{"server":%q}}],
+		"contexts":[{"name":"c","context":{"cluster":"c"}}],"current-context":"c"}`, server)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestCreateToken: the authorities are uploaded only once the token is there, since an upload makes the earlier key
 // worthless; and without the upload there is no token, which nobody would have seen.
 func TestCreateToken(t *testing.T) {
@@ -91,14 +104,7 @@ func TestCreateToken(t *testing.T) {
 			if err := pki.Make(c, time.Now()); err != nil {
 				t.Fatal(err)
 			}
-			path := c.Layout().Kubeconfig(plan.Administrator)
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := host.WriteFile(path, fmt.Appendf(nil, `{"clusters":[{"name":"c","cluster":{"server":%q}}],
-				"contexts":[{"name":"c","context":{"cluster":"c"}}],"current-context":"c"}`, server.URL)); err != nil {
-				t.Fatal(err)
-			}
+			administer(t, c, server.URL)
 			n, err := TokenOptions{Token: "abcdef.0123456789abcdef", PrintJoinCommand: true,
 				UploadCertificates: true}.Check()
 			if err != nil {
