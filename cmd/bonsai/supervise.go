@@ -105,13 +105,16 @@ func memberEnterCommand() *cobra.Command {
 // balanceCommand is the balancer before several API servers. It reads the authority once, at its start.
 func balanceCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:    "balance --listen ADDRESS --backend ADDRESS [--backend ADDRESS...] --certificate-authority FILE",
+		Use:    "balance --listen ADDRESS {--backend ADDRESS... | --backends-file FILE} --certificate-authority FILE",
 		Short:  "Balance connections over the ready API servers",
 		Hidden: true, Annotations: map[string]string{anyone: ""},
 		Args: daemon.NoArgs,
 	}
 	listen := c.Flags().String("listen", "", "address and port to listen on")
 	backends := c.Flags().StringArray("backend", nil, "address and port of an API server; can be given several times")
+	file := c.Flags().String("backends-file", "",
+		"file with the addresses and ports of API servers, one on each line, which may be replaced at any time")
+	c.MarkFlagsMutuallyExclusive("backend", "backends-file")
 	ca := c.Flags().String("certificate-authority", "", "file with the authority of the API servers' certificates")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		pem, err := os.ReadFile(*ca)
@@ -122,14 +125,24 @@ func balanceCommand() *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("--certificate-authority %s: %w", *ca, err)
 		}
+		if *file != "" {
+			if *backends, err = balancer.ReadFile(*file); err != nil {
+				return fmt.Errorf("--backends-file %s: %w", *file, err)
+			}
+		}
 		listener, err := net.Listen("tcp", *listen)
 		if err != nil {
 			return fmt.Errorf("--listen: %w", err)
 		}
-		b, err := balancer.New(balancer.Config{Listener: listener, Backends: *backends, Check: check,
-			Log: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)).With("component", "balancer")})
+		log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)).With("component", "balancer")
+		changes := make(chan []string)
+		b, err := balancer.New(balancer.Config{Listener: listener, Backends: *backends, Changes: changes, Check: check,
+			Log: log})
 		if err != nil {
 			return errors.Join(err, listener.Close())
+		}
+		if *file != "" {
+			go balancer.FollowFile(cmd.Context(), *file, *backends, changes, log)
 		}
 		return b.Run(cmd.Context())
 	}

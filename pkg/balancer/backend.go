@@ -1,7 +1,6 @@
 package balancer
 
 import (
-	"context"
 	"io"
 	"net"
 	"slices"
@@ -14,8 +13,14 @@ type backend struct {
 
 	mu     sync.Mutex
 	up     bool
-	failed int // answers in a row
+	gone   bool // it takes no connections any more
+	failed int  // answers in a row
 	conns  map[*carried]struct{}
+}
+
+// newBackend returns a backend that is well until it was asked: who comes first need not wait.
+func newBackend(address string) *backend {
+	return &backend{address: address, up: true, conns: map[*carried]struct{}{}}
 }
 
 // turn is what an answer changed.
@@ -53,11 +58,11 @@ func (b *backend) isUp() bool {
 	return b.up
 }
 
-// begin notes a connection. It is false for one that is to end at once, as ctx has ended.
-func (b *backend) begin(ctx context.Context, c *carried) bool {
+// begin notes a connection. It is false for one that is to end at once, as the backend is none any more.
+func (b *backend) begin(c *carried) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if ctx.Err() != nil { // cut comes after that, and under the same lock
+	if b.gone {
 		return false
 	}
 	b.conns[c] = struct{}{}
@@ -68,6 +73,14 @@ func (b *backend) end(c *carried) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.conns, c)
+}
+
+// leave ends all connections, and lets none begin.
+func (b *backend) leave() {
+	b.mu.Lock()
+	b.gone = true
+	b.mu.Unlock()
+	b.cut()
 }
 
 // cut ends all connections.

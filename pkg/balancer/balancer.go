@@ -39,6 +39,9 @@ type Config struct {
 	Listener net.Listener
 	// Backends are host:port of each server.
 	Backends []string
+	// Changes gives the servers as they are from then on, at least one. Connections to those that stay go on. It may be
+	// nil.
+	Changes <-chan []string
 	// Check asks a backend whether it is ready: nil if so.
 	Check func(ctx context.Context, backend string) error
 	Log   *slog.Logger
@@ -46,8 +49,10 @@ type Config struct {
 
 // Balancer carries connections. Make it with New.
 type Balancer struct {
-	cfg      Config
-	backends []*backend
+	cfg Config
+
+	mu       sync.Mutex
+	backends []*backend // replaced as a whole, so that whoever has read it keeps what was
 }
 
 // New checks cfg and returns a Balancer, which does nothing until Run.
@@ -57,10 +62,16 @@ func New(cfg Config) (*Balancer, error) {
 	}
 	b := &Balancer{cfg: cfg}
 	for _, address := range cfg.Backends {
-		// All are well until they were asked: who comes first need not wait.
-		b.backends = append(b.backends, &backend{address: address, up: true, conns: map[*carried]struct{}{}})
+		b.backends = append(b.backends, newBackend(address))
 	}
 	return b, nil
+}
+
+// now returns the backends at this moment.
+func (b *Balancer) now() []*backend {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.backends
 }
 
 // Run carries connections until ctx ends, and returns when all have ended.
@@ -69,15 +80,8 @@ func (b *Balancer) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	for _, backend := range b.backends {
-		wg.Go(func() { b.watch(ctx, backend) })
-	}
-	stop := context.AfterFunc(ctx, func() {
-		b.cfg.Listener.Close()
-		for _, backend := range b.backends {
-			backend.cut()
-		}
-	})
+	wg.Go(func() { b.keep(ctx) })
+	stop := context.AfterFunc(ctx, func() { b.cfg.Listener.Close() })
 	defer stop()
 	limit := connlimit.New(connlimit.Config{Most: maxConnections, PerSource: maxPart, Silent: silent})
 	for {
@@ -111,6 +115,62 @@ func (b *Balancer) Run(ctx context.Context) error {
 	}
 }
 
+// keep asks each backend whether it is ready, as long as it is one, until ctx ends. It ends the connections of one that
+// is none any more.
+func (b *Balancer) keep(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	leave := map[*backend]func(){}
+	begin := func(all []*backend) {
+		for _, backend := range all {
+			if leave[backend] != nil {
+				continue
+			}
+			life, end := context.WithCancel(ctx)
+			leave[backend] = func() { end(); backend.leave() }
+			wg.Go(func() { b.watch(life, backend) })
+		}
+	}
+	begin(b.now())
+	for {
+		select {
+		case <-ctx.Done():
+			for _, end := range leave {
+				end()
+			}
+			return
+		case addresses := <-b.cfg.Changes:
+			before := b.now()
+			now := changed(before, addresses)
+			b.mu.Lock()
+			b.backends = now
+			b.mu.Unlock()
+			begin(now)
+			for _, backend := range before {
+				if !slices.Contains(now, backend) {
+					leave[backend]()
+					delete(leave, backend)
+				}
+			}
+			b.cfg.Log.Info("the backends have changed", "are", addresses)
+		}
+	}
+}
+
+// changed returns the backends of these addresses, the same for those that there were.
+func changed(before []*backend, addresses []string) []*backend {
+	var now []*backend
+	for _, address := range addresses {
+		i := slices.IndexFunc(before, func(b *backend) bool { return b.address == address })
+		if i < 0 {
+			now = append(now, newBackend(address))
+		} else {
+			now = append(now, before[i])
+		}
+	}
+	return now
+}
+
 // watch asks backend again and again whether it is ready.
 func (b *Balancer) watch(ctx context.Context, backend *backend) {
 	tick := time.NewTicker(checkEvery)
@@ -140,7 +200,7 @@ func (b *Balancer) watch(ctx context.Context, backend *backend) {
 	}
 }
 
-func (b *Balancer) anyUp() bool { return slices.ContainsFunc(b.backends, (*backend).isUp) }
+func (b *Balancer) anyUp() bool { return slices.ContainsFunc(b.now(), (*backend).isUp) }
 
 // cutDown ends the connections of a backend that is down, if there is one that is up for their clients. If all are
 // down, the fault is most likely none of theirs but that the machine is overloaded, and that clients connect again
@@ -155,7 +215,7 @@ func (b *Balancer) cutDown(down *backend) {
 // carry connects client to a backend that takes it, and copies both ways until one side has ended.
 func (b *Balancer) carry(ctx context.Context, client net.Conn) {
 	defer client.Close()
-	for _, backend := range order(b.backends) {
+	for _, backend := range order(b.now()) {
 		dialer := net.Dialer{Timeout: dialTimeout}
 		server, err := dialer.DialContext(ctx, "tcp", backend.address)
 		if err != nil {
@@ -163,12 +223,16 @@ func (b *Balancer) carry(ctx context.Context, client net.Conn) {
 			continue
 		}
 		c := &carried{client: client, server: server}
-		if backend.begin(ctx, c) {
-			c.copy()
-			backend.end(c)
+		if !backend.begin(c) {
+			server.Close()
+			continue
 		}
+		c.copy()
+		backend.end(c)
 		server.Close()
 		return
 	}
-	b.cfg.Log.Warn("no backend takes a connection")
+	if ctx.Err() == nil {
+		b.cfg.Log.Warn("no backend takes a connection")
+	}
 }

@@ -5,13 +5,16 @@ import (
 	"context"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -185,13 +188,13 @@ func TestDown(t *testing.T) {
 // TestAllDown: while none is ready all keep their connections; those that are not lose them when one is.
 func TestAllDown(t *testing.T) {
 	t.Parallel()
-	a, b := &backend{address: "a", conns: map[*carried]struct{}{}},
-		&backend{address: "b", conns: map[*carried]struct{}{}}
+	a, b := newBackend("a"), newBackend("b")
+	a.up, b.up = false, false
 	balancer := &Balancer{backends: []*backend{a, b}}
 	ofA, atA := net.Pipe()
 	ofB, atB := net.Pipe()
-	a.begin(t.Context(), &carried{client: ofA, server: ofA})
-	b.begin(t.Context(), &carried{client: ofB, server: ofB})
+	a.begin(&carried{client: ofA, server: ofA})
+	b.begin(&carried{client: ofB, server: ofB})
 	open := func(conn net.Conn) bool {
 		if err := conn.SetDeadline(time.Now()); err != nil {
 			return false
@@ -311,6 +314,102 @@ func (f *full) Accept() (net.Conn, error) {
 		return nil, syscall.EMFILE
 	}
 	return f.Listener.Accept()
+}
+
+// TestChanged: connections to a server that stays go on when others come or go, those of one that goes end, and new
+// ones go to those that there are.
+func TestChanged(t *testing.T) {
+	t.Parallel()
+	a, b, c := serve(t, "a"), serve(t, "b"), serve(t, "c")
+	file := filepath.Join(t.TempDir(), "backends")
+	write := func(servers ...*server) {
+		var text strings.Builder
+		for _, s := range servers {
+			fmt.Fprintln(&text, s.Addr())
+		}
+		if err := os.WriteFile(file+"-new", []byte(text.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(file+"-new", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(a, b)
+	backends, err := ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := make(chan []string)
+	balancer, err := New(Config{Listener: l, Backends: backends, Changes: changes, Log: slog.New(slog.DiscardHandler),
+		Check: func(context.Context, string) error { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() {
+		if err := balancer.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	warned := make(chan string)
+	wg.Go(func() { FollowFile(ctx, file, backends, changes, slog.New(slog.NewTextHandler(words(warned), nil))) })
+	first, second := connect(t, l.Addr().String()), connect(t, l.Addr().String())
+	if first.name != "a" || second.name != "b" {
+		t.Fatalf("they have %s and %s", first.name, second.name)
+	}
+	write()
+	if got := <-warned; !strings.Contains(got, "names no server") {
+		t.Errorf("an empty file: %s", got)
+	}
+	first.echo(t)
+	write(b, c)
+	if _, err := first.in.ReadByte(); err == nil { // returns when the connection is cut
+		t.Error("the connection of one that has gone was not cut")
+	}
+	if got := connect(t, l.Addr().String()); got.name != "c" {
+		t.Errorf("a new one went to %s", got.name)
+	}
+	second.echo(t)
+}
+
+// words takes lines of a log.
+type words chan string
+
+func (w words) Write(line []byte) (int, error) {
+	w <- string(line)
+	return len(line), nil
+}
+
+// TestReadFile: a file has one server on each line.
+func TestReadFile(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"192.0.2.1:6443\n":                 "",
+		"192.0.2.1:6443\n[fd00::1]:6443\n": "",
+		"":                                 "names no server",
+		"\n":                               "names no server",
+		"192.0.2.1:6443\n192.0.2\n":        "missing port",
+	} {
+		file := filepath.Join(t.TempDir(), "backends")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := ReadFile(file)
+		if want == "" && (err != nil || len(got) != strings.Count(text, "\n")) ||
+			want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	if _, err := ReadFile(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
 }
 
 // TestNotAccepted: that there is no room for a connection ends no other, and none later.

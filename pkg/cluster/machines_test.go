@@ -3,10 +3,12 @@ package cluster
 import (
 	"io"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"bonsai/pkg/balancer"
 	"bonsai/pkg/cluster/controlplane"
 	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/pki"
@@ -25,6 +27,25 @@ func joinedControlPlane() plan.Config {
 	return c
 }
 
+// TestBackends: the balancer of a joined machine finds all API servers in its file, or the user's own balancer.
+func TestBackends(t *testing.T) {
+	t.Parallel()
+	c := joinedControlPlane()
+	c.DataDir = t.TempDir()
+	if err := os.Mkdir(c.Layout().Run(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for endpoint, want := range map[string]string{"": "192.0.2.1:6443 192.0.2.2:6443", "api.example:443": "api.example:443"} {
+		c.ControlPlaneEndpoint = endpoint
+		if err := controlplane.WriteBackends(c); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := balancer.ReadFile(c.Layout().Backends()); err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%q: %v, %v, not %s", endpoint, got, err, want)
+		}
+	}
+}
+
 // TestControlPlaneOfMachine: a joined machine's control plane listens at the machine's address, its etcd on loopback
 // behind doors, and all that it runs finds an API server by the balancer. The node needs no approval.
 func TestControlPlaneOfMachine(t *testing.T) {
@@ -32,7 +53,7 @@ func TestControlPlaneOfMachine(t *testing.T) {
 	c := joinedControlPlane()
 	layers := controlplane.Processes(c, "/bin/bonsai")
 	stores, servers, clients := layers[0], layers[1], layers[2]
-	balancer := controlplane.Balancer(c, "/bin/bonsai")
+	balance := controlplane.Balancer(c, "/bin/bonsai")
 	for got, want := range map[string]string{
 		flag(stores[0], "name"):                        "m2",
 		flag(stores[0], "listen-client-urls"):          "https://127.0.0.1:2379",
@@ -45,8 +66,8 @@ func TestControlPlaneOfMachine(t *testing.T) {
 		flag(servers[0], "advertise-address") + " ":    "192.0.2.2 ",
 		flag(clients[0], "leader-elect"):               "true",
 		flag(clients[1], "leader-elect") + " ":         "true ",
-		flag(balancer, "listen"):                       "127.0.0.1:6443",
-		strings.Join(balancer.Argv[4:], " "):           "--backend=192.0.2.1:6443 --backend=192.0.2.2:6443",
+		flag(balance, "listen"):                        "127.0.0.1:6443",
+		strings.Join(balance.Argv[4:], " "):            "--backends-file=" + c.Layout().Backends(),
 		c.Server():                                     "https://127.0.0.1:6443",
 		c.LocalServer() + " ":                          "https://127.0.0.1:6443 ",
 		c.Identity():                                   plan.Administrator,

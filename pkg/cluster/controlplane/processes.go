@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/componentflags"
 	"bonsai/pkg/cluster/supervise"
@@ -45,24 +46,29 @@ func Processes(c plan.Config, self string) (layers [3][]supervise.Process) {
 const BalancerName = "balancer"
 
 // Balancer returns the process before several API servers, which is this program: those on this machine or, on a
-// machine that has joined, those on all machines. It trusts the cluster's authority alone when it asks whether an API
-// server is ready.
+// machine that has joined, those on all machines, which it reads from the file of WriteBackends. It trusts the
+// cluster's authority alone when it asks whether an API server is ready.
 func Balancer(c plan.Config, self string) supervise.Process {
-	at, backends := c.Networks().HostIP(), c.Members()
+	at := c.Networks().HostIP()
 	if c.Joined != nil {
-		at, backends = c.Networks().Loopback(), nil
+		at = c.Networks().Loopback()
 	}
 	args := []string{self, "balance", "--listen=" + netip.AddrPortFrom(at, uint16(c.Ports.API)).String(),
 		"--certificate-authority=" + c.Layout().PKI("ca.crt")}
-	for _, m := range backends {
-		args = append(args, "--backend="+netip.AddrPortFrom(m.Address(), uint16(c.Ports.API)).String())
-	}
 	if c.Joined != nil {
-		for _, backend := range plan.Backends(c) {
-			args = append(args, "--backend="+backend)
+		args = append(args, "--backends-file="+c.Layout().Backends())
+	} else {
+		for _, m := range c.Members() {
+			args = append(args, "--backend="+netip.AddrPortFrom(m.Address(), uint16(c.Ports.API)).String())
 		}
 	}
 	return supervise.Process{Name: BalancerName, Log: c.Layout().Log(BalancerName), Argv: args}
+}
+
+// WriteBackends writes the API servers for the balancer of a machine that has joined, which follows them while it runs.
+// The supervisor calls it at its start and whenever the cluster's control planes change.
+func WriteBackends(c plan.Config) error {
+	return host.WriteFile(c.Layout().Backends(), []byte(strings.Join(plan.Backends(c), "\n")+"\n"))
 }
 
 // mayHaveOthers reports whether there are other control planes, or may be at any time: other machines may bring some

@@ -232,9 +232,9 @@ func RemovePeer(ctx context.Context, c plan.Config, server, name string) error {
 		map[string]string{peersPrefix + name: ""})
 }
 
-// RemoveOtherPeers says in the cluster, which runs, that no other machine has a control plane any more. What the cluster
-// says counts, not what this machine knows of it: a machine that has just joined may be in the cluster's list alone, and
-// all machines would go on to ask it.
+// RemoveOtherPeers says in the cluster, which runs, that no other machine has a control plane any more. What the
+// cluster says counts, not what this machine knows of it: a machine that has just joined may be in the cluster's list
+// alone, and all machines would go on to ask it.
 func RemoveOtherPeers(ctx context.Context, c plan.Config) error {
 	ctx, cancel := client.WhileAnswered(ctx)
 	defer cancel()

@@ -107,7 +107,7 @@ func editConfigMap(ctx context.Context, c plan.Config, server, namespace, name s
 		}
 		return err
 	}
-	// The control planes of other machines change the balancer by which this one asks: it starts again meanwhile.
+	// The balancer by which this machine asks ends the connections of a control plane that goes.
 	err = client.ThroughRestarts(ctx, func() error { return retry.OnError(retry.DefaultRetry, changed, write) })
 	if err != nil {
 		return fmt.Errorf("write the ConfigMap %s: %w", name, err)

@@ -70,6 +70,9 @@ func (l Layout) Log(process string) string { return l.At("logs", process+".log")
 // Run is the directory of the files that mean something only while the cluster runs.
 func (l Layout) Run() string { return l.At("run") }
 
+// Backends is the file from which the balancer of a machine that has joined reads the API servers.
+func (l Layout) Backends() string { return l.At("run", "balancer-backends") }
+
 // Socket is the control socket of a process on the host.
 func (l Layout) Socket(name string) string { return l.At("run", name+".sock") }
 

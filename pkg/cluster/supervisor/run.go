@@ -63,8 +63,10 @@ func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, lo
 	balancer := supervise.NewChanging(s)
 	balanced, stopBalancer := context.WithCancel(life)
 	layers.atEnd(func() { stopBalancer(); balancer.Wait() })
-	balance := func(c plan.Config) { keepBalancer(balanced, balancer, c, self) }
-	balance(c)
+	balance := func(c plan.Config) error { return keepBalancer(balanced, balancer, c, self) }
+	if err := balance(c); err != nil {
+		return err
+	}
 	traces := supervise.NewChanging(s)
 	traced, stopTraces := context.WithCancel(life)
 	layers.atEnd(func() { stopTraces(); traces.Wait() }) // after those that send it their last spans
@@ -132,11 +134,11 @@ func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, lo
 	if c.Joined != nil || c.IsJoinable() {
 		// The node lives as long as ctx, and not as the layer.
 		change := func(now plan.Config) error {
-			balance(now)
+			err := balance(now)
 			if now.Joined == nil {
-				return nil
+				return err
 			}
-			return nodes.Keep(ctx, now)
+			return errors.Join(err, nodes.Keep(ctx, now))
 		}
 		layers.run(func(ctx context.Context) { join.Follow(ctx, c, change, log) })
 	}
@@ -148,11 +150,15 @@ func Run(ctx context.Context, c plan.Config, self string, parent ParentGroup, lo
 	return err
 }
 
-// keepBalancer keeps the balancer of a machine that has joined, as the control planes are now. Those of several control
+// keepBalancer keeps the balancer of a machine that has joined, as the control planes are now. It starts again for
+// another authority or address alone: the connections of all components here go through it. Those of several control
 // planes on one machine have theirs in a layer (controlplane.Processes).
-func keepBalancer(ctx context.Context, keeper *supervise.Changing, c plan.Config, self string) {
+func keepBalancer(ctx context.Context, keeper *supervise.Changing, c plan.Config, self string) error {
 	if c.Joined == nil || c.Ports.API == 0 {
-		return
+		return nil
+	}
+	if err := controlplane.WriteBackends(c); err != nil {
+		return err
 	}
 	keeper.Keep(ctx, []supervise.Process{controlplane.Balancer(c, self)}, func(p supervise.Process) string {
 		authority, err := os.ReadFile(c.Layout().PKI("ca.crt"))
@@ -161,6 +167,7 @@ func keepBalancer(ctx context.Context, keeper *supervise.Changing, c plan.Config
 		}
 		return strings.Join(p.Argv, "\x00") + string(authority)
 	})
+	return nil
 }
 
 // keepTraces keeps the process that keeps the cluster's traces, with sockets for the nodes as they are now. On a
