@@ -38,7 +38,7 @@ type known struct {
 
 // Authorize implements delegated.Authorizer.
 func (k known) Authorize(ctx context.Context, user authnv1.UserInfo, what delegated.Attributes) (bool, string, error) {
-	if user.Username == "system:anonymous" {
+	if user.Username == delegated.AnonymousUser {
 		return k.always.Authorize(ctx, user, what)
 	}
 	return k.Authorizer.Authorize(ctx, user, what)

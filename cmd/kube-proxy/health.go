@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/connlimit"
 	"bonsai/pkg/zpages"
 )
 
@@ -192,9 +193,23 @@ func serve(ctx context.Context, address string, handler http.Handler, log *slog.
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", address, err)
 	}
+	return serveOn(ctx, listener, handler, log)
+}
+
+// Bounds of the port for health: connections, those of one address while others need room, and bytes of unanswered
+// requests on all of them. Every pod reaches the port, and no client has to prove anything. Load balancers hold a few
+// connections, and have their answers within milliseconds.
+const (
+	maxConnections = 256
+	connectionPart = 64
+	maxReceived    = 512 << 10
+)
+
+// serveOn is serve on a listener, which it closes.
+func serveOn(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger) error {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second,
 		WriteTimeout: 10 * time.Second,
-		IdleTimeout:  time.Minute, MaxHeaderBytes: 16 << 10,
+		IdleTimeout:  time.Minute, MaxHeaderBytes: 16 << 10, ConnState: connlimit.ConnState,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	stop := context.AfterFunc(ctx, func() {
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -202,8 +217,10 @@ func serve(ctx context.Context, address string, handler http.Handler, log *slog.
 		_ = server.Shutdown(grace)
 	})
 	defer stop()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve on %s: %w", address, err)
+	limit := connlimit.NewUntrusted(connlimit.UntrustedConfig{Most: maxConnections, Part: connectionPart,
+		Bytes: maxReceived})
+	if err := server.Serve(limit.Listener(listener)); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
 	}
 	return ctx.Err()
 }

@@ -67,7 +67,7 @@ func (h *handshakes) accept() {
 }
 
 // shake runs on the goroutine of one connection. Without a reader in Accept it waits in give, so no more connections
-// pile up here than limitUnauthenticated allows.
+// pile up here than connlimit.Untrusted allows.
 func (h *handshakes) shake(c *tls.Conn) {
 	ctx, cancel := context.WithTimeout(h.ctx, h.timeout)
 	defer cancel()

@@ -47,7 +47,7 @@ func (h *half) Read(p []byte) (int, error) {
 func TestHalfBodiesOfManyAccounts(t *testing.T) {
 	t.Parallel()
 	host := start(t, func(c *assemble.Config) { c.Parts.Authorizer = everybody{} })
-	// One connection a client: thousands that are dialed at once are another attack (unauthenticated.go).
+	// One connection a client: thousands that are dialed at once are another attack (connlimit.Untrusted).
 	newClient := func() *http.Client {
 		return &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, MaxConnsPerHost: 1,
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}

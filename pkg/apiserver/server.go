@@ -15,6 +15,7 @@ import (
 	"bonsai/pkg/apiserver/impersonation"
 	"bonsai/pkg/apiserver/inflight"
 	"bonsai/pkg/apiserver/metrics"
+	"bonsai/pkg/connlimit"
 )
 
 // Server is the API server: New builds it, Run serves. As an http.Handler it is the whole chain.
@@ -63,13 +64,15 @@ func New(cfg Config) (*Server, error) {
 // Limits of the HTTP server. A request's body must have come, and its answer have been taken, lateAfter its deadline:
 // time enough to say that it passed. A connection on which nothing can be written for writeByteTimeout is closed.
 const (
-	readHeaderTimeout  = 32 * time.Second
-	idleTimeout        = 3 * time.Minute
-	lateAfter          = 5 * time.Second
-	writeByteTimeout   = time.Minute
-	maxHeaderBytes     = 1 << 20
-	maxUnauthenticated = 2000
-	// All connections without an authenticated request together may have sent so much, in bytes.
+	readHeaderTimeout = 32 * time.Second
+	idleTimeout       = 3 * time.Minute
+	lateAfter         = 5 * time.Second
+	writeByteTimeout  = time.Minute
+	maxHeaderBytes    = 1 << 20
+	// Connections without an authenticated request: how many there may be, how many of them from one address while
+	// others need room (all clients may come by one balancer), and how much they may have sent together, in bytes.
+	maxUnauthenticated      = 2000
+	maxUnauthenticatedPart  = 500
 	maxUnauthenticatedBytes = 8 << 20
 	// An HTTP/2 client may send so much ahead of what is read, in bytes, on one stream and on all streams of a
 	// connection.
@@ -101,7 +104,8 @@ func (s *Server) Run(ctx context.Context) error {
 		MaxHeaderBytes: maxHeaderBytes,
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: s.MaxStreams, WriteByteTimeout: writeByteTimeout,
 			MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connectionWindow},
-		ConnContext: withConnection,
+		ConnContext: connlimit.ConnContext,
+		ConnState:   connlimit.ConnState,
 		BaseContext: func(net.Listener) context.Context { return serving },
 		// What net/http logs are faults of clients, such as failed handshakes. Everybody can cause them, so they are
 		// debug messages.
@@ -111,10 +115,12 @@ func (s *Server) Run(ctx context.Context) error {
 		server.TLSConfig.NextProtos = []string{"h2", "http/1.1"}
 	}
 	defer s.runAudit(ctx)()
+	unauthenticated := connlimit.NewUntrusted(connlimit.UntrustedConfig{Most: maxUnauthenticated,
+		Part: maxUnauthenticatedPart, Bytes: maxUnauthenticatedBytes})
 	failed := make(chan error, 1)
 	go func() {
-		failed <- server.Serve(shakeHands(serving, limitUnauthenticated(s.Listener, maxUnauthenticated,
-			maxUnauthenticatedBytes), server.TLSConfig, readHeaderTimeout))
+		failed <- server.Serve(shakeHands(serving, unauthenticated.Listener(s.Listener), server.TLSConfig,
+			readHeaderTimeout))
 	}()
 	s.Log.Info("serving", "address", s.Listener.Addr().String())
 	select {

@@ -1,6 +1,6 @@
-// Package connlimit bounds the TCP connections that a forwarder carries, in all and from one address, so that who opens
-// many and says nothing locks nobody out: where there is no room, the connection that has been silent for longest makes
-// room.
+// Package connlimit bounds TCP connections, in all and from one address, so that a client that opens many and says
+// nothing locks nobody out. Where there is no room, a Limit, for forwarders, ends the connection that has been silent
+// for longest. An Untrusted, for HTTP servers, ends the oldest one whose client has shown no right yet.
 package connlimit
 
 import (

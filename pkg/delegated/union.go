@@ -28,7 +28,10 @@ func (u Union) Authenticate(r *http.Request) (authnv1.UserInfo, bool, error) {
 	return authnv1.UserInfo{}, false, errors.Join(failed...)
 }
 
-// Anonymous takes those whom Known does not know for system:anonymous. Bad credentials do not make anybody anonymous.
+// AnonymousUser is the name of users whom nobody knows.
+const AnonymousUser = "system:anonymous"
+
+// Anonymous takes those whom Known does not know for AnonymousUser. Bad credentials do not make anybody anonymous.
 type Anonymous struct{ Known Authenticator }
 
 var _ Authenticator = Anonymous{}
@@ -39,5 +42,5 @@ func (a Anonymous) Authenticate(r *http.Request) (authnv1.UserInfo, bool, error)
 	if ok || err != nil {
 		return user, ok, err
 	}
-	return authnv1.UserInfo{Username: "system:anonymous", Groups: []string{"system:unauthenticated"}}, true, nil
+	return authnv1.UserInfo{Username: AnonymousUser, Groups: []string{"system:unauthenticated"}}, true, nil
 }

@@ -29,7 +29,7 @@ func newServingParts(cfg *Config, r reporting, s signals, c *containers, v *volu
 	p *podParts) (*servingParts, error) {
 	x := &servingParts{probes: promhttp.HandlerFor(r.probes, promhttp.HandlerOpts{})}
 	x.host = host.Host{Runtime: c.cri, Checkpoints: filepath.Join(cfg.RootDir, "checkpoints"), Now: time.Now,
-		LogPath: cfg.Logs.Path, ReadLog: readLog}
+		LogPath: cfg.Logs.Path, ReadLog: nodeLogs{logs.NewReaders()}.read}
 	var err error
 	if x.stats, err = newStats(cfg, s, usage{cgroups: c.cgroups, cri: c.cri, volumes: v.manager,
 		local: localstorage.NewRecent(p.storage, time.Now), log: cfg.Log}); err != nil {
@@ -42,9 +42,10 @@ func newServingParts(cfg *Config, r reporting, s signals, c *containers, v *volu
 	return x, nil
 }
 
-// readLog adapts logs.Read to the API's options. A relative time (sinceSeconds) is resolved now, when the request
-// comes.
-func readLog(ctx context.Context, path string, o *corev1.PodLogOptions, running func(context.Context) (bool, error),
-	stdout, stderr io.Writer) error {
-	return logs.Read(ctx, path, logs.OptionsOf(o, time.Now()), running, stdout, stderr)
+// nodeLogs adapts logs.Readers to the API's options. A relative time (sinceSeconds) is resolved when the request comes.
+type nodeLogs struct{ readers *logs.Readers }
+
+func (l nodeLogs) read(ctx context.Context, path string, o *corev1.PodLogOptions,
+	running func(context.Context) (bool, error), stdout, stderr io.Writer) error {
+	return l.readers.Read(ctx, path, logs.OptionsOf(o, time.Now()), running, stdout, stderr)
 }

@@ -22,6 +22,7 @@ import (
 
 	"bonsai/api/kubeversion"
 	"bonsai/pkg/authorities"
+	"bonsai/pkg/connlimit"
 	"bonsai/pkg/featuregates"
 	"bonsai/pkg/health"
 	"bonsai/pkg/keypair"
@@ -100,6 +101,15 @@ const (
 	maxHeaderBytes = 64 << 10
 )
 
+// How many connections there may be on which no request was trusted yet (connlimit.Trust), how many of them from one
+// address while others need room, and what may have been received on all of them, in bytes. Clients are a few monitors
+// and probes, whose requests take milliseconds; an address that is not loopback is reached from every pod.
+const (
+	maxUntrusted      = 256
+	untrustedPart     = 64
+	maxUntrustedBytes = 1 << 20
+)
+
 // Run serves until ctx ends; requests under way get five seconds.
 func (s *Server) Run(ctx context.Context) error {
 	listeners, err := s.listen(ctx)
@@ -149,6 +159,11 @@ func closeAll(listeners []net.Listener) {
 
 // serve is Run on listeners, which it closes.
 func (s *Server) serve(ctx context.Context, listeners ...net.Listener) error {
+	untrusted := connlimit.NewUntrusted(connlimit.UntrustedConfig{Most: maxUntrusted, Part: untrustedPart,
+		Bytes: maxUntrustedBytes})
+	for i, l := range listeners {
+		listeners[i] = untrusted.Listener(l)
+	}
 	if !s.Insecure {
 		current, err := s.certificate()
 		if err != nil {
@@ -171,6 +186,8 @@ func (s *Server) serve(ctx context.Context, listeners ...net.Listener) error {
 	server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: requestTimeout,
 		WriteTimeout: requestTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes,
+		ConnContext:    connlimit.ConnContext,
+		ConnState:      connlimit.ConnState,
 		HTTP2:          &http.HTTP2Config{WriteByteTimeout: requestTimeout, MaxConcurrentStreams: s.Serving.MaxStreams},
 		ErrorLog:       slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)}
 	done := make(chan error, len(listeners))

@@ -81,8 +81,8 @@ func (f *Flags) New(component string, log *slog.Logger) (*Guard, error) {
 		may = append(may, delegated.NewReviews(reviews, delegated.ReviewTTL{Allowed: f.AllowedTTL, Denied: f.DeniedTTL},
 			time.Now))
 	}
-	return &Guard{Authenticator: delegated.Anonymous{Known: known}, Authorizer: may, Clients: clients, follow: follow,
-		Log: log}, nil
+	return &Guard{Authenticator: delegated.Anonymous{Known: known}, Authorizer: may, Everybody: paths, Clients: clients,
+		follow: follow, Log: log}, nil
 }
 
 // certificates are those who are known by client certificates: front proxies first, as with the API server, then

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/pkg/authorities"
+	"bonsai/pkg/connlimit"
 	"bonsai/pkg/delegated"
 	"bonsai/pkg/safetext"
 )
@@ -27,6 +28,9 @@ import (
 type Guard struct {
 	Authenticator delegated.Authenticator
 	Authorizer    delegated.Authorizer
+	// Everybody allows what needs no right, which Authorizer allows, too; nil: nothing. It proves nothing about a
+	// client, whose connection has to make room for others (connlimit.Untrusted).
+	Everybody delegated.Authorizer
 	// Attributes says what a request wants to do, on a server that has resources; nil: something with its path.
 	Attributes func(*http.Request) delegated.Attributes
 	// Clients are the authorities whose certificates clients are to be asked for.
@@ -58,6 +62,9 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 		allowed, reason, err := g.Authorizer.Authorize(r.Context(), user, what)
 		switch {
 		case allowed:
+			if user.Username != delegated.AnonymousUser && !g.everybodyMay(r.Context(), what) {
+				connlimit.Trust(r.Context())
+			}
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
 		case err != nil:
 			g.Log.Error("request not authorized", "user", user.Username, "method", safetext.Text(r.Method),
@@ -69,6 +76,14 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 			refuse(w, forbidden(user.Username, what, reason))
 		}
 	})
+}
+
+func (g *Guard) everybodyMay(ctx context.Context, what delegated.Attributes) bool {
+	if g.Everybody == nil {
+		return false
+	}
+	allowed, _, err := g.Everybody.Authorize(ctx, authnv1.UserInfo{}, what)
+	return allowed && err == nil
 }
 
 // userKey is the key of a request's user in its context.

@@ -67,13 +67,13 @@ func TestRead(t *testing.T) {
 			o := all()
 			tc.o(&o)
 			var stdout, stderr bytes.Buffer
-			if err := Read(context.Background(), path, o, nil, &stdout,
+			if err := NewReaders().Read(context.Background(), path, o, nil, &stdout,
 				&stderr); err != nil || stdout.String() != tc.out || stderr.String() != tc.err {
 				t.Errorf("%q %q %v", stdout.String(), stderr.String(), err)
 			}
 		})
 	}
-	if err := Read(context.Background(), path+"x", all(), nil, nil,
+	if err := NewReaders().Read(context.Background(), path+"x", all(), nil, nil,
 		nil); !errors.Is(err, os.ErrNotExist) || !strings.HasPrefix(err.Error(), "failed to open log file") {
 		t.Error(err)
 	}
@@ -105,8 +105,8 @@ func TestReadEndsWhereTheLogEndedWhenItBegan(t *testing.T) {
 		}
 		defer log.Close()
 		out := &growing{log: log}
-		if err := Read(context.Background(), path, Options{Tail: tail, Limit: -1, Stream: "stdout"}, nil, out,
-			out); err != nil || out.String() != want {
+		if err := NewReaders().Read(context.Background(), path, Options{Tail: tail, Limit: -1, Stream: "stdout"}, nil,
+			out, out); err != nil || out.String() != want {
 			t.Errorf("tail %d: %q %v, want %q", tail, out.String(), err, want)
 		}
 	}
@@ -169,7 +169,7 @@ func TestFollowAcrossRotation(t *testing.T) {
 	var out safeBuffer
 	done := make(chan error)
 	go func() {
-		done <- Read(context.Background(), path, Options{Tail: -1, Limit: -1, Follow: true},
+		done <- NewReaders().Read(context.Background(), path, Options{Tail: -1, Limit: -1, Follow: true},
 			func(context.Context) (bool, error) {
 				return running.Load(), nil
 			}, &out, io.Discard)
@@ -218,10 +218,11 @@ func TestFollowAsksTheRuntimeOnlyWhenNothingComes(t *testing.T) {
 	begun := time.Now()
 	done := make(chan error, 1)
 	go func() {
-		done <- Read(t.Context(), path, Options{Follow: true, Tail: 0, Limit: -1}, func(context.Context) (bool, error) {
-			asked.Add(1)
-			return !dead.Load(), nil
-		}, &out, io.Discard)
+		done <- NewReaders().Read(t.Context(), path, Options{Follow: true, Tail: 0, Limit: -1},
+			func(context.Context) (bool, error) {
+				asked.Add(1)
+				return !dead.Load(), nil
+			}, &out, io.Discard)
 	}()
 	await(t, "the first question", func() bool { return asked.Load() > 0 })
 	for i := range 200 {
@@ -245,9 +246,8 @@ func TestFollowEndsWithItsReader(t *testing.T) {
 	done := make(chan error)
 	var out safeBuffer
 	go func() {
-		done <- Read(ctx, path, Options{Tail: 1, Limit: -1, Follow: true}, func(context.Context) (bool, error) {
-			return true, nil
-		}, &out, io.Discard)
+		done <- NewReaders().Read(ctx, path, Options{Tail: 1, Limit: -1, Follow: true},
+			func(context.Context) (bool, error) { return true, nil }, &out, io.Discard)
 	}()
 	await(t, "the tail", func() bool { return out.String() == "end\n" })
 	cancel()

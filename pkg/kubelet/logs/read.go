@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -54,21 +53,19 @@ func OptionsOf(o *corev1.PodLogOptions, now time.Time) Options {
 	return out
 }
 
-// Waiting for more output: a change of the directory ends it at once, this time at the latest. Whether the container
-// still runs is asked only when nothing came for so long, and not more often: the question is costly, and who writes
-// runs.
-const (
-	followWait = time.Second
-	pollWait   = 100 * time.Millisecond // where changes are not told
-)
+// Readers read logs. Those that follow one share what tells them about changes.
+type Readers struct{ changes changes }
+
+// NewReaders returns Readers for a node.
+func NewReaders() *Readers { return &Readers{changes{open: fsnotify.NewWatcher}} }
 
 // Read writes the log at path to stdout and stderr as the options say. With Follow it goes on until running reports
 // that the container has ended and all its output is read, or ctx is done (which is no error).
 //
 // The server's handler of a request calls it; ctx ends with the client's connection. Memory is bounded by one chunk of
 // 32 KiB and one record of maxRecord.
-func Read(ctx context.Context, path string, o Options, running func(context.Context) (bool, error), stdout,
-	stderr io.Writer) error {
+func (x *Readers) Read(ctx context.Context, path string, o Options, running func(context.Context) (bool, error),
+	stdout, stderr io.Writer) error {
 	if o.Limit < 0 {
 		o.Limit = math.MaxInt64
 	}
@@ -98,7 +95,7 @@ func Read(ctx context.Context, path string, o Options, running func(context.Cont
 	if !o.Follow {
 		return r.upTo(ctx, end-start)
 	}
-	return r.follow(ctx, running)
+	return r.follow(ctx, &x.changes, running)
 }
 
 // reader reads one log file, and its successor after a rotation.
@@ -126,9 +123,9 @@ func (r *reader) upTo(ctx context.Context, n int64) error {
 // follow reads until the container has ended, the limit is reached or ctx ends. The order of a round matters: whether
 // the container runs, then whether the file was rotated, then the reading. What was written before a question is read
 // after it, so nothing is lost between the last reading and the end.
-func (r *reader) follow(ctx context.Context, running func(context.Context) (bool, error)) error {
-	changes, wait, stop := watchDir(filepath.Dir(r.path))
-	defer stop()
+func (r *reader) follow(ctx context.Context, c *changes, running func(context.Context) (bool, error)) error {
+	changed, wait, leave := c.follow(r.path)
+	defer leave()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	var asked time.Time
@@ -164,19 +161,12 @@ func (r *reader) follow(ctx context.Context, running func(context.Context) (bool
 		}
 		timer.Reset(wait)
 		idle = false
-	waiting:
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-timer.C:
-				idle = true
-				break waiting
-			case e := <-changes:
-				if e.Name == r.path || e.Op&(fsnotify.Create|fsnotify.Rename) != 0 {
-					break waiting
-				}
-			}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+			idle = true
+		case <-changed:
 		}
 	}
 }
@@ -238,19 +228,6 @@ func (r *reader) reopen() error {
 	r.file.Close()
 	r.file, r.buf = f, r.buf[:0]
 	return nil
-}
-
-// watchDir returns the changes in a directory. If the kernel has no watch left, the reader looks more often instead.
-func watchDir(dir string) (<-chan fsnotify.Event, time.Duration, func()) {
-	w, err := fsnotify.NewWatcher()
-	if err != nil {
-		return nil, pollWait, func() {}
-	}
-	if err := w.Add(dir); err != nil {
-		w.Close()
-		return nil, pollWait, func() {}
-	}
-	return w.Events, followWait, func() { w.Close() }
 }
 
 // writer picks and formats records.

@@ -10,6 +10,7 @@ import (
 	authzv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/util/httpstream"
 
+	"bonsai/pkg/connlimit"
 	"bonsai/pkg/delegated"
 	"bonsai/pkg/safetext"
 	"bonsai/pkg/zpages"
@@ -52,6 +53,9 @@ func (s *Server) authorized(next http.Handler) http.Handler {
 				return
 			}
 			if allowed {
+				if user.Username != delegated.AnonymousUser {
+					connlimit.Trust(r.Context())
+				}
 				next.ServeHTTP(w, r)
 				return
 			}

@@ -23,6 +23,7 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"bonsai/pkg/authorities"
+	"bonsai/pkg/connlimit"
 	"bonsai/pkg/delegated"
 	"bonsai/pkg/health"
 	"bonsai/pkg/kubelet/runtime"
@@ -195,6 +196,18 @@ const (
 	maxHeaderBytes = 64 << 10
 )
 
+// Limits against clients that open many connections: all, those of one address while others need room, and bytes of
+// unanswered requests. Every pod reaches the port. A connection counts until a request of a known user was allowed on
+// it. So the API server's streams, which may be many and silent for hours, do not count.
+//
+// The API server may open some 600 connections at once, one for each exec that it serves, and sends some 4 KiB of TLS
+// and header on each until it is known. 1,000 connections take the kubelet at most 50 MB.
+const (
+	maxUntrusted      = 1000
+	untrustedPart     = 250
+	maxUntrustedBytes = 4 << 20
+)
+
 // streamed wraps a handler whose answer lasts as long as the client likes. It replaces the server's timeout for the
 // whole answer by streamPatience for each piece.
 func streamed(h http.HandlerFunc) http.HandlerFunc {
@@ -228,7 +241,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	srv := &http.Server{Handler: s.handler, TLSConfig: config, ReadHeaderTimeout: headerTimeout,
 		ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		HTTP2: &http.HTTP2Config{WriteByteTimeout: requestTimeout},
+		HTTP2:       &http.HTTP2Config{WriteByteTimeout: requestTimeout},
+		ConnContext: connlimit.ConnContext,
+		ConnState:   connlimit.ConnState,
 		BaseContext: func(net.Listener) context.Context {
 			return ctx
 		}, ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug)}
@@ -241,7 +256,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 			srv.Close()
 		}
 	})
-	err := srv.ServeTLS(l, "", "")
+	untrusted := connlimit.NewUntrusted(connlimit.UntrustedConfig{Most: maxUntrusted, Part: untrustedPart,
+		Bytes: maxUntrustedBytes})
+	err := srv.ServeTLS(untrusted.Listener(l), "", "")
 	if !stop() {
 		<-stopped
 		return nil

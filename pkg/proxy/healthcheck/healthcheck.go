@@ -14,7 +14,17 @@ import (
 	"sync/atomic"
 	"time"
 
+	"bonsai/pkg/connlimit"
 	"bonsai/pkg/proxy"
+)
+
+// Bounds of all ports together: connections, those of one address while others need room, and bytes of unanswered
+// requests on all of them. Every pod reaches the ports, and users that may create Services choose how many there are.
+// Load balancers hold a few connections for each Service.
+const (
+	maxConnections = 2048
+	connectionPart = 512
+	maxReceived    = 1 << 20
 )
 
 // Servers holds one server per service with a health check port.
@@ -23,12 +33,15 @@ type Servers struct {
 	log   *slog.Logger
 	want  map[proxy.Name]proxy.Health
 	open  map[proxy.Name]*server
+	limit *connlimit.Untrusted // of all servers
 }
 
 // New returns an empty set of servers, which ask alive whether the node's rules are written. They end when the context
 // of the Apply that started them does.
 func New(alive func() bool, log *slog.Logger) *Servers {
-	return &Servers{alive: alive, log: log, want: map[proxy.Name]proxy.Health{}, open: map[proxy.Name]*server{}}
+	return &Servers{alive: alive, log: log, want: map[proxy.Name]proxy.Health{}, open: map[proxy.Name]*server{},
+		limit: connlimit.NewUntrusted(connlimit.UntrustedConfig{Most: maxConnections, Part: connectionPart,
+			Bytes: maxReceived})}
 }
 
 // Apply starts, changes and stops servers. A port that is taken is tried again with every round; other services are not
@@ -75,11 +88,11 @@ func (s *Servers) listen(ctx context.Context, name proxy.Name, port uint16) (*se
 	srv := &server{name: name, port: port, alive: s.alive}
 	srv.http = http.Server{Handler: srv, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second,
 		WriteTimeout: 5 * time.Second,
-		IdleTimeout:  time.Minute, MaxHeaderBytes: 16 << 10,
+		IdleTimeout:  time.Minute, MaxHeaderBytes: 16 << 10, ConnState: connlimit.ConnState,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
 	srv.stop = context.AfterFunc(ctx, func() { _ = srv.http.Close() })
 	go func() {
-		if err := srv.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := srv.http.Serve(s.limit.Listener(listener)); !errors.Is(err, http.ErrServerClosed) {
 			s.log.Warn("A service's health check server ended", "service", name, "err", err)
 		}
 	}()
