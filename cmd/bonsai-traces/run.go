@@ -142,7 +142,7 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 			log.Error("the spans of a node are not taken", "node", r.Node, "err", err)
 		}
 	}
-	paths := serve.New(p.store, maySee(door), time.Now).Paths()
+	paths := serve.New(p.store, maySee(door), caller, time.Now).Paths()
 	paths[serve.SpansPath] = p.fromOthers()
 	server := &daemon.Server{Listener: o.listener, Sockets: o.servingSockets, Serving: o.serving,
 		Clients: door.Clients, Guard: door.Wrap,

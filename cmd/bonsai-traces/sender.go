@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"bonsai/cmd/internal/guard"
+	"bonsai/pkg/apiserver/inflight"
 	"bonsai/pkg/apiserver/request"
 )
 
@@ -22,4 +23,10 @@ func sender(r *http.Request) (node string, ok bool) {
 	}
 	node, ok = strings.CutPrefix(user.Username, request.NodeUserPrefix)
 	return node, ok && node != "" && slices.Contains(user.Groups, request.GroupNodes)
+}
+
+// caller returns for whose share of the turns a request counts, as the API server counts.
+func caller(r *http.Request) string {
+	user, _ := guard.UserOf(r) // the guard lets no request through without one
+	return inflight.CallerOf(&request.User{Name: user.Username})
 }

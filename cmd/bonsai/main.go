@@ -32,7 +32,7 @@ func main() {
 	// Pods of any user read what containerd and the kubelet write, whatever the mask of the user who starts the
 	// cluster. A file that others must not read is made with its own mode.
 	syscall.Umask(0o022)
-	os.Exit(daemon.Main(command()))
+	os.Exit(daemon.Main(command(), syscall.SIGHUP)) // the terminal of a command may close while it is at work
 }
 
 // usePrograms has this process and its children find the programs that a cluster executes: the bundled ones before the

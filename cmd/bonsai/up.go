@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -210,11 +208,9 @@ func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (plan
 		config.ControlPlanes = f.planes
 	}
 	if given("kubeconfig-mode") {
-		mode, err := strconv.ParseUint(f.kubeconfigMode, 8, 32)
-		if err != nil {
-			return config, fmt.Errorf("--kubeconfig-mode: %q is no octal mode, as 0640", f.kubeconfigMode)
+		if config.KubeconfigMode, err = clusterfile.ParseMode(f.kubeconfigMode); err != nil {
+			return config, fmt.Errorf("--kubeconfig-mode: %w", err)
 		}
-		config.KubeconfigMode = fs.FileMode(mode)
 	}
 	if given("egress") {
 		config.Egress = f.egress

@@ -61,7 +61,7 @@ func start(t *testing.T, s *server) *server {
 		answers["/apis/traces.bonsai.io/v1alpha1"] = fmt.Sprintf(resources, "traces.bonsai.io/v1alpha1", "")
 	}
 	everything := func(*http.Request, string, schema.GroupResource, string) (bool, error) { return true, nil }
-	group := serve.New(kept(s.traces), everything, now)
+	group := serve.New(kept(s.traces), everything, func(*http.Request) string { return "" }, now)
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
 			t.Errorf("%s %s: it writes", r.Method, r.URL)

@@ -17,8 +17,11 @@ import (
 // clean end, 1 after an error, which is printed to stderr. A second signal exits at once with code 1. An error that
 // says that a context was canceled is a clean end if a signal came: without one, the command gave up waiting for
 // something.
-func Main(cmd *cobra.Command) int {
-	ctx, stop := signalContext()
+//
+// hangups are signals that end the context, too, such as SIGHUP for a command that a person runs. Without them SIGHUP
+// ends the process at once, as upstream's components.
+func Main(cmd *cobra.Command, hangups ...os.Signal) int {
+	ctx, stop := signalContext(hangups)
 	defer stop()
 	cmd.SilenceUsage = true
 	cmd.SilenceErrors = true
@@ -30,18 +33,31 @@ func Main(cmd *cobra.Command) int {
 	return 0
 }
 
-// signalContext is cancelled by the first SIGTERM or SIGINT; the second ends the process.
-func signalContext() (context.Context, context.CancelFunc) {
+// signalContext is cancelled by the first SIGTERM, SIGINT or hangup. A second SIGTERM or SIGINT ends the process.
+//
+// A hangup is never a second signal: when a terminal closes, its shell and the kernel each send one. One that the
+// process was started to ignore, as by nohup, stays ignored.
+func signalContext(hangups []os.Signal) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
-	signals, stopped := make(chan os.Signal, 2), make(chan struct{})
+	signals, hungUp, stopped := make(chan os.Signal, 2), make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	for _, s := range hangups {
+		if !signal.Ignored(s) {
+			signal.Notify(hungUp, s)
+		}
+	}
+	broken := make(chan os.Signal, 1)
 	go func() {
 		select {
 		case <-signals:
-			cancel()
+		case <-hungUp:
 		case <-stopped:
 			return
 		}
+		// The terminal, or the program at the other end of a pipe, may have ended by the same signal. What the command
+		// says while it tidies up is then lost, and must not end it (os/signal, SIGPIPE).
+		signal.Notify(broken, syscall.SIGPIPE)
+		cancel()
 		select {
 		case <-signals:
 			os.Exit(1)
@@ -49,7 +65,9 @@ func signalContext() (context.Context, context.CancelFunc) {
 		}
 	}()
 	return ctx, func() {
-		signal.Stop(signals)
+		for _, c := range []chan os.Signal{signals, hungUp, broken} {
+			signal.Stop(c)
+		}
 		close(stopped)
 		cancel()
 	}

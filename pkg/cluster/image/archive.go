@@ -21,11 +21,13 @@ type archive struct {
 	platform string   // of the first of them that has one, as linux/amd64; "" if none has
 }
 
-// Bounds on what stays in memory of an archive while it is read, in bytes. Everything else, above all the layers, is
-// skipped.
+// Bounds on what is read of an archive before any node imports it. Everything else, above all the layers, is skipped:
+// the nodes' containerd takes it as a stream.
 const (
-	keptFile  = 1 << 20  // one file: a manifest or a configuration is smaller
-	keptFiles = 16 << 20 // all files together
+	maxEntries   = 100_000  // files, directories and links
+	maxNames     = 16 << 20 // bytes of their names together
+	maxDocument  = 4 << 20  // bytes of an index, a manifest or a configuration, as in registries
+	maxDocuments = 64 << 20 // bytes of all of them together
 )
 
 // plain returns the content of r, unpacked if gzip has compressed it. It recognizes the compressions that users confuse
@@ -56,36 +58,48 @@ func plain(r io.Reader) (io.Reader, error) {
 
 // readArchive reads an uncompressed archive of docker save or of an OCI image layout, to its end. It finds what is
 // wrong before any node begins to import. Its errors complete a sentence that begins with the archive's name.
-func readArchive(r io.Reader) (archive, error) {
-	files, err := readFiles(tar.NewReader(r))
+func readArchive(in tarFile) (archive, error) {
+	files, err := readFiles(in)
 	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF) && len(files.there) > 0:
+	case errors.Is(err, io.ErrUnexpectedEOF) && len(files.contents) > 0:
 		return archive{}, errors.New("ends in the middle: was it copied whole?")
 	case errors.Is(err, tar.ErrHeader), errors.Is(err, io.ErrUnexpectedEOF):
 		return archive{}, errors.New("is no tar archive")
 	case err != nil:
 		return archive{}, err
-	case files.content["manifest.json"] != nil:
+	case files.contents["manifest.json"].regular:
 		return files.docker()
-	case files.content["index.json"] != nil:
+	case files.contents["index.json"].regular:
 		return files.oci()
 	}
 	return archive{}, errors.New(
 		"is a tar archive, but no image: it has neither manifest.json (docker save) nor index.json (OCI); docker export, for example, saves a container's files alone")
 }
 
-// archiveFiles has the names of all files in an archive, and the content of the small ones.
-type archiveFiles struct {
-	there   map[string]bool
-	content map[string][]byte
+// tarFile is an archive on disk.
+type tarFile interface {
+	io.ReadSeeker
+	io.ReaderAt
 }
 
-// readFiles reads an archive. With an error it returns what it has read so far, which distinguishes a broken archive
-// from another kind of file. A small file beyond keptFiles is skipped like a layer, so that an archive of many small
-// files cannot fill the memory. If its manifest is among them, the archive counts as none.
-func readFiles(r *tar.Reader) (archiveFiles, error) {
-	files := archiveFiles{there: map[string]bool{}, content: map[string][]byte{}}
-	total := int64(0)
+// archiveFiles has the names of all files in an archive, and where their contents are.
+type archiveFiles struct {
+	in       io.ReaderAt
+	contents map[string]content
+	read     int64 // bytes of documents, so far
+}
+
+// content is where the content of a file lies in the archive, in bytes. Only regular files have one.
+type content struct {
+	regular      bool
+	offset, size int64
+}
+
+// readFiles reads the headers of an archive. With an error it returns what it has read so far, which distinguishes a
+// broken archive from another kind of file.
+func readFiles(in tarFile) (archiveFiles, error) {
+	files := archiveFiles{in: in, contents: map[string]content{}}
+	r, entries, names := tar.NewReader(in), 0, 0
 	for {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -95,25 +109,58 @@ func readFiles(r *tar.Reader) (archiveFiles, error) {
 			return files, err
 		}
 		name := path.Clean(h.Name)
-		files.there[name] = true
-		if h.Typeflag != tar.TypeReg || h.Size > keptFile || total+h.Size > keptFiles {
-			continue
+		if entries, names = entries+1, names+len(name); entries > maxEntries {
+			return files, fmt.Errorf("has more than %d files", maxEntries)
 		}
-		total += h.Size
-		if files.content[name], err = io.ReadAll(r); err != nil {
+		if names > maxNames {
+			return files, fmt.Errorf("has names of files with more than %d bytes together", maxNames)
+		}
+		offset, err := in.Seek(0, io.SeekCurrent) // the reader takes no more than the header
+		if err != nil {
 			return files, err
 		}
+		files.contents[name] = content{h.Typeflag == tar.TypeReg, offset, h.Size}
 	}
 }
 
+// has reports whether there is an entry of that name.
+func (f *archiveFiles) has(name string) bool {
+	_, ok := f.contents[path.Clean(name)]
+	return ok
+}
+
+// document returns the content of an index, a manifest or a configuration, nil if there is no such file.
+func (f *archiveFiles) document(name string) ([]byte, error) {
+	name = path.Clean(name)
+	c := f.contents[name]
+	if !c.regular {
+		return nil, nil
+	}
+	if c.size > maxDocument {
+		return nil, fmt.Errorf("has %s of %d bytes, and reading ends at %d", name, c.size, maxDocument)
+	}
+	if f.read += c.size; f.read > maxDocuments {
+		return nil, fmt.Errorf("has indexes, manifests and configurations with more than %d bytes together", maxDocuments)
+	}
+	data := make([]byte, c.size)
+	if _, err := f.in.ReadAt(data, c.offset); err != nil {
+		return nil, fmt.Errorf("has %s that cannot be read: %w", name, err)
+	}
+	return data, nil
+}
+
 // docker reads the manifest of docker save, and checks that the archive has everything that it names.
-func (f archiveFiles) docker() (archive, error) {
+func (f *archiveFiles) docker() (archive, error) {
 	var manifest []struct {
 		Config   string
 		RepoTags []string
 		Layers   []string
 	}
-	if err := json.Unmarshal(f.content["manifest.json"], &manifest); err != nil {
+	text, err := f.document("manifest.json")
+	if err != nil {
+		return archive{}, err
+	}
+	if err := json.Unmarshal(text, &manifest); err != nil {
 		return archive{}, fmt.Errorf("has a manifest.json that cannot be read: %w", err)
 	}
 	var a archive
@@ -122,7 +169,7 @@ func (f archiveFiles) docker() (archive, error) {
 			return a, errors.New("has an image without a name: docker save takes the name with its tag, not the ID")
 		}
 		for _, layer := range append(image.Layers, image.Config) {
-			if !f.there[path.Clean(layer)] {
+			if !f.has(layer) {
 				return a, fmt.Errorf("lacks %s of the image %s", layer, image.RepoTags[0])
 			}
 		}
@@ -131,7 +178,11 @@ func (f archiveFiles) docker() (archive, error) {
 				return a, err
 			}
 		}
-		a.says(f.content[path.Clean(image.Config)])
+		config, err := f.document(image.Config)
+		if err != nil {
+			return a, err
+		}
+		a.says(config)
 	}
 	if len(a.names) == 0 {
 		return a, errors.New("has no image in its manifest.json")
@@ -150,9 +201,13 @@ func (d descriptor) file() string { return "blobs/" + strings.Replace(d.Digest, 
 
 // oci reads the index of an OCI image layout. Without a full name containerd would import the image under a name that
 // no pod can use.
-func (f archiveFiles) oci() (archive, error) {
+func (f *archiveFiles) oci() (archive, error) {
 	var index struct{ Manifests []descriptor }
-	if err := json.Unmarshal(f.content["index.json"], &index); err != nil {
+	text, err := f.document("index.json")
+	if err != nil {
+		return archive{}, err
+	}
+	if err := json.Unmarshal(text, &index); err != nil {
 		return archive{}, fmt.Errorf("has an index.json that cannot be read: %w", err)
 	}
 	var a archive
@@ -167,22 +222,36 @@ func (f archiveFiles) oci() (archive, error) {
 			return a, fmt.Errorf("has an image without a name (%s): its index.json must have one in the annotation org.opencontainers.image.ref.name", d.Digest)
 		case !strings.ContainsAny(name, ":/"):
 			return a, fmt.Errorf("has an image with the tag %s alone: its index.json must have the whole name in the annotation org.opencontainers.image.ref.name", name)
-		case !f.there[d.file()]:
+		case !f.has(d.file()):
 			return a, fmt.Errorf("lacks %s of the image %s", d.file(), name)
 		}
 		if err := a.add(name); err != nil {
 			return a, err
 		}
-		var manifest struct{ Config descriptor }
-		// An index of several platforms has none: containerd finds its own.
-		if json.Unmarshal(f.content[d.file()], &manifest) == nil {
-			a.says(f.content[manifest.Config.file()])
+		config, err := f.configOf(d)
+		if err != nil {
+			return a, err
 		}
+		a.says(config)
 	}
 	if len(a.names) == 0 {
 		return a, errors.New("has no image in its index.json")
 	}
 	return a, nil
+}
+
+// configOf returns the configuration of the image of a manifest, nil if there is none, as for an index of several
+// platforms: containerd finds its own.
+func (f *archiveFiles) configOf(d descriptor) ([]byte, error) {
+	text, err := f.document(d.file())
+	if err != nil {
+		return nil, err
+	}
+	var manifest struct{ Config descriptor }
+	if json.Unmarshal(text, &manifest) != nil {
+		return nil, nil
+	}
+	return f.document(manifest.Config.file())
 }
 
 // add adds an image by the full form of its name, under which containerd has it.

@@ -97,16 +97,76 @@ func TestReadArchive(t *testing.T) {
 		"zstd":            {[]byte{0x28, 0xb5, 0x2f, 0xfd, 0, 0}, "", "zstd -d"},
 		"xz":              {[]byte{0xfd, '7', 'z', 'X', 'Z', 0}, "", "xz -d"},
 	} {
-		in, err := plain(bytes.NewReader(c.data))
+		file, err := Stores{Spool: t.TempDir()}.plainFile("-", bytes.NewReader(c.data))
 		var a archive
 		if err == nil {
-			a, err = readArchive(in)
+			a, err = readArchive(file)
+			file.Close()
 		}
 		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got := strings.Join(a.names, " "); err == nil && (got != c.names || a.platform != "linux/arm64") {
 			t.Errorf("%s: %q for %q", name, got, a.platform)
+		}
+	}
+}
+
+// TestArchiveBounds: what is read of an archive is bounded, and the error names the bound. Other files do not count.
+// They did, and an index behind many of them was overlooked.
+func TestArchiveBounds(t *testing.T) {
+	t.Parallel()
+	entries := func(n int, name func(i int) string) []byte {
+		var out bytes.Buffer
+		w := tar.NewWriter(&out)
+		for i := range n {
+			if err := w.WriteHeader(&tar.Header{Name: name(i), Typeflag: tar.TypeDir, Mode: 0o755}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return out.Bytes()
+	}
+	image := func(config string) string { return `{"Config":"` + config + `","RepoTags":["app:1"],"Layers":[]}` }
+	layers := map[string]string{"blobs/sha256/m": `{"config":{"digest":"sha256:c"}}`,
+		"blobs/sha256/c": `{"os":"linux","architecture":"arm64"}`,
+		"index.json": `{"manifests":[{"digest":"sha256:m","annotations":
+			{"io.containerd.image.name":"docker.io/library/app:1"}}]}`}
+	for i := range 20 {
+		layers[fmt.Sprint("blobs/sha256/0", i)] = strings.Repeat("x", 900<<10)
+	}
+	for i := range 2000 {
+		layers[fmt.Sprint("blobs/sha256/1", i)] = strings.Repeat("x", 100)
+	}
+	for name, c := range map[string]struct {
+		data []byte
+		err  string
+	}{
+		"many layers and small files before the index": {tarOf(t, layers), ""},
+		"too many files": {entries(maxEntries+1, func(i int) string { return fmt.Sprint(i) }),
+			"has more than 100000 files"},
+		"names too long": {entries(maxNames>>19, func(i int) string {
+			return strings.Repeat("n", 1<<19) + fmt.Sprint(i)
+		}), "has names of files with more than 16777216 bytes together"},
+		"a large manifest": {tarOf(t, map[string]string{"manifest.json": strings.Repeat(" ", maxDocument+1)}),
+			"has manifest.json of 4194305 bytes, and reading ends at 4194304"},
+		"a large index": {tarOf(t, map[string]string{"index.json": strings.Repeat(" ", maxDocument+1)}),
+			"has index.json of 4194305 bytes, and reading ends at 4194304"},
+		"a large configuration": {tarOf(t, map[string]string{"manifest.json": "[" + image("c.json") + "]",
+			"c.json": strings.Repeat(" ", maxDocument+1)}), "has c.json of 4194305 bytes"},
+		"configurations that are large together": {tarOf(t, map[string]string{
+			"manifest.json": "[" + strings.Repeat(image("c.json")+",", 16) + image("c.json") + "]",
+			"c.json":        strings.Repeat(" ", maxDocument)}),
+			"has indexes, manifests and configurations with more than 67108864 bytes together"},
+	} {
+		a, err := readArchive(bytes.NewReader(c.data))
+		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil && (len(a.names) != 1 || a.platform != "linux/arm64") {
+			t.Errorf("%s: %+v", name, a)
 		}
 	}
 }

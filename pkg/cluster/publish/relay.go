@@ -16,15 +16,18 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/fairshare"
 )
 
 const (
 	dnsPort = 53
 	// resolverPatience bounds the wait for the answer of one server before the next one is asked.
 	resolverPatience = 2 * time.Second
-	// relayedMost bounds the questions that wait for an answer at the same time. Further ones are dropped, as UDP
-	// permits; the client asks again.
+	// relayedMost bounds the questions that wait for an answer at the same time, and relayedPart those of one address.
+	// Further ones are dropped, as UDP permits, and the client asks again. CoreDNS would pass an error on to its own
+	// clients, and needs more than others: it asks for all pods.
 	relayedMost = 256
+	relayedPart = 128
 )
 
 // resolverRelay answers DNS for nodes and pods at the host's address on the node network, by asking the servers that
@@ -34,6 +37,8 @@ type resolverRelay struct {
 	conf string
 	own  []netip.Addr // the relay's own addresses, which it must not ask
 	log  *slog.Logger
+	// patience is resolverPatience, except in tests.
+	patience time.Duration
 	// dial connects a socket, and exchanges nothing yet.
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -43,7 +48,8 @@ type resolverRelay struct {
 // ask that one instead.
 func RelayDNS(ctx context.Context, own []netip.Addr, log *slog.Logger) (wait func(), err error) {
 	dialer := net.Dialer{Timeout: resolverPatience}
-	r := &resolverRelay{conf: host.HostResolvConf, own: own, log: log, dial: dialer.DialContext}
+	r := &resolverRelay{conf: host.HostResolvConf, own: own, log: log, patience: resolverPatience,
+		dial: dialer.DialContext}
 	at := netip.AddrPortFrom(own[0], dnsPort)
 	wait, err = r.serve(ctx, at)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -79,11 +85,12 @@ func (r *resolverRelay) serve(ctx context.Context, at netip.AddrPort) (wait func
 	return running.Wait, nil
 }
 
-// serveUDP answers questions until the socket is closed, and returns when the last one has its answer.
+// serveUDP answers questions until the socket is closed, and returns when the last one has its answer. A pod that asks
+// for names whose servers are silent keeps each question waiting for seconds; the others still have their part.
 func (r *resolverRelay) serveUDP(ctx context.Context, socket *net.UDPConn) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	places := make(chan struct{}, relayedMost)
+	places := fairshare.New[netip.Addr](fairshare.Config{Most: relayedMost, Part: relayedPart})
 	buffer := make([]byte, largestDatagram)
 	for {
 		n, client, err := socket.ReadFromUDPAddrPort(buffer)
@@ -93,16 +100,21 @@ func (r *resolverRelay) serveUDP(ctx context.Context, socket *net.UDPConn) {
 		if err != nil { // the kernel reports here that a client refused an earlier answer
 			continue
 		}
-		select {
-		case places <- struct{}{}:
-		default:
+		asking, end := context.WithCancel(ctx)
+		leave, ok := places.Take(client.Addr().Unmap(), end)
+		if !ok {
+			end()
 			continue
 		}
 		// The next datagram overwrites the buffer while the question is still being answered.
 		question := slices.Clone(buffer[:n])
 		running.Go(func() {
-			defer func() { <-places }()
-			answer := r.ask(ctx, question)
+			defer end()
+			defer leave()
+			answer := r.ask(asking, question)
+			if asking.Err() != nil {
+				return // another address has its place: it is dropped like those that never had one
+			}
 			if answer == nil {
 				answer = failure(question)
 			}
@@ -114,13 +126,16 @@ func (r *resolverRelay) serveUDP(ctx context.Context, socket *net.UDPConn) {
 }
 
 // ask returns the first answer of the host's servers to a question, or nil if none answers. It waits at most
-// resolverPatience for each server. Its buffer is as large as any datagram, so relayedMost questions hold 16 MiB.
+// the patience for each server. Its buffer is as large as any datagram, so relayedMost questions hold 16 MiB.
 func (r *resolverRelay) ask(ctx context.Context, question []byte) []byte {
 	answer := make([]byte, largestDatagram)
 	for _, server := range r.servers() {
 		n, err := r.exchange(ctx, server, question, answer)
 		if err == nil {
 			return answer[:n]
+		}
+		if ctx.Err() != nil {
+			return nil
 		}
 		r.log.Debug("a DNS server does not answer", "server", server, "err", err)
 	}
@@ -137,7 +152,7 @@ func (r *resolverRelay) exchange(ctx context.Context, server netip.AddrPort, que
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
-	if err := conn.SetDeadline(time.Now().Add(resolverPatience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(r.patience)); err != nil {
 		return 0, err
 	}
 	if _, err := conn.Write(question); err != nil {

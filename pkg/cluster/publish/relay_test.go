@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -86,7 +87,7 @@ func TestResolverRelay(t *testing.T) {
 	}
 	conf := filepath.Join(t.TempDir(), "resolv.conf")
 	r := &resolverRelay{conf: conf, own: []netip.Addr{netip.MustParseAddr("192.0.2.9")},
-		log: slog.New(slog.DiscardHandler),
+		log: slog.New(slog.DiscardHandler), patience: resolverPatience,
 		dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			to, known := servers[address]
 			if !known {
@@ -132,6 +133,108 @@ func TestResolverRelay(t *testing.T) {
 	}
 }
 
+// TestRelayedFlood: addresses that ask for names whose server is silent, more often than there are places, take no
+// answer from another address. Before they had their parts, one of them held all places.
+func TestRelayedFlood(t *testing.T) {
+	t.Parallel()
+	for name, flooders := range map[string]int{"one address": 1,
+		"more than there are parts": relayedMost/relayedPart + 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			upstream, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			held := make(chan struct{}, 10_000) // one for each question of the flood that has a place
+			go func() {
+				for buffer := make([]byte, 4096); ; {
+					n, from, err := upstream.ReadFromUDPAddrPort(buffer)
+					if err != nil {
+						return
+					}
+					if strings.Contains(string(buffer[:n]), "silent") {
+						held <- struct{}{}
+					} else if _, err := upstream.WriteToUDPAddrPort(failure(buffer[:n]), from); err != nil {
+						t.Error(err)
+					}
+				}
+			}()
+			conf := filepath.Join(t.TempDir(), "resolv.conf")
+			if err := os.WriteFile(conf, []byte("nameserver 192.0.2.1\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r := &resolverRelay{conf: conf, log: slog.New(slog.DiscardHandler), patience: time.Hour,
+				dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+					return (&net.Dialer{}).DialContext(ctx, network, upstream.LocalAddr().String())
+				}}
+			at := netip.MustParseAddrPort(freePort(t))
+			ctx, stop := context.WithCancel(t.Context())
+			wait, err := r.serve(ctx, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var flood sync.WaitGroup
+			t.Cleanup(func() { stop(); flood.Wait(); wait(); upstream.Close() })
+			for i := range flooders {
+				conn := dialFrom(t, netip.AddrFrom4([4]byte{127, 0, 1, byte(i + 1)}), at)
+				question := questionFor(t, "silent.example.")
+				flood.Go(func() {
+					again := time.NewTicker(time.Millisecond)
+					defer again.Stop()
+					for ctx.Err() == nil {
+						for range 50 / flooders { // no more than the relay can read
+							_, _ = conn.Write(question) // the relay may be gone
+						}
+						<-again.C
+					}
+				})
+			}
+			for range min(flooders*relayedPart, relayedMost) {
+				<-held
+			}
+			conn := dialFrom(t, netip.MustParseAddr("127.0.2.1"), at)
+			question := questionFor(t, "name.example.")
+			// The kernel drops what the relay cannot read in time, from everybody alike: a client asks again.
+			answer := make([]byte, 4096)
+			for range 50 {
+				if _, err := conn.Write(question); err != nil {
+					t.Fatal(err)
+				}
+				if err := conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
+					t.Fatal(err)
+				}
+				if _, err = conn.Read(answer); err == nil {
+					return
+				}
+			}
+			t.Errorf("no answer: %v", err)
+		})
+	}
+}
+
+// dialFrom returns a socket of an address of loopback.
+func dialFrom(t *testing.T, from netip.Addr, to netip.AddrPort) *net.UDPConn {
+	t.Helper()
+	conn, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 0)), net.UDPAddrFromAddrPort(to))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+func questionFor(t *testing.T, name string) []byte {
+	t.Helper()
+	m := dnsmessage.Message{Header: dnsmessage.Header{ID: 7, RecursionDesired: true},
+		Questions: []dnsmessage.Question{
+			{Name: dnsmessage.MustNewName(name), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET}}}
+	out, err := m.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 // freePort is an address of loopback at which nobody listens.
 func freePort(t *testing.T) string {
 	t.Helper()
@@ -145,13 +248,7 @@ func freePort(t *testing.T) string {
 
 func TestFailure(t *testing.T) {
 	t.Parallel()
-	question := dnsmessage.Message{Header: dnsmessage.Header{ID: 7, RecursionDesired: true},
-		Questions: []dnsmessage.Question{
-			{Name: dnsmessage.MustNewName("a.example."), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET}}}
-	asked, err := question.Pack()
-	if err != nil {
-		t.Fatal(err)
-	}
+	asked := questionFor(t, "a.example.")
 	var m dnsmessage.Message
 	if err := m.Unpack(failure(asked)); err != nil || m.ID != 7 || !m.Response ||
 		m.RCode != dnsmessage.RCodeServerFailure || len(m.Questions) != 1 {

@@ -11,6 +11,10 @@ import (
 	"time"
 )
 
+// flowSilent is how long a client of UDP must have been silent before it gives way to another one of its address. It is
+// short: a pod that looks up names has a client for each question, and loses nothing with one that has its answer.
+const flowSilent = time.Second
+
 // largestDatagram is a buffer size in bytes that no datagram of UDP exceeds, so that none is cut off.
 const largestDatagram = 1 << 16
 
@@ -25,8 +29,9 @@ type flows struct {
 	turn    atomic.Uint32
 	running sync.WaitGroup
 
-	mu    sync.Mutex
-	nodes map[netip.AddrPort]*flow // by client; at most publishedMost
+	mu      sync.Mutex
+	nodes   map[netip.AddrPort]*flow // by client; at most publishedMost
+	sources map[netip.Addr]int       // how many clients of each address are in nodes; at most publishedPart
 }
 
 // flow is the socket of one client.
@@ -37,7 +42,8 @@ type flow struct {
 
 // serveUDP forwards datagrams until the socket is closed.
 func (p *Publisher) serveUDP(ctx context.Context, socket *net.UDPConn, nodePort int) {
-	f := &flows{p: p, socket: socket, nodePort: nodePort, nodes: map[netip.AddrPort]*flow{}}
+	f := &flows{p: p, socket: socket, nodePort: nodePort, nodes: map[netip.AddrPort]*flow{},
+		sources: map[netip.Addr]int{}}
 	// Deferred calls run in reverse: the sockets close first, which ends the goroutines that Wait waits for.
 	defer f.running.Wait()
 	defer f.closeAll()
@@ -51,6 +57,10 @@ func (p *Publisher) serveUDP(ctx context.Context, socket *net.UDPConn, nodePort 
 			continue
 		}
 		node, err := f.to(ctx, client)
+		if errors.Is(err, errNoRoom) || errors.Is(err, errNoPart) { // whoever sends many must not fill the log
+			p.log.Debug("a client of a published port is refused", "port", nodePort, "from", client, "err", err)
+			continue
+		}
 		if err != nil {
 			p.log.Info("cannot lead a datagram to a published port on", "port", nodePort, "err", err)
 			continue
@@ -65,6 +75,7 @@ func (p *Publisher) serveUDP(ctx context.Context, socket *net.UDPConn, nodePort 
 var (
 	errNoNodes = errors.New("there is no node")
 	errNoRoom  = errors.New("too many clients")
+	errNoPart  = errors.New("too many clients of one address")
 )
 
 // to returns the socket that forwards a client's datagrams, which it opens for a new client. mu is held while the
@@ -78,7 +89,13 @@ func (f *flows) to(ctx context.Context, client netip.AddrPort) (net.Conn, error)
 		node.used = now
 		return node, nil
 	}
-	if len(f.nodes) >= publishedMost && !f.makeRoom(now) {
+	source := client.Addr().Unmap()
+	// As for TCP, addresses of loopback are all programs of this machine, and have no part of their own.
+	if !source.IsLoopback() && f.sources[source] >= f.p.room.PerSource &&
+		!f.makeRoom(now, flowSilent, func(a netip.Addr) bool { return a == source }) {
+		return nil, errNoPart
+	}
+	if len(f.nodes) >= f.p.room.Most && !f.makeRoom(now, f.p.room.Silent, func(netip.Addr) bool { return true }) {
 		return nil, errNoRoom
 	}
 	f.p.mu.Lock()
@@ -94,17 +111,18 @@ func (f *flows) to(ctx context.Context, client netip.AddrPort) (net.Conn, error)
 	}
 	opened := &flow{Conn: node, used: now}
 	f.nodes[client] = opened
+	f.sources[source]++
 	f.running.Go(func() { f.answer(opened, client, turn) })
 	return opened, nil
 }
 
-// makeRoom ends the flow whose client has been silent for longest, if that is publishedSilent at least. The caller
-// holds mu.
-func (f *flows) makeRoom(now time.Time) bool {
+// makeRoom ends the flow whose client has been silent for longest, of those from addresses that may be chosen, if that
+// is at least as long as given. The caller holds mu.
+func (f *flows) makeRoom(now time.Time, silent time.Duration, may func(netip.Addr) bool) bool {
 	var chosen netip.AddrPort
-	oldest := now.Add(-publishedSilent)
+	oldest := now.Add(-silent)
 	for client, node := range f.nodes {
-		if !node.used.After(oldest) {
+		if may(client.Addr().Unmap()) && !node.used.After(oldest) {
 			chosen, oldest = client, node.used
 		}
 	}
@@ -112,9 +130,18 @@ func (f *flows) makeRoom(now time.Time) bool {
 	if node == nil {
 		return false
 	}
-	delete(f.nodes, chosen)
+	f.remove(chosen)
 	node.Close()
 	return true
+}
+
+// remove takes the flow of a client out. The caller holds mu.
+func (f *flows) remove(client netip.AddrPort) {
+	delete(f.nodes, client)
+	source := client.Addr().Unmap()
+	if f.sources[source]--; f.sources[source] == 0 {
+		delete(f.sources, source)
+	}
 }
 
 // answer forwards a node's datagrams to the client, until neither side has sent anything for the idle time, or the node
@@ -142,7 +169,7 @@ func (f *flows) forget(client netip.AddrPort, node *flow) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.nodes[client] == node { // else it has made room, and the client may have another
-		delete(f.nodes, client)
+		f.remove(client)
 	}
 	node.Close()
 }

@@ -35,8 +35,9 @@ type view struct {
 	volume     *corev1.PersistentVolume
 	// creator and remover are the pods that make and remove the directory.
 	creator, remover *helper
-	// nodes are the names of all nodes by their host names, which volumes say.
+	// nodes are the names of all nodes by their host names, which volumes say. full are those that lack disk.
 	nodes map[string]string
+	full  map[string]bool
 	now   time.Time
 }
 
@@ -244,11 +245,13 @@ func (v *view) removal() (j job, ok bool) {
 	return job{verb: remove, node: v.nodes[terms[0].Values[0]], dir: v.volume.Name, volume: v.volume}, true
 }
 
-// clean has a directory removed, as run does. If its node is no more, the directory counts as removed.
+// clean has a directory removed, as run does. If its node is no more, the directory counts as removed. A node that
+// lacks disk takes critical pods only, and what is removed may be what it lacks.
 func (v *view) clean(j job) (done bool, next action) {
 	if !slices.Contains(slices.Collect(maps.Values(v.nodes)), j.node) {
 		return true, action{}
 	}
+	j.critical = v.full[j.node]
 	return v.run(v.remover, j, v.kept)
 }
 

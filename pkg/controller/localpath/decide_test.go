@@ -82,6 +82,9 @@ func summary(a action) string {
 	switch {
 	case a.start != nil:
 		out = append(out, string(a.start.verb)+" "+a.start.dir+" on "+a.start.node)
+		if a.start.critical {
+			out = append(out, "critical")
+		}
 	case a.dismiss != nil:
 		out = append(out, "dismiss "+string(a.dismiss.verb))
 	case a.create != nil:
@@ -114,7 +117,10 @@ func TestDecide(t *testing.T) {
 		view view
 		want string
 	}{
-		"wanted":     {wants(nil), "create pvc-u on n, Provisioning"},
+		"wanted": {wants(nil), "create pvc-u on n, Provisioning"},
+		"wanted, node lacks disk": {wants(func(v *view) {
+			v.full = map[string]bool{"n": true}
+		}), "create pvc-u on n, Provisioning"},
 		"being made": {wants(func(v *view) { v.creator = done(create, corev1.PodRunning) }), ""},
 		"made": {wants(func(v *view) {
 			v.creator = done(create, corev1.PodSucceeded)
@@ -178,8 +184,14 @@ func TestDecide(t *testing.T) {
 		"bound, being deleted": {has(corev1.VolumeBound, func(v *view) {
 			v.volume.DeletionTimestamp = deleted
 		}), ""},
-		"new":                     {has(corev1.VolumePending, nil), ""},
-		"released":                {has(released, nil), "remove pvc-u on n"},
+		"new":      {has(corev1.VolumePending, nil), ""},
+		"released": {has(released, nil), "remove pvc-u on n"},
+		"released, node lacks disk": {has(released, func(v *view) {
+			v.full = map[string]bool{"n": true}
+		}), "remove pvc-u on n, critical"},
+		"released, another node lacks disk": {has(released, func(v *view) {
+			v.full = map[string]bool{"m": true, "n": false}
+		}), "remove pvc-u on n"},
 		"released, being removed": {has(released, func(v *view) { v.remover = done(remove, corev1.PodRunning) }), ""},
 		"released, removed": {has(released, func(v *view) {
 			v.remover = done(remove, corev1.PodSucceeded)
@@ -253,6 +265,13 @@ func TestHelper(t *testing.T) {
 	if *p.Spec.AutomountServiceAccountToken || p.Spec.HostNetwork || p.Spec.HostPID || len(p.Spec.Volumes) != 1 ||
 		p.Spec.Volumes[0].HostPath.Path != root {
 		t.Errorf("%+v", p.Spec)
+	}
+	for _, critical := range []bool{false, true} {
+		want := map[bool]string{true: "system-node-critical"}[critical]
+		h := newHelper(key{volume: "pvc-u"}, job{verb: remove, node: "n", dir: "pvc-u", critical: critical}, root, "i")
+		if h.Spec.PriorityClassName != want {
+			t.Errorf("critical %v: the priority class %q, not %q", critical, h.Spec.PriorityClassName, want)
+		}
 	}
 	if strings.Contains(strings.Join(c.Command, " "), "pvc-u") {
 		t.Errorf("the shell reads the directory's name: %q", c.Command)

@@ -61,16 +61,25 @@ type job struct {
 	node   string
 	dir    string
 	volume *corev1.PersistentVolume
+	// critical is set for a job that the node must let run although it lacks disk.
+	critical bool
 }
 
 // newHelper returns the pod that does a job. It sees the root of the volumes and nothing else of its node, has no
 // token, and its only capabilities are to pass over the modes and the owners of files. It bypasses the scheduler and
 // all taints: the directory is on this node or nowhere. A new directory is writable by every user, because containers
 // need not run as root; pods without the volume do not see it.
+//
+// The pod has no priority unless the job is critical. On a full node a critical pod takes the place of another one, and
+// whoever may create claims would decide on which node that happens.
 func newHelper(k key, j job, root, image string) *corev1.Pod {
 	script := map[verb]string{create: `mkdir -p -m 0777 -- "/volumes/$DIR"`,
 		remove: `rm -rf -- "/volumes/$DIR"`}[j.verb]
 	kind := corev1.HostPathDirectoryOrCreate
+	priority := ""
+	if j.critical {
+		priority = "system-node-critical"
+	}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: helperNamespace, Name: helperName(j.verb, k.volume),
@@ -78,7 +87,7 @@ func newHelper(k key, j job, root, image string) *corev1.Pod {
 			Annotations: map[string]string{claimAnnotation: k.claim.String(), volumeAnnotation: k.volume},
 		},
 		Spec: corev1.PodSpec{
-			NodeName: j.node, RestartPolicy: corev1.RestartPolicyNever, PriorityClassName: "system-node-critical",
+			NodeName: j.node, RestartPolicy: corev1.RestartPolicyNever, PriorityClassName: priority,
 			AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false),
 			TerminationGracePeriodSeconds: new(int64(0)),
 			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},

@@ -124,11 +124,19 @@ func (c *Controller) reconcile(ctx context.Context, k key) (controller.Result, e
 	if volume, ok := c.volumes.Get(controller.Key{Name: k.volume}); ok && ours(volume) {
 		v.volume = volume
 	}
-	v.nodes = map[string]string{}
+	v.nodes, v.full = map[string]string{}, map[string]bool{}
 	for _, n := range c.nodes.List() {
 		v.nodes[n.Labels[corev1.LabelHostname]] = n.Name
+		v.full[n.Name] = lacksDisk(n)
 	}
 	return c.act(ctx, k, decide(v))
+}
+
+// lacksDisk reports whether a node says that it is under disk pressure.
+func lacksDisk(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeDiskPressure && c.Status == corev1.ConditionTrue
+	})
 }
 
 // helper returns the pod that does this with the volume's directory, nil if there is none.

@@ -116,3 +116,22 @@ func TestImage(t *testing.T) {
 		})
 	}
 }
+
+// TestLacksDisk: a node lacks disk if it says so, and not if it says nothing, or does not know.
+func TestLacksDisk(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		condition corev1.NodeConditionType
+		status    corev1.ConditionStatus
+		want      bool
+	}{
+		{corev1.NodeDiskPressure, corev1.ConditionTrue, true}, {corev1.NodeDiskPressure, corev1.ConditionFalse, false},
+		{corev1.NodeDiskPressure, corev1.ConditionUnknown, false}, {corev1.NodeReady, corev1.ConditionTrue, false},
+	} {
+		n := node()
+		n.Status.Conditions = []corev1.NodeCondition{{Type: c.condition, Status: c.status}}
+		if got := lacksDisk(n); got != c.want {
+			t.Errorf("%s is %s: %v", c.condition, c.status, got)
+		}
+	}
+}

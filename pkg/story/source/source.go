@@ -29,8 +29,8 @@ const (
 	maxPages = 10
 	// MaxStories is how many objects are read one by one, the newest of them.
 	MaxStories = 500
-	// parallel is how many traces are read at a time.
-	parallel = 8
+	// parallel is how many traces are read at a time. bonsai-traces lets one caller read as many.
+	parallel = 4
 )
 
 // Getter sends requests to the API server. kubectl's client is one.

@@ -73,7 +73,7 @@ func (h *Handler) query(parameters url.Values, t target) (*traces.Query, error) 
 		if err != nil || d < 0 || d > maxSince {
 			return nil, fmt.Errorf("since: %q is no duration such as 30m, from 0 to 10 years", since)
 		}
-		q.Since = h.Now().Add(-d).UnixNano()
+		q.Since = h.now().Add(-d).UnixNano()
 	}
 	if q.Slowest, err = number(parameters, "slowest", 1, maxSlowest); err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ import (
 
 	api "bonsai/api/traces"
 	"bonsai/pkg/delegated"
+	"bonsai/pkg/fairshare"
 	"bonsai/pkg/traces"
 )
 
@@ -35,18 +36,33 @@ type Reader interface {
 // no Secrets. Without a resource it is about all of them.
 type MaySee func(r *http.Request, verb string, resource schema.GroupResource, namespace string) (bool, error)
 
-// Handler answers for the group. It is safe for concurrent use.
+// Caller returns the name for whose share of the turns a request counts.
+type Caller func(r *http.Request) string
+
+// How many answers with traces are written at once, in all and for one caller: each may take megabytes. When there are
+// maxTurns, an older answer than youngAnswer may end for a caller with fewer of them.
+const (
+	maxTurns       = 8
+	maxCallerTurns = 4
+	youngAnswer    = time.Second
+)
+
+// Handler answers for the group. It is safe for concurrent use. Make it with New.
 type Handler struct {
-	Traces Reader
-	Now    func() time.Time
-	MaySee MaySee
-	// Busy bounds how many traces are written as JSON at once: each may take megabytes. Its capacity is the bound.
-	Busy chan struct{}
+	traces Reader
+	now    func() time.Time
+	maySee MaySee
+	caller Caller
+
+	turns    *fairshare.Places[string]
+	patience time.Duration // for a piece of an answer
 }
 
-// New returns a handler that writes up to eight answers at once.
-func New(reader Reader, maySee MaySee, now func() time.Time) *Handler {
-	return &Handler{Traces: reader, MaySee: maySee, Now: now, Busy: make(chan struct{}, 8)}
+// New returns a handler that writes up to maxTurns answers at once.
+func New(reader Reader, maySee MaySee, caller Caller, now func() time.Time) *Handler {
+	return &Handler{traces: reader, maySee: maySee, caller: caller, now: now, patience: piecePatience,
+		turns: fairshare.New[string](
+			fairshare.Config{Most: maxTurns, Part: maxCallerTurns, Young: youngAnswer})}
 }
 
 const (
@@ -160,28 +176,28 @@ func (h *Handler) resource(w http.ResponseWriter, r *http.Request) {
 			0, true))
 		return
 	}
-	select {
-	case h.Busy <- struct{}{}:
-		defer func() { <-h.Busy }()
-	default:
+	out := newPaced(w, h.patience)
+	leave, ok := h.turns.Take(h.caller(r), out.end)
+	if !ok {
 		refuse(w, apierrors.NewTooManyRequests("too many traces are read at once, try again", 1))
 		return
 	}
+	defer leave()
 	if t.name != "" {
-		h.get(w, r, t, gr, as)
+		h.get(out, r, t, gr, as)
 		return
 	}
-	h.list(w, r, t, gr, as)
+	h.list(out, r, t, gr, as)
 }
 
 func (h *Handler) get(w http.ResponseWriter, r *http.Request, t target, gr schema.GroupResource, as form) {
-	trace, ok := h.Traces.Get(types.UID(t.name))
+	trace, ok := h.traces.Get(types.UID(t.name))
 	if !ok || trace.Namespace != t.namespace || trace.Name != t.name { // a UID without its dashes is another name
 		refuse(w, apierrors.NewNotFound(gr, t.name))
 		return
 	}
 	of := schema.GroupResource{Group: trace.Object.Group, Resource: trace.Object.Resource}
-	if may, err := h.MaySee(r, "get", of, t.namespace); err != nil {
+	if may, err := h.maySee(r, "get", of, t.namespace); err != nil {
 		refuse(w, apierrors.NewInternalError(errReview))
 		return
 	} else if !may {
@@ -211,7 +227,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, t target, gr sche
 			refuse(w, apierrors.NewInternalError(errReview))
 			return
 		}
-		page = h.Traces.List(*q)
+		page = h.traces.List(*q)
 	}
 	meta := metav1.ListMeta{}
 	if n := len(page.Traces); n > 0 && page.Remaining > 0 && q.Slowest == 0 {
@@ -242,9 +258,9 @@ const maxReviews = 200
 // list all.
 func (h *Handler) hidden(r *http.Request, q traces.Query, namespace string) (map[schema.GroupResource]bool, error) {
 	hidden := map[schema.GroupResource]bool{}
-	resources := h.Traces.Resources(q)
+	resources := h.traces.Resources(q)
 	for _, of := range resources[:min(len(resources), maxReviews)] {
-		may, err := h.MaySee(r, "list", of, namespace)
+		may, err := h.maySee(r, "list", of, namespace)
 		if err != nil {
 			return nil, err
 		}
@@ -253,7 +269,7 @@ func (h *Handler) hidden(r *http.Request, q traces.Query, namespace string) (map
 	if len(resources) <= maxReviews {
 		return hidden, nil
 	}
-	may, err := h.MaySee(r, "list", schema.GroupResource{}, namespace)
+	may, err := h.maySee(r, "list", schema.GroupResource{}, namespace)
 	for _, of := range resources[maxReviews:] {
 		hidden[of] = !may
 	}

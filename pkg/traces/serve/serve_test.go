@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "bonsai/api/traces"
+	"bonsai/pkg/fairshare"
 	"bonsai/pkg/traces"
 )
 
@@ -52,6 +54,9 @@ func (f *fake) Resources(traces.Query) []schema.GroupResource {
 // all may see everything.
 func all(*http.Request, string, schema.GroupResource, string) (bool, error) { return true, nil }
 
+// callerOf is the user of a request, as tests name it.
+func callerOf(r *http.Request) string { return r.Header.Get("User") }
+
 // List implements Reader.
 func (f *fake) List(q traces.Query) (page traces.Page) {
 	f.asked = q
@@ -82,7 +87,7 @@ func handler() (http.Handler, *fake) {
 	f := &fake{all: []api.Trace{trace("a", "pods", "Pod", "web"), trace("b", "pods", "Pod", "db"),
 		trace("", "nodes", "Node", "n1")}}
 	mux := http.NewServeMux()
-	for path, h := range New(f, all, func() time.Time { return now }).Paths() {
+	for path, h := range New(f, all, callerOf, func() time.Time { return now }).Paths() {
 		mux.Handle(path, h)
 	}
 	return mux, f
@@ -194,7 +199,7 @@ func TestHidden(t *testing.T) {
 			return false, errors.New("a secret of the cluster")
 		}
 		return resource.Resource == "nodes", nil
-	}, func() time.Time { return now })
+	}, callerOf, func() time.Time { return now })
 	for path, want := range map[string]struct {
 		code int
 		body string
@@ -221,18 +226,109 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestBusy: who asks while as many answers are written as may be is told to come again.
+// TestBusy: who asks while as many answers are written as may be is told to come again, and one caller does not have
+// all turns.
 func TestBusy(t *testing.T) {
 	t.Parallel()
-	h := New(&fake{}, all, func() time.Time { return now })
-	h.Busy = make(chan struct{}, 1)
-	h.Busy <- struct{}{}
-	if w := do(http.HandlerFunc(h.resource), "GET", group1+"/traces"); w.Code != 429 {
-		t.Error(w.Code, w.Body)
+	h := New(&fake{}, all, callerOf, func() time.Time { return now })
+	var leaves []func()
+	hold := func(caller string) {
+		leave, ok := h.turns.Take(caller, func() {})
+		if !ok {
+			t.Fatalf("no turn for %q", caller)
+		}
+		leaves = append(leaves, leave)
 	}
-	<-h.Busy
-	if w := do(http.HandlerFunc(h.resource), "GET", group1+"/traces"); w.Code != 200 || len(h.Busy) != 0 {
-		t.Error(w.Code, w.Body)
+	code := func(user string) int {
+		r := httptest.NewRequest("GET", group1+"/traces", nil)
+		r.Header.Set("User", user)
+		w := httptest.NewRecorder()
+		h.resource(w, r)
+		return w.Code
+	}
+	for range maxCallerTurns {
+		hold("one")
+	}
+	if one, other := code("one"), code("other"); one != 429 || other != 200 {
+		t.Errorf("beside a caller with its part: %d for it, %d for another", one, other)
+	}
+	for i := range maxTurns - maxCallerTurns {
+		hold(fmt.Sprint("another ", i))
+	}
+	if got := code("other"); got != 429 {
+		t.Errorf("while all turns are taken: %d", got)
+	}
+	for _, leave := range leaves {
+		leave()
+	}
+	for range 2 * maxTurns { // each gives its turn back
+		if got := code("one"); got != 200 {
+			t.Errorf("while no turn is taken: %d", got)
+		}
+	}
+}
+
+// TestStalledReaders: callers that do not read lose their turns, over either protocol: after the patience, or for
+// another caller as soon as all turns are taken. They kept them for a minute.
+func TestStalledReaders(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range []int{1, 2} {
+		for name, patience := range map[string]time.Duration{"patience": time.Second, "share": time.Hour} {
+			t.Run(fmt.Sprintf("%s, HTTP/%d", name, protocol), func(t *testing.T) {
+				t.Parallel()
+				const count, length = 1500, 4 << 10 // more than the kernel and the client take in advance
+				f := &fake{}
+				for i := range count {
+					f.all = append(f.all, trace(strings.Repeat("a", length), "pods", "Pod", fmt.Sprint("web-", i)))
+				}
+				h := New(f, all, callerOf, func() time.Time { return now })
+				h.patience = patience
+				const turns = 3
+				h.turns = fairshare.New[string](fairshare.Config{Most: turns, Part: turns - 1})
+				ended := make(chan string, turns+1)
+				server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					h.resource(w, r)
+					ended <- r.Header.Get("User")
+				}))
+				server.EnableHTTP2 = protocol == 2
+				server.StartTLS()
+				t.Cleanup(server.Close)
+				get := func(user string) *http.Response {
+					r, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+group1+"/traces", nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.Header.Set("User", user)
+					resp, err := server.Client().Do(r)
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(func() { resp.Body.Close() })
+					if resp.ProtoMajor != protocol || resp.StatusCode != 200 {
+						t.Fatalf("HTTP/%d, %s", resp.ProtoMajor, resp.Status)
+					}
+					return resp
+				}
+				for i := range turns {
+					get(fmt.Sprint("stalled ", i%2)) // all turns, and nobody reads
+				}
+				if name == "patience" {
+					for range turns {
+						<-ended
+					}
+				}
+				if n, err := io.Copy(io.Discard, get("reader").Body); err != nil || n < count*length {
+					t.Errorf("the one who reads got %d bytes, %v", n, err)
+				}
+				if name == "share" {
+					both := []string{<-ended, <-ended}
+					slices.Sort(both)
+					if !slices.Equal(both, []string{"reader", "stalled 0"}) {
+						t.Errorf("%q ended", both)
+					}
+				}
+			})
+		}
 	}
 }
 
@@ -367,7 +463,7 @@ func TestManyResources(t *testing.T) {
 		h := New(f, func(_ *http.Request, _ string, of schema.GroupResource, _ string) (bool, error) {
 			asked++
 			return admin || of.Resource == "pods", nil
-		}, func() time.Time { return now })
+		}, callerOf, func() time.Time { return now })
 		hidden, err := h.hidden(httptest.NewRequest(http.MethodGet, group1+"/traces", nil), traces.Query{}, "")
 		if err != nil || asked > maxReviews+1 {
 			t.Errorf("admin %v: %d questions, %v", admin, asked, err)

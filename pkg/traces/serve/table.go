@@ -66,7 +66,7 @@ func (h *Handler) table(list []api.Trace, meta metav1.ListMeta, as form) *metav1
 			object = trace.Object.Resource + "/" + object
 		}
 		row := metav1.TableRow{Cells: []any{trace.Name, trace.Object.Kind, object, trace.SpanCount,
-			short(trace.LastSeen.Sub(start)), duration.HumanDuration(h.Now().Sub(start))}}
+			short(trace.LastSeen.Sub(start)), duration.HumanDuration(h.now().Sub(start))}}
 		switch as.include {
 		case metav1.IncludeNone:
 		case metav1.IncludeObject:

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -90,7 +92,23 @@ func (f file) config(c plan.Config, p *problems) plan.Config {
 		c, err = c.WithAddon(name, f.Addons[name])
 		p.check(err, "addons", name)
 	}
+	c.KubeconfigMode = 0
+	if f.KubeconfigMode != "" {
+		var err error
+		c.KubeconfigMode, err = ParseMode(f.KubeconfigMode)
+		p.check(err, "kubeconfigMode")
+	}
 	return c
+}
+
+// ParseMode reads the mode of a kubeconfig in octal, for the flag, too. Which modes there may be is checked with the
+// rest of the configuration.
+func ParseMode(text string) (fs.FileMode, error) {
+	mode, err := strconv.ParseUint(text, 8, 32)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no octal mode, as 0640", text)
+	}
+	return fs.FileMode(mode), nil
 }
 
 // checkGates finds the gates that the components would refuse, each with its line. If there are none, it looks for
@@ -168,4 +186,5 @@ func (f fileNetworking) fill(c *plan.Config, p *problems) {
 		c.AdvertiseAddress, err = netip.ParseAddr(f.Advertise)
 		p.check(err, "networking", "advertiseAddress")
 	}
+	c.ControlPlaneEndpoint = f.Endpoint
 }

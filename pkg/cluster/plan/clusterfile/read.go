@@ -40,6 +40,7 @@ type file struct {
 	FeatureGates    map[string]bool              `yaml:"featureGates"`
 	ComponentFlags  map[string]map[string]string `yaml:"componentFlags"`
 	Addons          map[string]bool              `yaml:"addons"`
+	KubeconfigMode  string                       `yaml:"kubeconfigMode"`
 }
 
 // fileNode is one node. Its place in the list is its number.
@@ -86,11 +87,13 @@ type fileNetworking struct {
 	APIPort       int    `yaml:"apiPort"`
 	Egress        *bool  `yaml:"egress"`
 	Advertise     string `yaml:"advertiseAddress"`
+	Endpoint      string `yaml:"controlPlaneEndpoint"`
 }
 
 // Read returns c with everything that a configuration file says of a cluster, and the defaults for everything that it
-// leaves out; only the name, the subnets, the port and the encryption that it leaves out remain c's. The error has all
-// problems, each with its line and field. An unknown field is a problem, because it may be a misspelled one.
+// leaves out; only the name, the subnets, the port and the encryption that it leaves out remain c's. So the file has a
+// field for each choice of plan.Config. The error has all problems, each with its line and field. An unknown field is a
+// problem, because it may be a misspelled one.
 func Read(data []byte, c plan.Config) (plan.Config, error) {
 	var f file
 	decoder := yaml.NewDecoder(bytes.NewReader(data))

@@ -8,6 +8,7 @@ import (
 
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/programs"
+	"bonsai/pkg/referencetest"
 )
 
 // undecided is a configuration with all addresses and ports open, as `bonsai up` begins with.
@@ -128,6 +129,7 @@ func TestFileProblems(t *testing.T) {
 		head + "programs: ours\n": {`line 3: programs: must be bundled or machine, not "ours"`},
 		head + "ociRuntime: crunc\n": {
 			`line 3: ociRuntime: must be runc or crun, not "crunc"`},
+		head + "kubeconfigMode: rw\n": {`line 3: kubeconfigMode: "rw" is no octal mode`},
 		head + "addons: {dashboard: true}\n": {
 			"line 3: addons.dashboard: there is no such add-on"},
 	} {
@@ -151,4 +153,101 @@ func TestEncryptionLeftOut(t *testing.T) {
 			t.Errorf("%t became %t (%v)", is, c.EncryptSecrets, err)
 		}
 	}
+}
+
+// TestFileSaysAll: what a file leaves out is the default, whatever the cluster has, except for what is kept. Every
+// field of the file is tried, and every field of the configuration has one, but for those that no user chooses.
+func TestFileSaysAll(t *testing.T) {
+	t.Parallel()
+	const (
+		head   = "apiVersion: bonsai.io/v1alpha1\nkind: Cluster\n"
+		node   = "nodes: [{labels: {a: b}, taints: [{key: a, value: b, effect: NoSchedule}], mounts: [{hostPath: /a, nodePath: /b, readOnly: true}]}]"
+		port   = "portMappings: [{listenAddress: 192.0.2.1, hostPort: 8080, nodePort: 30080, protocol: UDP}]"
+		mirror = "registryMirrors: [{registry: docker.io, url: 'http://192.0.2.1'}]"
+	)
+	read := func(text string, c plan.Config) plan.Config {
+		c, err := Read([]byte(head+text), c)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		return c
+	}
+	fields := map[string]struct {
+		text string
+		kept bool // if the file leaves it out
+	}{
+		"name":                            {"name: dev", true},
+		"controlPlanes":                   {"controlPlanes: 3", false},
+		"nodes[].labels":                  {node, false},
+		"nodes[].taints[].key":            {node, false},
+		"nodes[].taints[].value":          {node, false},
+		"nodes[].taints[].effect":         {node, false},
+		"nodes[].mounts[].hostPath":       {node, false},
+		"nodes[].mounts[].nodePath":       {node, false},
+		"nodes[].mounts[].readOnly":       {node, false},
+		"networking.ipFamily":             {"networking: {ipFamily: dual}", false},
+		"networking.nodeSubnet":           {"networking: {nodeSubnet: 10.90.0.0/24}", true},
+		"networking.podSubnet":            {"networking: {podSubnet: 10.91.0.0/16}", true},
+		"networking.serviceSubnet":        {"networking: {serviceSubnet: 10.92.0.0/16}", true},
+		"networking.apiPort":              {"networking: {apiPort: 7443}", true},
+		"networking.egress":               {"networking: {egress: false}", false},
+		"networking.advertiseAddress":     {"networking: {advertiseAddress: 192.0.2.1}", false},
+		"networking.controlPlaneEndpoint": {"networking: {controlPlaneEndpoint: 'api.example.com:6443'}", false},
+		"portMappings[].listenAddress":    {port, false},
+		"portMappings[].hostPort":         {port, false},
+		"portMappings[].nodePort":         {port, false},
+		"portMappings[].protocol":         {port, false},
+		"encryptSecrets":                  {"encryptSecrets: false", true},
+		"traces":                          {"traces: false", false},
+		"registryMirrors[].registry":      {mirror, false},
+		"registryMirrors[].url":           {mirror, false},
+		"ociRuntime":                      {"ociRuntime: crun", false},
+		"programs":                        {"programs: machine", false},
+		"featureGates":                    {"featureGates: {MemoryQoS: true}", false},
+		"componentFlags":                  {"componentFlags: {etcd: {v: '4'}}", false},
+		"addons":                          {"addons: {metrics-server: true}", false},
+		"kubeconfigMode":                  {"kubeconfigMode: '0640'", false},
+	}
+	said := map[string]bool{"DataDir": true, "BinDir": true, "Extensible": true, "Peers": true, "Joined": true,
+		"Containerized": true, "Addons": true} // no choices of a user, or none of a file
+	for _, f := range referencetest.Fields(file{}, "yaml") {
+		c, ok := fields[f.Path]
+		if !ok && f.Path != "apiVersion" && f.Path != "kind" {
+			t.Errorf("no case for the field %s: is it the default if the file leaves it out?", f.Path)
+		}
+		if !ok {
+			continue
+		}
+		none := read("", undecided())
+		with := read(c.text, undecided())
+		changed := differing(none, with)
+		if len(changed) == 0 {
+			t.Errorf("%s has no effect", f.Path)
+		}
+		for _, name := range changed {
+			said[name] = true
+		}
+		want := none
+		if c.kept {
+			want = with
+		}
+		if wrong := differing(read("", with), want); len(wrong) > 0 {
+			t.Errorf("%s is left out: %s is wrong", f.Path, strings.Join(wrong, ", "))
+		}
+	}
+	for i := range reflect.TypeFor[plan.Config]().NumField() {
+		if name := reflect.TypeFor[plan.Config]().Field(i).Name; !said[name] {
+			t.Errorf("no field of the file says %s, which an existing cluster therefore keeps", name)
+		}
+	}
+}
+
+// differing returns the names of the fields in which two configurations differ.
+func differing(a, b plan.Config) (names []string) {
+	for i := range reflect.TypeFor[plan.Config]().NumField() {
+		if !reflect.DeepEqual(reflect.ValueOf(a).Field(i).Interface(), reflect.ValueOf(b).Field(i).Interface()) {
+			names = append(names, reflect.TypeFor[plan.Config]().Field(i).Name)
+		}
+	}
+	return names
 }
