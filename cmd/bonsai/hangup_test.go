@@ -50,11 +50,17 @@ func TestHangup(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	<-atWork
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case <-atWork:
+	case err := <-ended:
+		t.Fatal("it ended before the signal: ", err)
+	}
 	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Wait(); err != nil {
+	if err := <-ended; err != nil {
 		t.Errorf("ended with %v", err)
 	}
 }

@@ -193,20 +193,21 @@ func serve(ctx context.Context, address string, handler http.Handler, log *slog.
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", address, err)
 	}
-	return serveOn(ctx, listener, handler, log)
+	limit := connlimit.NewUntrusted(connlimit.UntrustedConfig{Most: maxConnections, Bytes: maxReceived})
+	return serveOn(ctx, listener, limit, handler, log)
 }
 
-// Bounds of the port for health: connections, those of one address while others need room, and bytes of unanswered
-// requests on all of them. Every pod reaches the port, and no client has to prove anything. Load balancers hold a few
-// connections, and have their answers within milliseconds.
+// Bounds of the port for health: connections, and bytes of unanswered requests on all of them. Every pod reaches the
+// port, and no client has to prove anything. Load balancers hold a few connections, and have their answers within
+// milliseconds.
 const (
 	maxConnections = 256
-	connectionPart = 64
 	maxReceived    = 512 << 10
 )
 
-// serveOn is serve on a listener, which it closes.
-func serveOn(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger) error {
+// serveOn is serve on a listener with a bound of its connections. It closes the listener.
+func serveOn(ctx context.Context, listener net.Listener, limit *connlimit.Untrusted, handler http.Handler,
+	log *slog.Logger) error {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second,
 		WriteTimeout: 10 * time.Second,
 		IdleTimeout:  time.Minute, MaxHeaderBytes: 16 << 10, ConnState: connlimit.ConnState,
@@ -217,8 +218,6 @@ func serveOn(ctx context.Context, listener net.Listener, handler http.Handler, l
 		_ = server.Shutdown(grace)
 	})
 	defer stop()
-	limit := connlimit.NewUntrusted(connlimit.UntrustedConfig{Most: maxConnections, Part: connectionPart,
-		Bytes: maxReceived})
 	if err := server.Serve(limit.Listener(listener)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
 	}

@@ -69,10 +69,9 @@ const (
 	lateAfter         = 5 * time.Second
 	writeByteTimeout  = time.Minute
 	maxHeaderBytes    = 1 << 20
-	// Connections without an authenticated request: how many there may be, how many of them from one address while
-	// others need room (all clients may come by one balancer), and how much they may have sent together, in bytes.
+	// Connections without an authenticated request: how many there may be, and how much they may have sent together, in
+	// bytes.
 	maxUnauthenticated      = 2000
-	maxUnauthenticatedPart  = 500
 	maxUnauthenticatedBytes = 8 << 20
 	// An HTTP/2 client may send so much ahead of what is read, in bytes, on one stream and on all streams of a
 	// connection.
@@ -116,7 +115,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	defer s.runAudit(ctx)()
 	unauthenticated := connlimit.NewUntrusted(connlimit.UntrustedConfig{Most: maxUnauthenticated,
-		Part: maxUnauthenticatedPart, Bytes: maxUnauthenticatedBytes})
+		Bytes: maxUnauthenticatedBytes})
 	failed := make(chan error, 1)
 	go func() {
 		failed <- server.Serve(shakeHands(serving, unauthenticated.Listener(s.Listener), server.TLSConfig,

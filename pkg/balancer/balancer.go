@@ -60,11 +60,7 @@ func New(cfg Config) (*Balancer, error) {
 	if cfg.Listener == nil || len(cfg.Backends) == 0 || cfg.Check == nil || cfg.Log == nil {
 		return nil, errors.New("balancer: Listener, Backends, Check and Log are required")
 	}
-	b := &Balancer{cfg: cfg}
-	for _, address := range cfg.Backends {
-		b.backends = append(b.backends, newBackend(address))
-	}
-	return b, nil
+	return &Balancer{cfg: cfg, backends: changed(nil, cfg.Backends)}, nil
 }
 
 // now returns the backends at this moment.
@@ -157,10 +153,14 @@ func (b *Balancer) keep(ctx context.Context) {
 	}
 }
 
-// changed returns the backends of these addresses, the same for those that there were.
+// changed returns the backends of these addresses, the same for those that there were. An address that comes twice
+// counts once: a machine may have joined again under another name.
 func changed(before []*backend, addresses []string) []*backend {
 	var now []*backend
 	for _, address := range addresses {
+		if slices.ContainsFunc(now, func(b *backend) bool { return b.address == address }) {
+			continue
+		}
 		i := slices.IndexFunc(before, func(b *backend) bool { return b.address == address })
 		if i < 0 {
 			now = append(now, newBackend(address))

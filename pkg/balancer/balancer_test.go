@@ -369,12 +369,17 @@ func TestChanged(t *testing.T) {
 		t.Errorf("an empty file: %s", got)
 	}
 	first.echo(t)
-	write(b, c)
+	write(b, c, c)                                 // c joined again under another name
 	if _, err := first.in.ReadByte(); err == nil { // returns when the connection is cut
 		t.Error("the connection of one that has gone was not cut")
 	}
 	if got := connect(t, l.Addr().String()); got.name != "c" {
 		t.Errorf("a new one went to %s", got.name)
+	}
+	second.echo(t)
+	write(b)
+	for connect(t, l.Addr().String()).name != "b" { // until that is known
+		<-time.After(5 * time.Millisecond)
 	}
 	second.echo(t)
 }

@@ -13,18 +13,17 @@ import (
 
 // UntrustedConfig says how much is held for clients that have shown no right to it.
 type UntrustedConfig struct {
-	// Most is how many connections there may be. Part is how many of them one address may have while others need room:
-	// who has more makes it.
-	Most, Part int
+	// Most is how many connections there may be.
+	Most int
 	// Bytes is how much may have been received on all of them for requests without an answer. net/http keeps a header
 	// of many short lines in forty times its size.
 	Bytes int
 }
 
 // Untrusted bounds the connections of an HTTP server that everybody who reaches its port can open: those on which no
-// request was trusted yet, and what was received on them. Beyond the bound it closes one. It is the oldest and not the
-// newest, so new clients always get in, and an attacker loses what it keeps open. It is one of an address with more
-// than its part, if there is one, so a flood from one address ends its own connections alone.
+// request was trusted yet, and what was received on them. Beyond the bound it closes one of the address with the most,
+// so a flood from a few addresses ends its own connections alone. It is the oldest and not the newest, so new clients
+// always get in, and an attacker loses what it keeps open.
 //
 // A client with a right shows it in its first request, within milliseconds. From then on its connection does not count,
 // and nothing ends it for others: it may be a stream that is silent for hours.
@@ -91,14 +90,15 @@ func (u *Untrusted) enter(accepted net.Conn) (c, chosen *untrustedConn) {
 	return c, chosen
 }
 
-// oldest is the oldest connection of the addresses that have more than their part, or of all. The caller holds mu.
+// oldest is the oldest connection of the addresses with the most. The caller holds mu.
 func (u *Untrusted) oldest() *untrustedConn {
+	chosen := u.open.Front().Value.(*untrustedConn)
 	for e := u.open.Front(); e != nil; e = e.Next() {
-		if c := e.Value.(*untrustedConn); c.from.conns > u.cfg.Part {
-			return c
+		if c := e.Value.(*untrustedConn); c.from.conns > chosen.from.conns {
+			chosen = c
 		}
 	}
-	return u.open.Front().Value.(*untrustedConn)
+	return chosen
 }
 
 // forget stops counting a connection, if it is counted. The caller holds mu.
@@ -203,13 +203,21 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// ConnState is for http.Server. Between two requests nothing of the earlier ones is held, so what was received for them
-// is forgotten: a client without rights that asks again and again, as a probe does, keeps its connection.
+// ConnState is for http.Server. Between two requests of HTTP/1 nothing of the earlier ones is held, so what was
+// received for them is forgotten: a client without rights that asks again and again, as a probe does, keeps its
+// connection. (Over TLS it may forget a record of the next request, of 16 KiB at most.) An HTTP/2 connection without
+// streams may hold the half of a header, so there everything counts. A handler that takes the connection over has let
+// the client in.
 func ConnState(c net.Conn, state http.ConnState) {
-	if state != http.StateIdle {
+	u, ok := untrustedOf(c)
+	if !ok || u.free.Load() {
 		return
 	}
-	if u, ok := untrustedOf(c); ok && !u.free.Load() {
+	switch t, isTLS := c.(*tls.Conn); {
+	case state == http.StateHijacked:
+		u.release()
+	case state != http.StateIdle || isTLS && t.ConnectionState().NegotiatedProtocol == "h2":
+	default:
 		u.limit.mu.Lock()
 		defer u.limit.mu.Unlock()
 		u.limit.answered(u)

@@ -28,19 +28,21 @@ type listened struct {
 func (l *listened) Accept() (net.Conn, error) { return l.next, nil }
 
 // TestUntrusted: each step is NAME@ADDRESS for a connection, NAME+BYTES for what is received on it, NAME= for an answer
-// to that, NAME! for one that is trusted, and -NAME for one that leaves. Four connections are allowed, two of an
-// address while others need room, and 1,000 bytes. What comes of it is the connections that were closed for others.
+// to that, NAME! for one that is trusted, NAME? for one that a handler takes over, and -NAME for one that leaves. Four
+// connections are allowed, and 1,000 bytes. What comes of it is the connections that were closed for others.
 func TestUntrusted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, steps, closed string }{
 		{"room for all", "a@1 b@2 c@3 d@4", ""},
 		{"one address may have all", "a@1 b@1 c@1 d@1", ""},
 		{"the oldest goes", "a@1 b@2 c@3 d@4 e@5 f@6", "a b"},
-		{"of an address with more than its part", "a@1 b@2 c@2 d@2 e@3", "b"},
+		{"of the address with the most", "a@1 b@2 c@2 d@2 e@3", "b"},
+		{"also where nobody has many", "a@1 b@2 c@3 d@3 e@4", "c"},
 		{"a flood ends its own", "a@1 b@2 c@2 d@3 e@2 f@2 g@2", "b c e"},
-		{"of two floods the oldest", "a@1 b@2 c@2 d@3 e@3 f@2 g@3 h@3", "a b d e"},
+		{"so do two floods", "a@1 b@2 c@2 d@3 e@3 f@2 g@3 h@3", "b c d e"},
 		{"loopback is one address", "a@1 b@127.0.0.1 c@127.0.0.1 d@127.0.0.1 e@2", "b"},
 		{"a trusted one stays", "a@1 a! b@1 c@1 d@1 e@1 f@1 g@1", "b c"},
+		{"one that was taken over stays", "a@1+900 a? a+900 b@1 c@1 d@1 e@1 f@1", "b"},
 		{"and is trusted once", "a@1 a! a! b@1 c@1 d@1 e@1", ""},
 		{"who leaves makes room", "a@1 b@2 c@3 d@4 -b e@5", ""},
 		{"leaving twice counts once", "a@1 b@2 c@3 d@4 e@5 -a f@6", "a b"},
@@ -54,7 +56,7 @@ func TestUntrusted(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			u := NewUntrusted(UntrustedConfig{Most: 4, Part: 2, Bytes: 1000})
+			u := NewUntrusted(UntrustedConfig{Most: 4, Bytes: 1000})
 			l := &listened{}
 			accepting := u.Listener(l)
 			var closed []string
@@ -79,6 +81,8 @@ func TestUntrusted(t *testing.T) {
 				}
 				if name, ok := strings.CutSuffix(name, "!"); ok {
 					Trust(ConnContext(t.Context(), tls.Server(conns[name], &tls.Config{})))
+				} else if name, ok := strings.CutSuffix(name, "?"); ok {
+					ConnState(conns[name], http.StateHijacked)
 				} else if name, ok := strings.CutSuffix(name, "="); ok {
 					ConnState(conns[name], http.StateActive)
 					ConnState(conns[name], http.StateIdle)
@@ -117,7 +121,7 @@ func TestServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			u := NewUntrusted(UntrustedConfig{Most: 2, Part: 1, Bytes: 1 << 20})
+			u := NewUntrusted(UntrustedConfig{Most: 2, Bytes: 1 << 20})
 			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/trusted" {
 					Trust(r.Context())
@@ -135,7 +139,9 @@ func TestServer(t *testing.T) {
 				if i == 0 {
 					first = bytes
 				}
-				if conns != 1 || protocol == 1 && (bytes == 0 || bytes > first) {
+				// Over TLS, the server may have read a record of the next request before it is done with this one, and
+				// then forgets it.
+				if conns != 1 || first == 0 || protocol == 1 && bytes > first || protocol == 2 && bytes < first {
 					t.Errorf("%d connections and %d bytes count, %d at first", conns, bytes, first)
 				}
 			}

@@ -11,15 +11,17 @@ import (
 type Config struct {
 	// Most is the number of all places, Part the number that one source may have.
 	Most, Part int
-	// Young is how long a place is safe from other sources.
-	Young time.Duration
+	// Young is how long a place is safe from a source that has fewer, and Old how long it is safe where nobody has more
+	// than the others.
+	Young, Old time.Duration
 }
 
 // Places bounds what is under way at once, in all and for each source, such as an address or a user. Nobody waits: a
 // source gets a place at once or not at all.
 //
-// When all places are taken, a source that has fewer than another gets the oldest one of the source with the most. An
-// attacker with several addresses or names could otherwise keep everybody else out.
+// When all places are taken, a source that has fewer than another gets the oldest one of the source with the most.
+// Where no source has more, it gets the oldest place of all, once that is old. An attacker with many addresses or names
+// could otherwise keep everybody else out.
 type Places[Source comparable] struct {
 	cfg Config
 
@@ -59,8 +61,8 @@ func (p *Places[Source]) Take(source Source, end func()) (leave func(), ok bool)
 	}, true
 }
 
-// makeRoom ends the oldest place of the source with the most, for a source that has own places. A source that would
-// have as many as the other one afterwards gets none, or the two would take a place from each other for ever. The
+// makeRoom ends the oldest place of the source with the most, for a source that has own places, or the oldest of all if
+// no source has more than it would have then: two sources must not take young places from each other for ever. The
 // caller holds mu.
 func (p *Places[Source]) makeRoom(own int) bool {
 	var source Source
@@ -70,11 +72,18 @@ func (p *Places[Source]) makeRoom(own int) bool {
 			source, most = s, len(places)
 		}
 	}
+	safe := p.cfg.Young
 	if most == own+1 {
-		return false
+		safe = p.cfg.Old
+		var since time.Time
+		for s, places := range p.by {
+			if since.IsZero() || places[0].since.Before(since) {
+				source, since = s, places[0].since
+			}
+		}
 	}
 	oldest := p.by[source][0]
-	if time.Since(oldest.since) < p.cfg.Young {
+	if time.Since(oldest.since) < safe {
 		return false
 	}
 	p.leave(source, oldest)

@@ -18,7 +18,8 @@ func TestTake(t *testing.T) {
 		{"who leaves makes room in its part", "a a a -a a", "", ""},
 		{"a source with fewer gets the oldest of the one with the most", "a a a b b c", "", "a1"},
 		{"and never one more than fair", "a a a b b c c b", "c7 b8", "a1"},
-		{"of equals none loses", "a b c d e f", "f6", ""},
+		{"of equals none loses at first", "a b c d e f", "f6", ""},
+		{"of equals the oldest loses when it is old", "a 4s b c d e 6s f g", "g7", "a1"},
 		{"the young stay", "1s a a a b b 500ms c 500ms c", "c6", "a1"},
 		{"who has lost its place leaves nothing", "a a a b b c -a -a d", "", "a1"},
 	} {
@@ -28,7 +29,7 @@ func TestTake(t *testing.T) {
 				if strings.HasPrefix(c.steps, "1s ") {
 					young = time.Second
 				}
-				p := New[string](Config{Most: 5, Part: 3, Young: young})
+				p := New[string](Config{Most: 5, Part: 3, Young: young, Old: 10 * time.Second})
 				var refused, lost []string
 				leaves := map[string][]func(){}
 				turn := 0

@@ -101,13 +101,14 @@ const (
 	maxHeaderBytes = 64 << 10
 )
 
-// How many connections there may be on which no request was trusted yet (connlimit.Trust), how many of them from one
-// address while others need room, and what may have been received on all of them, in bytes. Clients are a few monitors
-// and probes, whose requests take milliseconds; an address that is not loopback is reached from every pod.
+// How many connections there may be on which no request was trusted yet (connlimit.Trust), and what may have been
+// received on all of them, in bytes. Clients are a few monitors and probes, whose requests take milliseconds; an
+// address that is not loopback is reached from every pod. maxAhead is what an HTTP/2 client may send before it is read,
+// in bytes: the first requests of one connection must not reach the bound.
 const (
 	maxUntrusted      = 256
-	untrustedPart     = 64
 	maxUntrustedBytes = 1 << 20
+	maxAhead          = 256 << 10
 )
 
 // Run serves until ctx ends; requests under way get five seconds.
@@ -159,8 +160,7 @@ func closeAll(listeners []net.Listener) {
 
 // serve is Run on listeners, which it closes.
 func (s *Server) serve(ctx context.Context, listeners ...net.Listener) error {
-	untrusted := connlimit.NewUntrusted(connlimit.UntrustedConfig{Most: maxUntrusted, Part: untrustedPart,
-		Bytes: maxUntrustedBytes})
+	untrusted := connlimit.NewUntrusted(connlimit.UntrustedConfig{Most: maxUntrusted, Bytes: maxUntrustedBytes})
 	for i, l := range listeners {
 		listeners[i] = untrusted.Listener(l)
 	}
@@ -188,8 +188,9 @@ func (s *Server) serve(ctx context.Context, listeners ...net.Listener) error {
 		MaxHeaderBytes: maxHeaderBytes,
 		ConnContext:    connlimit.ConnContext,
 		ConnState:      connlimit.ConnState,
-		HTTP2:          &http.HTTP2Config{WriteByteTimeout: requestTimeout, MaxConcurrentStreams: s.Serving.MaxStreams},
-		ErrorLog:       slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)}
+		HTTP2: &http.HTTP2Config{WriteByteTimeout: requestTimeout, MaxConcurrentStreams: s.Serving.MaxStreams,
+			MaxReceiveBufferPerConnection: maxAhead, MaxReceiveBufferPerStream: maxAhead},
+		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)}
 	done := make(chan error, len(listeners))
 	for _, l := range listeners {
 		go func() {

@@ -48,7 +48,7 @@ func TestTrust(t *testing.T) {
 				from = append(from, r.RemoteAddr)
 				h.ServeHTTP(w, r)
 			}))
-			limit := connlimit.NewUntrusted(connlimit.UntrustedConfig{Most: 1, Part: 1, Bytes: 1 << 20})
+			limit := connlimit.NewUntrusted(connlimit.UntrustedConfig{Most: 1, Bytes: 1 << 20})
 			server.Listener = limit.Listener(server.Listener)
 			server.Config.ConnContext = connlimit.ConnContext
 			server.Start()

@@ -171,13 +171,19 @@ func initialCluster(members []Member, name, own string) string {
 	return strings.Join(all, ",")
 }
 
-// Promote makes this machine's etcd a member that votes, once it has the data, and returns when it is one. It asks the
-// other machines, since a learner answers no such questions. Only ctx bounds it.
+// Promote makes this machine's etcd a member that votes, once it has the data, and returns when it is one. It asks this
+// etcd first: one that votes answers, also when the other machines are gone. A learner answers no such questions, so it
+// asks those next. Only ctx bounds it.
 func Promote(ctx context.Context, c plan.Config) error {
-	etcds, err := Others(c)
+	etcds, err := Of(c)
 	if err != nil {
 		return err
 	}
+	others, err := Others(c)
+	if err != nil {
+		return err
+	}
+	etcds = append(etcds, others...)
 	name := c.Etcd().Name
 	last := error(nil)
 	err = host.Poll(ctx, againAfter, func() (bool, error) {

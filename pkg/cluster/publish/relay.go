@@ -28,6 +28,8 @@ const (
 	// clients, and needs more than others: it asks for all pods.
 	relayedMost = 256
 	relayedPart = 128
+	// relayedOld is how long a question may wait while others find no place. Most servers answer within a tenth of it.
+	relayedOld = 500 * time.Millisecond
 )
 
 // resolverRelay answers DNS for nodes and pods at the host's address on the node network, by asking the servers that
@@ -90,7 +92,7 @@ func (r *resolverRelay) serve(ctx context.Context, at netip.AddrPort) (wait func
 func (r *resolverRelay) serveUDP(ctx context.Context, socket *net.UDPConn) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	places := fairshare.New[netip.Addr](fairshare.Config{Most: relayedMost, Part: relayedPart})
+	places := fairshare.New[netip.Addr](fairshare.Config{Most: relayedMost, Part: relayedPart, Old: relayedOld})
 	buffer := make([]byte, largestDatagram)
 	for {
 		n, client, err := socket.ReadFromUDPAddrPort(buffer)

@@ -145,6 +145,9 @@ func TestRelayedFlood(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if err := upstream.SetReadBuffer(4 << 20); err != nil { // a lost question would hold its place for the hour
+				t.Fatal(err)
+			}
 			held := make(chan struct{}, 10_000) // one for each question of the flood that has a place
 			go func() {
 				for buffer := make([]byte, 4096); ; {

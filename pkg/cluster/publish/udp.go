@@ -11,9 +11,10 @@ import (
 	"time"
 )
 
-// flowSilent is how long a client of UDP must have been silent before it gives way to another one of its address. It is
-// short: a pod that looks up names has a client for each question, and loses nothing with one that has its answer.
-const flowSilent = time.Second
+// questionSilent is how long a client of DNS must have been silent before it gives way to another one of its address.
+// It is short: a pod that looks up names has a client for each question, and loses nothing with one that has its
+// answer.
+const questionSilent = time.Second
 
 // largestDatagram is a buffer size in bytes that no datagram of UDP exceeds, so that none is cut off.
 const largestDatagram = 1 << 16
@@ -27,6 +28,7 @@ type flows struct {
 	// turn selects the node for new flows. A datagram that is lost shows nowhere, so only a node that refuses (ICMP)
 	// makes it advance.
 	turn    atomic.Uint32
+	silent  time.Duration // until a client gives way to another one of its address
 	running sync.WaitGroup
 
 	mu      sync.Mutex
@@ -43,7 +45,10 @@ type flow struct {
 // serveUDP forwards datagrams until the socket is closed.
 func (p *Publisher) serveUDP(ctx context.Context, socket *net.UDPConn, nodePort int) {
 	f := &flows{p: p, socket: socket, nodePort: nodePort, nodes: map[netip.AddrPort]*flow{},
-		sources: map[netip.Addr]int{}}
+		sources: map[netip.Addr]int{}, silent: p.room.Silent}
+	if nodePort == dnsPort {
+		f.silent = questionSilent
+	}
 	// Deferred calls run in reverse: the sockets close first, which ends the goroutines that Wait waits for.
 	defer f.running.Wait()
 	defer f.closeAll()
@@ -92,7 +97,7 @@ func (f *flows) to(ctx context.Context, client netip.AddrPort) (net.Conn, error)
 	source := client.Addr().Unmap()
 	// As for TCP, addresses of loopback are all programs of this machine, and have no part of their own.
 	if !source.IsLoopback() && f.sources[source] >= f.p.room.PerSource &&
-		!f.makeRoom(now, flowSilent, func(a netip.Addr) bool { return a == source }) {
+		!f.makeRoom(now, f.silent, func(a netip.Addr) bool { return a == source }) {
 		return nil, errNoPart
 	}
 	if len(f.nodes) >= f.p.room.Most && !f.makeRoom(now, f.p.room.Silent, func(netip.Addr) bool { return true }) {

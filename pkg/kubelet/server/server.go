@@ -196,15 +196,14 @@ const (
 	maxHeaderBytes = 64 << 10
 )
 
-// Limits against clients that open many connections: all, those of one address while others need room, and bytes of
-// unanswered requests. Every pod reaches the port. A connection counts until a request of a known user was allowed on
-// it. So the API server's streams, which may be many and silent for hours, do not count.
+// Limits against clients that open many connections: all, and bytes of unanswered requests. Every pod reaches the port.
+// A connection counts until a request of a known user was allowed on it. So the API server's streams, which may be many
+// and silent for hours, do not count.
 //
 // The API server may open some 600 connections at once, one for each exec that it serves, and sends some 4 KiB of TLS
-// and header on each until it is known. 1,000 connections take the kubelet at most 50 MB.
+// and header on each until it is known.
 const (
 	maxUntrusted      = 1000
-	untrustedPart     = 250
 	maxUntrustedBytes = 4 << 20
 )
 
@@ -256,8 +255,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 			srv.Close()
 		}
 	})
-	untrusted := connlimit.NewUntrusted(connlimit.UntrustedConfig{Most: maxUntrusted, Part: untrustedPart,
-		Bytes: maxUntrustedBytes})
+	untrusted := connlimit.NewUntrusted(connlimit.UntrustedConfig{Most: maxUntrusted, Bytes: maxUntrustedBytes})
 	err := srv.ServeTLS(untrusted.Listener(l), "", "")
 	if !stop() {
 		<-stopped

@@ -20,7 +20,7 @@ func TestFloodOfConnections(t *testing.T) {
 	m.Close()
 	s := New(func() bool { return true }, slog.New(slog.DiscardHandler))
 	const most = 64 // few enough to be there before a silent connection has to say something
-	s.limit = connlimit.NewUntrusted(connlimit.UntrustedConfig{Most: most, Part: most / 4, Bytes: maxReceived})
+	s.limit = connlimit.NewUntrusted(connlimit.UntrustedConfig{Most: most, Bytes: maxReceived})
 	if err := s.Apply(t.Context(), proxy.Update{Health: map[proxy.Name]proxy.Health{
 		{Namespace: "default", Name: "one"}: {Port: one, Local: 1},
 		{Namespace: "default", Name: "two"}: {Port: two, Local: 1}}}); err != nil {

@@ -18,12 +18,11 @@ import (
 	"bonsai/pkg/proxy"
 )
 
-// Bounds of all ports together: connections, those of one address while others need room, and bytes of unanswered
-// requests on all of them. Every pod reaches the ports, and users that may create Services choose how many there are.
-// Load balancers hold a few connections for each Service.
+// Bounds of all ports together: connections, and bytes of unanswered requests on all of them. Every pod reaches the
+// ports, and users that may create Services choose how many there are. Load balancers hold a few connections for each
+// Service.
 const (
 	maxConnections = 2048
-	connectionPart = 512
 	maxReceived    = 1 << 20
 )
 
@@ -40,8 +39,7 @@ type Servers struct {
 // of the Apply that started them does.
 func New(alive func() bool, log *slog.Logger) *Servers {
 	return &Servers{alive: alive, log: log, want: map[proxy.Name]proxy.Health{}, open: map[proxy.Name]*server{},
-		limit: connlimit.NewUntrusted(connlimit.UntrustedConfig{Most: maxConnections, Part: connectionPart,
-			Bytes: maxReceived})}
+		limit: connlimit.NewUntrusted(connlimit.UntrustedConfig{Most: maxConnections, Bytes: maxReceived})}
 }
 
 // Apply starts, changes and stops servers. A port that is taken is tried again with every round; other services are not

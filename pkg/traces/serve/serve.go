@@ -40,11 +40,13 @@ type MaySee func(r *http.Request, verb string, resource schema.GroupResource, na
 type Caller func(r *http.Request) string
 
 // How many answers with traces are written at once, in all and for one caller: each may take megabytes. When there are
-// maxTurns, an older answer than youngAnswer may end for a caller with fewer of them.
+// maxTurns, an older answer than youngAnswer may end for a caller with fewer of them, and one older than oldAnswer for
+// any other.
 const (
 	maxTurns       = 8
 	maxCallerTurns = 4
 	youngAnswer    = time.Second
+	oldAnswer      = 10 * time.Second
 )
 
 // Handler answers for the group. It is safe for concurrent use. Make it with New.
@@ -62,7 +64,7 @@ type Handler struct {
 func New(reader Reader, maySee MaySee, caller Caller, now func() time.Time) *Handler {
 	return &Handler{traces: reader, maySee: maySee, caller: caller, now: now, patience: piecePatience,
 		turns: fairshare.New[string](
-			fairshare.Config{Most: maxTurns, Part: maxCallerTurns, Young: youngAnswer})}
+			fairshare.Config{Most: maxTurns, Part: maxCallerTurns, Young: youngAnswer, Old: oldAnswer})}
 }
 
 const (
