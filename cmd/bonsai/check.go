@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -37,7 +38,7 @@ exit code is 1 if something is missing, otherwise 0.`,
 		if err != nil {
 			return err
 		}
-		config, err := f.config(cmd, chosen, filepath.Dir(self))
+		config, err := f.config(cmd, chosen, filepath.Dir(self), changeNothing)
 		if err != nil {
 			return err
 		}
@@ -52,3 +53,6 @@ exit code is 1 if something is missing, otherwise 0.`,
 	}
 	return c
 }
+
+// changeNothing prepares a data directory for a look at it.
+func changeNothing(context.Context, string) error { return nil }

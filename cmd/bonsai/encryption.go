@@ -66,7 +66,7 @@ func restarted(cmd *cobra.Command, chosen *chosen, patience time.Duration) error
 	if err := cluster.Stop(cmd.Context(), chosen.dataDir, cmd.OutOrStdout()); err != nil {
 		return err
 	}
-	config, err := kept(chosen, self)
+	config, err := kept(cmd.Context(), chosen, self)
 	if err != nil {
 		return err
 	}

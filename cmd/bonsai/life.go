@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -69,7 +70,7 @@ func startCommand(chosen *chosen) *cobra.Command {
 		if *forceNew {
 			return startAlone(cmd, chosen, self, *patience)
 		}
-		config, err := kept(chosen, self)
+		config, err := kept(cmd.Context(), chosen, self)
 		if err != nil {
 			return err
 		}
@@ -92,7 +93,7 @@ func startAlone(cmd *cobra.Command, chosen *chosen, self string, patience time.D
 	if err := cluster.ForceNewCluster(cmd.Context(), chosen.dataDir, cmd.OutOrStdout()); err != nil {
 		return err
 	}
-	config, err := kept(chosen, self)
+	config, err := kept(cmd.Context(), chosen, self)
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,10 @@ func startAlone(cmd *cobra.Command, chosen *chosen, self string, patience time.D
 }
 
 // kept is the cluster in the data directory, with the binaries beside self.
-func kept(chosen *chosen, self string) (plan.Config, error) {
+func kept(ctx context.Context, chosen *chosen, self string) (plan.Config, error) {
+	if err := cluster.FinishRestore(ctx, chosen.dataDir); err != nil {
+		return plan.Config{}, err
+	}
 	config, err := datadir.LoadExisting(chosen.dataDir)
 	config.BinDir, config.Addons = filepath.Dir(self), addons.Files
 	return config, err
@@ -201,7 +205,7 @@ func snapshotCommand(chosen *chosen) *cobra.Command {
 				args[0])
 			return nil
 		}
-		config, err := kept(chosen, self)
+		config, err := kept(cmd.Context(), chosen, self)
 		if err != nil {
 			return err
 		}

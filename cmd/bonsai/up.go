@@ -69,7 +69,7 @@ If you do not choose subnets and ports, a new cluster takes the first that are f
 		if err != nil {
 			return err
 		}
-		config, err := f.config(cmd, chosen, filepath.Dir(self))
+		config, err := f.config(cmd, chosen, filepath.Dir(self), cluster.FinishRestore)
 		if err != nil {
 			return err
 		}
@@ -164,8 +164,10 @@ const noResolversMessage = `/etc/resolv.conf names no DNS server: pods resolve t
 
 // config is the cluster that is wanted: the one that is there, or the default; then the file, which says all; then the
 // flags. It reads the configuration without the machine's lock. cluster.Up compares the result with the configuration
-// under the lock: what another command has changed in between counts as a difference.
-func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (plan.Config, error) {
+// under the lock: what another command has changed in between counts as a difference. Once the data directory is
+// chosen, and before it reads there, it calls prepare.
+func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string,
+	prepare func(ctx context.Context, dataDir string) error) (plan.Config, error) {
 	data, err := f.read(cmd.InOrStdin())
 	if err != nil {
 		return plan.Config{}, err
@@ -174,6 +176,9 @@ func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (plan
 		if err := chosen.follow(data); err != nil {
 			return plan.Config{}, fmt.Errorf("--config %s: %w", f.file, err)
 		}
+	}
+	if err := prepare(cmd.Context(), chosen.dataDir); err != nil {
+		return plan.Config{}, err
 	}
 	config, err := datadir.Load(chosen.dataDir)
 	if errors.Is(err, os.ErrNotExist) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -9,9 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bonsai/pkg/cluster"
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/programs"
+	"bonsai/pkg/cluster/snapshot"
 )
 
 // TestUpOfJoined: on a machine that has joined, up starts the node again as it is. It refuses what only the machine
@@ -41,7 +44,7 @@ func TestUpOfJoined(t *testing.T) {
 		if err := cmd.ParseFlags(args); err != nil {
 			t.Fatal(err)
 		}
-		_, err := f.config(cmd, &chosen{dataDir: c.DataDir, placed: true}, "/bin")
+		_, err := f.config(cmd, &chosen{dataDir: c.DataDir, placed: true}, "/bin", changeNothing)
 		name, _, _ := strings.Cut(strings.Join(args, ""), "=")
 		want := name + ": this machine has joined the cluster at 192.0.2.1:6443"
 		if len(args) == 0 || name == "--wait" || name == "--programs" {
@@ -68,7 +71,7 @@ func TestPrograms(t *testing.T) {
 		if err := cmd.ParseFlags([]string{test.flag}); err != nil {
 			t.Fatal(err)
 		}
-		config, err := f.config(cmd, &chosen{dataDir: t.TempDir(), placed: true}, "/bin")
+		config, err := f.config(cmd, &chosen{dataDir: t.TempDir(), placed: true}, "/bin", changeNothing)
 		if test.err != "" {
 			if err == nil || err.Error() != test.err {
 				t.Errorf("%s: %v", test.flag, err)
@@ -77,4 +80,56 @@ func TestPrograms(t *testing.T) {
 			t.Errorf("%s: %q, %v", test.flag, config.Programs, err)
 		}
 	}
+}
+
+// TestBrokenRestore: a restore that was broken off is finished before start and up read the configuration, which is the
+// snapshot's from then on. `check` leaves it alone.
+func TestBrokenRestore(t *testing.T) {
+	t.Parallel()
+	for name, read := range map[string]func(context.Context, *chosen) (plan.Config, error){
+		"start": func(ctx context.Context, chosen *chosen) (plan.Config, error) {
+			return kept(ctx, chosen, "/bin/bonsai")
+		},
+		"up": func(ctx context.Context, chosen *chosen) (plan.Config, error) {
+			return configured(ctx, chosen, cluster.FinishRestore)
+		},
+		"check": func(ctx context.Context, chosen *chosen) (plan.Config, error) {
+			return configured(ctx, chosen, changeNothing)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now, then := plan.Default(t.TempDir(), "/bin"), plan.Default("", "/bin")
+			now.Name, then.Name = "now", "then"
+			then.DataDir = filepath.Join(now.DataDir, snapshot.Restored)
+			for _, c := range []plan.Config{now, then} {
+				if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := datadir.Save(c); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := "then"
+			if name == "check" {
+				want = "now"
+			}
+			c, err := read(t.Context(), &chosen{dataDir: now.DataDir, placed: true})
+			if err != nil || c.Name != want {
+				t.Errorf("the cluster %s is read, not %s: %v", c.Name, want, err)
+			}
+			if snapshot.IsUnfinished(now.DataDir) != (name == "check") {
+				t.Error("the restore is finished only if the command changes the cluster")
+			}
+		})
+	}
+}
+
+// configured is the cluster that up without flags wants.
+func configured(ctx context.Context, chosen *chosen, prepare func(context.Context, string) error) (plan.Config, error) {
+	var f upFlags
+	cmd := &cobra.Command{}
+	f.add(cmd)
+	cmd.SetContext(ctx)
+	return f.config(cmd, chosen, "/bin", prepare)
 }

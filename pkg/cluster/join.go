@@ -140,6 +140,9 @@ func startAgain(ctx context.Context, c plan.Config, home machine.Home, self stri
 		return false, err
 	}
 	defer lock.Close()
+	if err := checkFinished(c.DataDir); err != nil {
+		return false, err
+	}
 	if paused(c) {
 		if err := resume(ctx, c); err != nil {
 			return false, err

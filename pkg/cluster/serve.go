@@ -16,7 +16,6 @@ import (
 	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
-	"bonsai/pkg/cluster/snapshot"
 	"bonsai/pkg/cluster/start"
 	"bonsai/pkg/cluster/status"
 	"bonsai/pkg/cluster/steps"
@@ -50,7 +49,7 @@ func Serve(ctx context.Context, home machine.Home, c plan.Config, self string, p
 		return fmt.Errorf("the cluster in %s runs already, in another process (bonsai stop --name %s)", c.DataDir,
 			c.Name)
 	}
-	if err := snapshot.Finish(c.DataDir); err != nil {
+	if err := checkFinished(c.DataDir); err != nil {
 		return err
 	}
 	s := newStart(c, out)

@@ -22,6 +22,29 @@ import (
 	"bonsai/pkg/cluster/teardown"
 )
 
+// FinishRestore finishes a restore in dataDir that was broken off. Commands that start a cluster call it before they
+// read the configuration, which is another one after it. It does nothing else, and then does not wait for the lock.
+func FinishRestore(ctx context.Context, dataDir string) error {
+	if !snapshot.IsUnfinished(dataDir) {
+		return nil
+	}
+	lock, err := machine.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	return snapshot.Finish(dataDir)
+}
+
+// checkFinished returns an error if a restore was broken off since the caller read the configuration (FinishRestore).
+// The caller holds the machine's lock.
+func checkFinished(dataDir string) error {
+	if snapshot.IsUnfinished(dataDir) {
+		return fmt.Errorf("a restore of the cluster in %s was broken off meanwhile: run the command again", dataDir)
+	}
+	return nil
+}
+
 // SaveSnapshot saves the cluster in dataDir. If the cluster runs, it is frozen meanwhile: the snapshot has the state
 // that a power failure would leave, and etcd and containerd can start from that. The keys of its Secrets are in it only
 // if withKeys.

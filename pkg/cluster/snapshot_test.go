@@ -185,6 +185,10 @@ func TestRestorationBrokenOff(t *testing.T) {
 				t.Errorf("%s is left: %v", name, err)
 			}
 		}
+		write("mine", "restored/mine") // no restoration makes such a file
+		if err := snapshot.Finish(c.DataDir); err == nil || host.StatError(c.Layout().At("restored", "mine")) != nil {
+			t.Errorf("a file of others was deleted: %v", err)
+		}
 	}
 }
 

@@ -50,8 +50,7 @@ func Up(ctx context.Context, home machine.Home, c plan.Config, self string, out 
 		return c, false, err
 	}
 	defer lock.Close()
-	// A restore that was broken off is finished before anything reads the data directory.
-	if err := snapshot.Finish(c.DataDir); err != nil {
+	if err := checkFinished(c.DataDir); err != nil {
 		return c, false, err
 	}
 	if paused(c) {

@@ -79,8 +79,11 @@ func Restore(ctx context.Context, from, dir string) error {
 	return os.Rename(next, filepath.Join(dir, Restored))
 }
 
+// IsUnfinished reports whether a restoration was broken off before all of it was in place.
+func IsUnfinished(dir string) bool { return host.StatError(filepath.Join(dir, Restored)) == nil }
+
 // Finish puts in place what is in Restored below dir, if there is one. It may be broken off at any moment and begun
-// again.
+// again. It deletes nothing in Restored that no restoration makes: those are files of others, and the error says so.
 func Finish(dir string) error {
 	next := filepath.Join(dir, Restored)
 	if err := host.StatError(next); err != nil {
@@ -96,7 +99,10 @@ func Finish(dir string) error {
 			return fmt.Errorf("finish the restoration of a snapshot: %w", err)
 		}
 	}
-	return os.RemoveAll(next)
+	if err := os.Remove(next); err != nil {
+		return fmt.Errorf("finish the restoration of a snapshot: %w", err)
+	}
+	return nil
 }
 
 // linked matches the directories whose files are never written again once a cluster has been restarted: containerd
