@@ -226,8 +226,7 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestBusy: who asks while as many answers are written as may be is told to come again, and one caller does not have
-// all turns.
+// TestBusy: when all turns are taken, a caller is told to try again, and one caller never gets all of them.
 func TestBusy(t *testing.T) {
 	t.Parallel()
 	h := New(&fake{}, all, callerOf, func() time.Time { return now })
