@@ -65,14 +65,28 @@ func unstarted(t *testing.T, change ...func(*Config)) *Machine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if console, err := os.ReadFile(m.Console()); err == nil && t.Failed() {
-			t.Logf("the console's last words:\n%s", console[max(0, len(console)-4000):])
+		if t.Failed() {
+			t.Log(lastWords(m))
 		}
 		if err := m.CutPower(); err != nil {
 			t.Error(err)
 		}
 	})
 	return m
+}
+
+// lastWords returns the ends of a machine's console and of its clusters' logs, for the report of a failed test. A
+// machine that does not answer within two minutes has a console only.
+func lastWords(m *Machine) string {
+	console, err := os.ReadFile(m.Console())
+	if err != nil {
+		return err.Error()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // the test's own has ended
+	defer cancel()
+	logs, err := m.Run(ctx, "date; uptime; tail -n 30 /var/lib/bonsai*/logs/*.log /var/lib/bonsai-clusters/*/logs/*.log")
+	return fmt.Sprintf("the last words of machine %d's console:\n%s\nand of its logs (%v):\n%s", m.config.Number,
+		console[max(0, len(console)-4000):], err, logs)
 }
 
 // within calls f with a context that ends when a machine has had time enough for one thing.
