@@ -78,15 +78,12 @@ func unstarted(t *testing.T, change ...func(*Config)) *Machine {
 // lastWords returns the ends of a machine's console and of its clusters' logs, for the report of a failed test. A
 // machine that does not answer within two minutes has a console only.
 func lastWords(m *Machine) string {
-	console, err := os.ReadFile(m.Console())
-	if err != nil {
-		return err.Error()
-	}
+	console, noConsole := os.ReadFile(m.Console())
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // the test's own has ended
 	defer cancel()
-	logs, err := m.Run(ctx, "date; uptime; tail -n 30 /var/lib/bonsai*/logs/*.log /var/lib/bonsai-clusters/*/logs/*.log")
-	return fmt.Sprintf("the last words of machine %d's console:\n%s\nand of its logs (%v):\n%s", m.config.Number,
-		console[max(0, len(console)-4000):], err, logs)
+	logs, noLogs := m.Run(ctx, "date; uptime; find /var/lib/bonsai* /home -path '*/logs/*.log' -exec tail -v -n 30 {} +")
+	return fmt.Sprintf("the last words of machine %d's console (%v):\n%s\nand of its clusters' logs (%v):\n%s",
+		m.config.Number, noConsole, console[max(0, len(console)-4000):], noLogs, logs)
 }
 
 // within calls f with a context that ends when a machine has had time enough for one thing.
