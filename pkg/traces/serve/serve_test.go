@@ -226,7 +226,7 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestBusy: when all turns are taken, a caller is told to try again, and one caller never gets all of them.
+// TestBusy checks that a caller must retry while all turns are taken, and that no single caller can take them all.
 func TestBusy(t *testing.T) {
 	t.Parallel()
 	h := New(&fake{}, all, callerOf, func() time.Time { return now })
