@@ -27,7 +27,7 @@ func unpackArchive(t *testing.T) string {
 }
 
 // TestArchive: a machine that has nothing of what a cluster runs gets all of it from the archive, without a network. A
-// second installation is an upgrade that keeps the cluster, and the uninstallation leaves nothing.
+// second installation, of the same archive, keeps the cluster, and the uninstallation leaves nothing.
 func TestArchive(t *testing.T) {
 	dir := unpackArchive(t)
 	m := unstarted(t, func(c *Config) {
@@ -53,6 +53,7 @@ func TestArchive(t *testing.T) {
 	back(t, m)
 	must(t, m, "systemctl stop "+unit+" && "+programsMount+"/install.sh && systemctl start "+unit)
 	back(t, m)
+	noPodTwice(t, m)
 	if after := must(t, m, objects); after != before {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}
@@ -60,7 +61,14 @@ func TestArchive(t *testing.T) {
 		"nothing was removed") || !strings.HasSuffix(out, "refused") {
 		t.Errorf("an uninstallation below a running cluster: %s", out)
 	}
-	must(t, m, "systemctl disable --now "+unit+" && bonsai down --name try && /usr/local/lib/bonsai/uninstall.sh")
+	must(t, m, "systemctl disable --now "+unit+" && bonsai down --name try")
+	// The kernel's side of a cluster. The machine has no nft of its own, and the archive's is about to go.
+	if left := must(t, m, "find /sys/fs/cgroup -name 'bonsai*'; ls /run/netns 2>/dev/null; "+
+		"grep -e bonsai /proc/mounts | grep -v ' "+programsMount+" '; ip -o link | grep -v -e ' lo:' -e ' eth0:'; "+
+		"/usr/local/lib/bonsai/runtime/nft list ruleset; true"); left != "" {
+		t.Errorf("left in the kernel: %s", left)
+	}
+	must(t, m, "/usr/local/lib/bonsai/uninstall.sh")
 	if left := must(t, m, "find /usr/local /etc/systemd /var/lib/bonsai-clusters /opt '(' -name '*bonsai*' -o -lname '*bonsai*' ')' "+
 		"2>/dev/null; true"); left != "" {
 		t.Errorf("left: %s", left)

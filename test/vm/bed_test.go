@@ -169,6 +169,13 @@ func cluster(t *testing.T, m *Machine) {
 	back(t, m)
 }
 
+// newPods replaces the Deployment's pods, and returns when the new ones run, each once.
+func newPods(t *testing.T, m *Machine) {
+	t.Helper()
+	must(t, m, "kubectl rollout restart deployment/web && "+allRun)
+	noPodTwice(t, m)
+}
+
 // back returns when the cluster's service is up, all nodes are Ready and the Deployment is complete.
 func back(t *testing.T, m *Machine) {
 	t.Helper()

@@ -9,6 +9,6 @@
 // [Network] connects machines with one another, and can lose, delay or cut off their packets. Commands, copies, reboots
 // and power cuts are methods, and each waits for what it says, not for a time.
 //
-// The tests need root, qemu-system-x86_64, qemu-img, debootstrap, mkfs.ext4, 4 GiB of memory for a machine (9 GiB for
-// three) and 10 GiB of disk, and run only with -machines (make e2e-vm).
+// The tests need root, qemu-system-x86_64, qemu-img, debootstrap, mkfs.ext4, 4 GiB of memory for a machine (6 GiB for
+// TestConformance, 9 GiB for three machines) and 10 GiB of disk, and run only with -machines (make e2e-vm).
 package vm

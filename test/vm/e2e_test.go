@@ -29,9 +29,15 @@ func TestEndToEnd(t *testing.T) {
 	if strings.HasPrefix(*accelerator, "tcg") {
 		skip, slow = heavy, "15"
 	}
+	passed := 0
 	err := m.Follow(ctx, "cd /root && BONSAI_BIN=/usr/local/lib/bonsai ./e2e.test -test.v -test.timeout 6h -slow "+slow+" -test.run '"+
-		*e2e+"' -test.skip '"+skip+"'", func(line string) { t.Log(line) })
-	if err != nil {
-		t.Error(err)
+		*e2e+"' -test.skip '"+skip+"'", func(line string) {
+		t.Log(line)
+		if strings.HasPrefix(line, "--- PASS") {
+			passed++
+		}
+	})
+	if err != nil || passed == 0 {
+		t.Errorf("%d tests passed: %v", passed, err)
 	}
 }

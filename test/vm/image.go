@@ -98,18 +98,27 @@ func Build(ctx context.Context, dir, release string) (Image, error) {
 
 // recipe names what this file puts into an image beside Debian's own.
 func recipe() string {
-	name, text := networkFile(1)
-	sum := sha256.Sum256(fmt.Append(nil, installed, downloaded, diskSize, files, name, text)) // a map prints in order
+	i := Image{Dir: "/"}
+	sum := sha256.Sum256(fmt.Append(nil, diskSize, allFiles(), i.steps("release", "mirror"))) // a map prints in order
 	return hex.EncodeToString(sum[:4])
 }
 
-func (i Image) build(ctx context.Context, release string) error {
-	mirror, err := aptMirror(ctx)
-	if err != nil {
-		return err
+// allFiles are files and those of every machine's eth1.
+func allFiles() map[string]string {
+	all := maps.Clone(files)
+	for number := range maxMachines {
+		name, text := networkFile(number + 1)
+		all[name] = text
 	}
-	root := filepath.Join(i.Dir, "root")
-	for _, args := range [][]string{
+	return all
+}
+
+func (i Image) root() string { return filepath.Join(i.Dir, "root") }
+
+// steps are the commands that make a release's root file system in the image's directory.
+func (i Image) steps(release, mirror string) [][]string {
+	root := i.root()
+	return [][]string{
 		{"debootstrap", "--variant=minbase", "--include=" + strings.Join(installed, ","), release, root, mirror},
 		{"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", i.key()},
 		{"install", "-D", "-m", "600", i.key() + ".pub", filepath.Join(root, "root/.ssh/authorized_keys")},
@@ -119,17 +128,21 @@ func (i Image) build(ctx context.Context, release string) error {
 		append([]string{"chroot", root, "apt-get", "install", "-y", "--download-only", "--no-install-recommends"},
 			downloaded...),
 		{"mkdir", "-p", filepath.Join(root, programsMount)},
-	} {
+	}
+}
+
+func (i Image) build(ctx context.Context, release string) error {
+	mirror, err := aptMirror(ctx)
+	if err != nil {
+		return err
+	}
+	for _, args := range i.steps(release, mirror) {
 		if err := run(ctx, args...); err != nil {
 			return err
 		}
 	}
-	all := maps.Clone(files)
-	for number := range maxMachines {
-		name, text := networkFile(number + 1)
-		all[name] = text
-	}
-	for name, text := range all {
+	root := i.root()
+	for name, text := range allFiles() {
 		path := filepath.Join(root, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
 			os.WriteFile(path, []byte(text), 0o644)); err != nil {

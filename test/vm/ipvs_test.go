@@ -77,7 +77,7 @@ func TestIPVS(t *testing.T) {
 		t.Errorf("the clients are on %q", nodes)
 	}
 	const ask = "for p in $(kubectl get pods -l app=web -o name); do " +
-		`kubectl exec $p -- wget -qO- -T 5 http://served/ 2>&1 | sed -n -e '/^yes$/p' -e 's/.*\(refused\|timed out\)$/kept out/p'; done`
+		`kubectl exec $p -- wget -qO- -T 5 http://served/ 2>&1 | sed -n -e '/^yes$/p' -e 's/^wget: .*\(refused\|timed out\)$/kept out/p'; done`
 	eventually(t, m, ask, "yes\nyes")
 	must(t, m, ipvsClosed)
 	// The policy refuses connections. Behind IPVS the refusal does not reach a client on the same node, which waits.

@@ -32,6 +32,18 @@ func TestMachine(t *testing.T) {
 			t.Errorf("groups %s, scopes %s", groups, scopes)
 		}
 	})
+	t.Run("the session that started it ends", func(t *testing.T) {
+		const components = "pgrep -d ' ' -f '[k]ube-|[k]ubelet|[e]tcd|[c]ontainerd'"
+		before := must(t, m, components)
+		session := must(t, m, "loginctl show-session -p Id --value ${XDG_SESSION_ID:?}")
+		m.ssh.hangUp()
+		eventually(t, m, "loginctl show-session -p State "+session+" 2>/dev/null | grep -v closing || echo ended", "ended")
+		must(t, m, allRun)
+		noPodTwice(t, m)
+		if after := must(t, m, components); after != before {
+			t.Errorf("processes before: %s, after: %s", before, after)
+		}
+	})
 	for _, program := range []string{"[b]onsai node-init", "[c]ontainerd --config", "/[k]ubelet --config"} {
 		t.Run("killed: "+program, func(t *testing.T) {
 			pid := must(t, m, "pgrep -of '"+program+"'")
@@ -49,7 +61,10 @@ func TestMachine(t *testing.T) {
 		}
 		must(t, m, "bonsai start --name try && "+allRun)
 		must(t, m, "bonsai node add --name try && bonsai node remove n2 --name try")
+		must(t, m, unlikeSnapshot)
 		must(t, m, "bonsai snapshot restore one --name try && "+allRun)
+		likeSnapshot(t, m)
+		noPodTwice(t, m)
 		must(t, m, "bonsai stop --name try")
 	})
 	if t.Failed() {
@@ -78,6 +93,7 @@ func TestMachine(t *testing.T) {
 			before := must(t, m, objects)
 			end(t)
 			back(t, m)
+			noPodTwice(t, m)
 			if after := must(t, m, objects); after != before {
 				t.Errorf("before:\n%s\nafter:\n%s", before, after)
 			}

@@ -219,8 +219,9 @@ func (m *Machine) Reboot(ctx context.Context) error {
 	})
 }
 
-// CutPower ends the machine at once. What it has not flushed to its disk is lost: its own caches, and what qemu has
-// not yet entered in the layer's tables.
+// CutPower ends the machine at once. What it has not written to its disk is lost: its own caches, and what qemu has not
+// yet entered in the layer's tables. What it has written without a flush may be there, because this machine's page
+// cache keeps it; a real disk might have lost it.
 func (m *Machine) CutPower() error {
 	m.ssh.hangUp()
 	if m.qemu == nil {

@@ -62,11 +62,38 @@ func (l *lan) all(t *testing.T, f func(*Machine)) {
 	}
 }
 
-// ready returns when all nodes are Ready, as the control plane of a machine says.
+// ready returns when all nodes are Ready, as a machine's kubectl says, which may ask any control plane.
 func (l *lan) ready(t *testing.T, m *Machine) {
 	t.Helper()
 	eventually(t, m, "kubectl get nodes --no-headers | grep -cw Ready", fmt.Sprint(len(l.machines)))
 	must(t, m, "kubectl wait --for=condition=Ready node --all --timeout=10m")
+}
+
+// own is the kubectl that asks the API server of one machine. Without the flag, a balancer chooses one.
+func (m *Machine) own() string {
+	return "kubectl --server=https://" + Address(m.config.Number) + ":6443 "
+}
+
+// cutOff lets no packet of a machine pass until the returned function is called, or the test ends.
+func (l *lan) cutOff(t *testing.T, m *Machine) (end func()) {
+	t.Helper()
+	port := l.network.Port(m.config.Number)
+	port.Set(Fault{Down: true})
+	end = func() { port.Set(Fault{}) }
+	t.Cleanup(end)
+	return end
+}
+
+// moved returns when a node is lost and the Deployment has all its pods on others, as a machine's kubectl says. The
+// Deployment's own status may be that of before.
+func (l *lan) moved(t *testing.T, m *Machine) {
+	t.Helper()
+	eventually(t, m, "kubectl get nodes --no-headers", "NotReady")
+	eventually(t, m, `lost=$(kubectl get nodes --no-headers | awk '$2 ~ /^NotReady/ {print $1}')
+[ $(echo $lost | wc -w) = 1 ] || { echo "lost: $lost"; exit; }
+kubectl get pods -l app=web --no-headers -o custom-columns=N:.spec.nodeName,R:.status.containerStatuses[0].ready,D:.metadata.deletionTimestamp |
+  awk -v lost=$lost '{print} $1 != lost && $2 == "true" && $3 == "<none>" {n++} END {if (n >= 3) print "all moved"}'`, "all moved")
+	must(t, m, "kubectl rollout status deployment/web --timeout=10m")
 }
 
 // spread is a Deployment with a pod on each machine, which leaves a node that is gone after twenty seconds, and its
@@ -131,15 +158,23 @@ func TestMachines(t *testing.T) {
 		}
 	})
 	t.Run("policy across machines", func(t *testing.T) {
+		must(t, first, "kubectl run outsider --image=localhost/busybox:1.0 -- sleep 1000000 && "+
+			"kubectl wait --for=condition=Ready pod/outsider --timeout=10m")
+		addresses := strings.Fields(must(t, first, `kubectl get pods -l app=web -o 'jsonpath={.items[*].status.podIP}'`))
+		ask := func(a string) string {
+			return "kubectl exec outsider -- wget -T 5 -qO- http://" + a + ":8080/name 2>&1; true"
+		}
+		for _, a := range addresses {
+			eventually(t, first, ask(a), "web-")
+		}
 		must(t, first, `kubectl apply -f - <<'END'
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata: {name: none}
 spec: {podSelector: {matchLabels: {app: web}}, ingress: []}
-END
-kubectl run outsider --image=localhost/busybox:1.0 -- sleep 1000000 && kubectl wait --for=condition=Ready pod/outsider --timeout=10m`)
-		for _, a := range strings.Fields(must(t, first, `kubectl get pods -l app=web -o 'jsonpath={.items[*].status.podIP}'`)) {
-			eventually(t, first, "kubectl exec outsider -- wget -T 5 -qO- http://"+a+":8080/name 2>&1 || true", "refused")
+END`)
+		for _, a := range addresses {
+			eventually(t, first, ask(a), "wget: can't connect to remote host ("+a+"): Connection refused")
 		}
 		must(t, first, "kubectl delete networkpolicy none")
 		l.reaches(t)
@@ -147,77 +182,94 @@ kubectl run outsider --image=localhost/busybox:1.0 -- sleep 1000000 && kubectl w
 	t.Run("small packets only", func(t *testing.T) {
 		l.all(t, func(m *Machine) { must(t, m, "ip link set eth1 mtu 1400") })
 		l.reaches(t)
+		l.all(t, func(m *Machine) { must(t, m, "ip link set eth1 mtu 1500") })
 	})
 	t.Run("slow and lossy", func(t *testing.T) {
 		for i := range l.machines {
 			l.network.Port(i + 1).Set(Fault{Loss: 0.02, Delay: 20 * time.Millisecond})
+			defer l.network.Port(i + 1).Set(Fault{})
 		}
 		l.reaches(t)
 		must(t, first, "kubectl rollout restart deployment/web && kubectl rollout status deployment/web --timeout=10m")
-		for i := range l.machines {
-			l.network.Port(i + 1).Set(Fault{})
-		}
 	})
+	clients := startClients(t, first)
 	t.Run("one at a time", func(t *testing.T) {
-		clients := startClients(t, first)
-		for i, end := 0, time.Now().Add(*load); time.Now().Before(end); i++ {
-			number := 2 + i%2
-			m := l.machines[number-1]
+		// Each of the two loses its network and its power once, whatever the load's time.
+		for i, end := 0, time.Now().Add(*load); i < 4 || time.Now().Before(end); i++ {
+			m, what, well := l.machines[1+i%2], "network", func() {}
 			if i%4 < 2 {
-				l.network.Port(number).Set(Fault{Down: true})
+				well = l.cutOff(t, m)
 			} else {
+				what, well = "power", func() { start(t, m) }
 				cutPower(t, m)
 			}
-			eventually(t, first, "kubectl get nodes --no-headers", "NotReady")
-			must(t, first, "kubectl rollout status deployment/web --timeout=10m")
-			if i%4 < 2 {
-				l.network.Port(number).Set(Fault{})
-			} else {
-				start(t, m)
-			}
+			l.moved(t, first)
+			well()
 			l.ready(t, first)
 			must(t, first, "kubectl rollout restart deployment/web && kubectl rollout status deployment/web --timeout=10m")
 			l.reaches(t)
+			clientsWrite(t, first)
+			t.Logf("turn %d: machine %d lost its %s", i+1, m.config.Number, what)
 		}
-		clients()
 	})
 	t.Run("the first loses power", func(t *testing.T) {
+		clientsWrite(t, first)
 		cutPower(t, first)
 		start(t, first)
 		l.ready(t, first)
 		l.reaches(t)
+		clientsWrite(t, first)
 	})
+	clients()
 }
 
 // TestControlPlanes: three machines have control planes. Whichever loses its power, or its network, the other two go on
-// and lose nothing, and it comes back by itself.
+// and lose nothing, and it comes back by itself: its own API server has what was written on it last and what
+// was written elsewhere meanwhile. Without the others it writes nothing.
 func TestControlPlanes(t *testing.T) {
 	l := newLAN(t, 3, "--upload-certs")
 	must(t, l.machines[0], spread)
-	written := 0
+	var written []string
 	for i, m := range l.machines {
 		other := l.machines[(i+1)%len(l.machines)]
-		for name, fault := range map[string]struct{ begin, end func(*testing.T) }{
-			"power": {func(t *testing.T) { cutPower(t, m) }, func(t *testing.T) { start(t, m) }},
-			"network": {func(*testing.T) { l.network.Port(i + 1).Set(Fault{Down: true}) },
-				func(*testing.T) { l.network.Port(i + 1).Set(Fault{}) }},
-		} {
-			t.Run(fmt.Sprintf("%s of %d", name, i+1), func(t *testing.T) {
-				fault.begin(t)
+		for _, what := range []string{"power", "network"} {
+			passed := t.Run(fmt.Sprintf("%s of %d", what, i+1), func(t *testing.T) {
+				turn := fmt.Sprintf("%s-%d-", what, i+1)
+				last, kept, refused := turn+"last", turn+"kept", turn+"refused"
+				must(t, m, m.own()+"create configmap "+last)
+				well := func() { start(t, m) }
+				if what == "network" {
+					well = l.cutOff(t, m)
+					out := must(t, m, m.own()+"create configmap "+refused+" 2>&1 && exit; echo refused")
+					if !strings.HasSuffix(out, "\nrefused") {
+						t.Errorf("a control plane alone wrote: %s", out)
+					}
+					t.Log(out)
+				} else {
+					cutPower(t, m)
+				}
 				// The first writes may meet the machine that is gone.
-				kept := fmt.Sprintf("kept-%d", written)
 				eventually(t, other, "kubectl create configmap "+kept+" 2>&1; kubectl get configmap "+kept+" -o name",
 					"configmap/"+kept)
-				written++
-				eventually(t, other, "kubectl get nodes --no-headers", "NotReady")
-				must(t, other, "kubectl rollout status deployment/web --timeout=10m")
-				fault.end(t)
+				written = append(written, last, kept)
+				l.moved(t, other)
+				well()
+				eventually(t, m, m.own()+"get --raw /readyz/etcd", "ok")
 				l.ready(t, m)
-				for n := range written {
-					must(t, m, fmt.Sprintf("kubectl get configmap kept-%d", n))
+				have := must(t, m, m.own()+"get configmaps -o name")
+				for _, name := range written {
+					if !strings.Contains(have, "configmap/"+name) {
+						t.Errorf("%s is lost", name)
+					}
+				}
+				if strings.Contains(have, refused) {
+					t.Errorf("%s was written all the same", refused)
 				}
 				l.reaches(t)
 			})
+			if !passed {
+				return // what comes after stands on it
+			}
 		}
 	}
 }

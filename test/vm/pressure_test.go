@@ -50,6 +50,8 @@ func TestPressure(t *testing.T) {
 			pod := "greedy-" + name
 			must(t, m, greedy(pod, use.script))
 			eventually(t, m, "kubectl get pod "+pod+" -o 'jsonpath={.status.phase} {.status.reason}'", "Failed Evicted")
+			// The kubelet says so for five minutes more.
+			eventually(t, m, condition(use.condition), "True")
 			message := must(t, m, "kubectl get pod "+pod+" -o 'jsonpath={.status.message}'")
 			if !strings.Contains(message, "The node was low on resource: "+use.resource) {
 				t.Errorf("the message is %q", message)
@@ -62,15 +64,16 @@ func TestPressure(t *testing.T) {
 	t.Run("out of memory", func(t *testing.T) {
 		must(t, m, "kubectl delete events --all") // the kernel may have ended something before
 		must(t, m, greedy("sudden", "for i in 1 2 3 4; do dd if=/dev/zero of=/dev/null bs=1500M count=1 & done; wait; sleep 1000000"))
-		eventually(t, m, `kubectl get events --field-selector involvedObject.kind=Node -o 'jsonpath={.items[*].reason}'`,
-			"SystemOOM")
+		eventually(t, m, `kubectl get events --field-selector involvedObject.kind=Node -o 'jsonpath={range .items[*]}{.reason}: {.message}{"\n"}{end}'`,
+			"SystemOOM: System OOM encountered, victim process: dd,")
 		must(t, m, "kubectl delete pod sudden")
+		back(t, m)
 	})
 	restarts := must(t, m, "kubectl get pod modest -o 'jsonpath={.status.phase} {.status.containerStatuses[0].restartCount}'")
 	if restarts != "Running 0" {
 		t.Errorf("the modest pod: %s", restarts)
 	}
-	if others := must(t, m, "kubectl get pods -l app=web --field-selector status.phase=Failed -o name"); others != "" {
+	if others := must(t, m, "kubectl get pods -A --field-selector status.phase=Failed -o name"); others != "" {
 		t.Errorf("other pods were evicted, too: %s", others)
 	}
 	noPodTwice(t, m)

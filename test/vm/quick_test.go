@@ -9,6 +9,7 @@ func TestQuick(t *testing.T) {
 	before := must(t, m, objects)
 	reboot(t, m)
 	back(t, m)
+	noPodTwice(t, m)
 	if after := must(t, m, objects); after != before {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}

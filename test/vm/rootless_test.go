@@ -37,9 +37,15 @@ func TestRootless(t *testing.T) {
 	contains(t, anna(t, m, "bonsai list"), "running", "https://127.0.0.1:6543", "/home/anna/.local/share/bonsai")
 	anna(t, m, makeWeb+" && "+allRun)
 	use(t, m)
-	// The gateway, the machine's address and that of the relay for DNS, on the port that something has on loopback.
-	if out := anna(t, m, "kubectl exec deployment/web -- sh -c 'for a in 10.0.2.2 10.0.2.15 10.0.2.3 169.254.1.1; do "+
-		"timeout 10 wget -qO- http://$a:6443/hostname && echo reached; done; true'"); strings.Contains(out, "reached") {
+	// The gateway, the machine's address and that of the relay for DNS, on the port that something has on loopback. The
+	// same script reaches what it may, and the machine reaches what the pod may not.
+	reach := func(addresses string) string {
+		return anna(t, m, "kubectl exec deployment/web -- sh -c 'for a in "+addresses+"; do "+
+			"timeout 10 wget -qO- http://$a/hostname && echo reached $a; done; true'")
+	}
+	contains(t, reach("site"), "reached site")
+	contains(t, must(t, m, "/media/bonsai/busybox wget -qO- http://127.0.0.1:6443/hostname"), "machine")
+	if out := reach("10.0.2.2:6443 10.0.2.15:6443 10.0.2.3:6443 169.254.1.1:6443"); strings.Contains(out, "reached") {
 		t.Errorf("a pod reaches the machine's loopback: %s", out)
 	}
 	keeperDies(t, m)
@@ -111,6 +117,7 @@ func comesBack(t *testing.T, m *Machine) {
 	reboot(t, m)
 	eventually(t, m, asAnna("systemctl --user is-active bonsai@bonsai"), "active")
 	eventually(t, m, asAnna(allRun+" && echo all run"), "all run")
+	noPodTwiceOf(t, m, asAnna)
 	if after := anna(t, m, objects); after != before {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}

@@ -71,11 +71,38 @@ func (r *remote) connected(ctx context.Context) (*ssh.Client, error) {
 // hangUp ends the kept connection and all that runs on it.
 func (r *remote) hangUp() {
 	r.mu.Lock()
+	client := r.client
+	r.mu.Unlock()
+	r.drop(client)
+}
+
+// drop ends a connection and all that runs on it, and keeps a newer one.
+func (r *remote) drop(client *ssh.Client) {
+	if client == nil {
+		return
+	}
+	_ = client.Close()
+	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.client != nil {
-		_ = r.client.Close()
+	if r.client == client {
 		r.client = nil
 	}
+}
+
+// session begins one on the kept connection. It drops the connection if the machine does not answer before ctx ends.
+func (r *remote) session(ctx context.Context) (*ssh.Client, *ssh.Session, error) {
+	client, err := r.connected(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { r.drop(client) })
+	defer stop()
+	session, err := client.NewSession()
+	if err != nil {
+		r.drop(client) // the machine has ended since
+		return nil, nil, errors.Join(context.Cause(ctx), err)
+	}
+	return client, session, nil
 }
 
 // searchPath begins every script: a session by ssh has no programs of root's, and none of Bonsai's.
@@ -83,13 +110,8 @@ const searchPath = "export PATH=$PATH:/usr/sbin:/sbin:/usr/local/bin; "
 
 // run runs a script with an input, and returns what it wrote.
 func (r *remote) run(ctx context.Context, script string, in io.Reader) (string, error) {
-	client, err := r.connected(ctx)
+	_, session, err := r.session(ctx)
 	if err != nil {
-		return "", err
-	}
-	session, err := client.NewSession()
-	if err != nil {
-		r.hangUp() // the machine has ended since
 		return "", err
 	}
 	var out output
@@ -127,11 +149,7 @@ func (o *output) String() string {
 
 // follow runs a script, and calls said with each line that it writes, as soon as it has.
 func (r *remote) follow(ctx context.Context, script string, said func(line string)) error {
-	client, err := r.connected(ctx)
-	if err != nil {
-		return err
-	}
-	session, err := client.NewSession()
+	client, session, err := r.session(ctx)
 	if err != nil {
 		return err
 	}
@@ -141,7 +159,7 @@ func (r *remote) follow(ctx context.Context, script string, said func(line strin
 		return err
 	}
 	// A machine that hangs never says that the session has ended.
-	stop := context.AfterFunc(ctx, r.hangUp)
+	stop := context.AfterFunc(ctx, func() { r.drop(client) })
 	defer stop()
 	if err := session.Start(searchPath + "exec 2>&1; " + script); err != nil {
 		return err
