@@ -19,13 +19,13 @@ begun=$(now); for i in 1 2 3 4 5; do nsenter -t $node -a -- env -u XDG_RUNTIME_D
 sleep 60
 ticks() { awk '/^cpu / {print $5+$6, $2+$3+$4+$5+$6+$7+$8}' /proc/stat; }
 before=$(ticks); sleep 120; after=$(ticks)
-echo $before $after | awk '{printf "idle: %.1f %% of a processor\n", 100*(1-($3-$1)/($4-$2))}'
+echo $before $after | awk '{printf "idle: %.1f %% of all processors\n", 100*(1-($3-$1)/($4-$2))}'
 bonsai down --name try >/dev/null`
 
 // TestFigures prints the figures of a machine. The same script gives those of any other (docs/real-machines.md).
 func TestFigures(t *testing.T) {
 	m := newMachine(t)
 	idle := must(t, m, `sleep 60; a=$(awk '/^cpu / {print $5+$6, $2+$3+$4+$5+$6+$7+$8}' /proc/stat); sleep 60
-echo $a $(awk '/^cpu / {print $5+$6, $2+$3+$4+$5+$6+$7+$8}' /proc/stat) | awk '{printf "without a cluster: %.1f %% of a processor\n", 100*(1-($3-$1)/($4-$2))}'`)
+echo $a $(awk '/^cpu / {print $5+$6, $2+$3+$4+$5+$6+$7+$8}' /proc/stat) | awk '{printf "without a cluster: %.1f %% of all processors\n", 100*(1-($3-$1)/($4-$2))}'`)
 	t.Logf("%s\n%s", idle, must(t, m, figures))
 }
