@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,7 +33,7 @@ func fill(f *os.File, data []byte) error {
 }
 
 // Replace writes a file by way of next, a name next to it that is not read: after a crash, even of the machine, there
-// is the old content or the new one.
+// is the old content or the new one. Which of them is certain only after SyncDir.
 func Replace(next, path string, data []byte) error {
 	if err := Write(next, data); err != nil {
 		return err
@@ -50,6 +51,24 @@ func ReplaceIn(root *os.Root, next, name string, data []byte) error {
 		return err
 	}
 	return root.Rename(next, name)
+}
+
+// Rename renames a file or a directory. It has its new name on the disk when Rename returns.
+func Rename(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(to))
+}
+
+// SyncDir returns when the names in a directory are on the disk, as fsync(2) of their files does not promise. Whoever
+// tells a user that something is done, or relies on a file elsewhere, such as a key, calls it first.
+func SyncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // Flush returns when everything that was written to the file system of path is on its disk, by whomever: syncfs(2).

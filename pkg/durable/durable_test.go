@@ -56,6 +56,26 @@ func replaces(t *testing.T, replace func(next, path string, data []byte) error) 
 	}
 }
 
+func TestRename(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
+	if err := os.Mkdir(from, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(to); err != nil {
+		t.Error(err)
+	}
+	for name, err := range map[string]error{"renamed": Rename(from, to), "synced": SyncDir(from)} {
+		if !os.IsNotExist(err) {
+			t.Errorf("what is not there was %s: %v", name, err)
+		}
+	}
+}
+
 func TestFlush(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

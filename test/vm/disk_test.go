@@ -34,9 +34,9 @@ func TestDisk(t *testing.T) {
 	m := newClusterOnDisk(t)
 	clients := startClients(t, m)
 	t.Run("full", func(t *testing.T) {
-		// First less than the tenth that a kubelet wants free, then nothing at all.
+		// First less than the kubelet wants free (host.LeastSpace, in percent), then nothing at all.
 		must(t, m, "free=$(df --output=avail -BM "+clusters+" | tail -1 | tr -dc 0-9); "+
-			"dd if=/dev/zero of="+clusters+"/filler bs=1M count=$((free - 200)) && sync")
+			"dd if=/dev/zero of="+clusters+"/filler bs=1M count=$((free - 80)) && sync")
 		eventually(t, m, condition("DiskPressure"), "True")
 		must(t, m, "dd if=/dev/zero of="+clusters+"/rest bs=1M 2>/dev/null; sync; df "+clusters)
 		eventually(t, m, "bonsai status --name try 2>&1; true", "the disk of "+clusters+"/try")

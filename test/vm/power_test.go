@@ -45,7 +45,7 @@ func TestPowerCuts(t *testing.T) {
 }
 
 // TestFreshPowerCut: what `bonsai up` made is on the disk when it says that the cluster is ready, and so is a snapshot
-// when it has been saved, and when it has been restored.
+// when it has been saved, and when it has been restored, and the key of Secrets that were encrypted.
 func TestFreshPowerCut(t *testing.T) {
 	m := newMachine(t)
 	must(t, m, lazyDisk)
@@ -68,6 +68,13 @@ func TestFreshPowerCut(t *testing.T) {
 	start(t, m)
 	must(t, m, "bonsai start --name try")
 	likeSnapshot(t, m)
+	sameCluster(t, m, before)
+
+	must(t, m, lazyDisk)
+	must(t, m, "bonsai encryption enable --name try && kubectl create secret generic kept --from-literal=a=b")
+	cutPower(t, m)
+	start(t, m)
+	must(t, m, "bonsai start --name try && kubectl get secret kept")
 	sameCluster(t, m, before)
 }
 

@@ -39,7 +39,7 @@ func Save(c plan.Config) error {
 	if err != nil {
 		return err
 	}
-	return host.WriteFile(c.Layout().Config(), data)
+	return host.KeepFile(c.Layout().Config(), data)
 }
 
 // SavePeers writes the control planes of all machines. The supervisor calls it while it runs, and commands before.
@@ -48,7 +48,7 @@ func SavePeers(c plan.Config) error {
 	if err != nil {
 		return err
 	}
-	return host.WriteFile(c.Layout().Peers(), data)
+	return host.KeepFile(c.Layout().Peers(), data)
 }
 
 // CheckFirst returns an error on a machine that has joined a cluster, for commands about what the first machine alone

@@ -47,5 +47,5 @@ func SaveRelease(l plan.Layout) error {
 	if err := CheckRelease(l); err != nil {
 		return err
 	}
-	return host.WriteFile(l.Release(), []byte(kubeversion.Release+"\n"))
+	return host.KeepFile(l.Release(), []byte(kubeversion.Release+"\n"))
 }

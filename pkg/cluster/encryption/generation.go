@@ -43,5 +43,5 @@ func Take(l plan.Layout, text []byte) error {
 		return fmt.Errorf("the published keys are of generation %d and not newer than those of %s, of generation %d: somebody publishes earlier keys again, or the control plane that rotates has an earlier file (then copy this one there)",
 			now, l.Encryption(), before)
 	}
-	return host.WriteFile(l.Encryption(), text)
+	return host.KeepFile(l.Encryption(), text)
 }

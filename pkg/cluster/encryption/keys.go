@@ -205,7 +205,7 @@ func write(l plan.Layout, keys []Key) error {
 		return err
 	}
 	head := fmt.Sprintf("%s%s%d\n", header, generationPrefix, generation(before)+1)
-	return host.WriteFile(l.Encryption(), append([]byte(head), text...))
+	return host.KeepFile(l.Encryption(), append([]byte(head), text...))
 }
 
 // readList reads a list of keys, none if there is no file. whole reports whether each must have its bytes.
@@ -227,7 +227,7 @@ func writeList(path string, keys []Key) error {
 	if err != nil {
 		return err
 	}
-	return host.WriteFile(path, text)
+	return host.KeepFile(path, text)
 }
 
 // Kept returns the keys that only snapshots need.
@@ -297,7 +297,7 @@ func Enable(l plan.Layout, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	return host.WriteFile(l.Rotation(), []byte(keys[0].Name+"\n"))
+	return host.KeepFile(l.Rotation(), []byte(keys[0].Name+"\n"))
 }
 
 // target returns the key of a rotation that is not finished, "" if there is none.

@@ -241,7 +241,7 @@ func (r *Rotation) change(step Step) error {
 	}
 	switch step {
 	case Begin:
-		return host.WriteFile(l.Rotation(), []byte(newName(r.Now())+"\n"))
+		return host.KeepFile(l.Rotation(), []byte(newName(r.Now())+"\n"))
 	case Add:
 		return write(l, slices.Insert(keys, min(1, len(keys)), newKey(r.facts.Target)))
 	case Lead:

@@ -16,6 +16,7 @@ const NewSuffix = ".new"
 
 // WriteFile replaces the file at path, which only root may read, and makes its directory if need be. The file is
 // written beside its place and renamed: a reader, and a machine that loses power, see the old content or the new one.
+// KeepFile makes certain that it is the new one.
 //
 // A file that has the content is left alone: a start writes dozens, most of them as they are, and waits for the disk
 // with each.
@@ -31,6 +32,15 @@ func WriteFile(path string, data []byte) error {
 		return errors.Join(err, IgnoreMissing(os.Remove(temporary)))
 	}
 	return nil
+}
+
+// KeepFile is WriteFile for what must be there after a power cut that comes right after it: a command is about to say
+// that it is done, or something is about to rely on the file, as Secrets do that a key has encrypted.
+func KeepFile(path string, data []byte) error {
+	if err := WriteFile(path, data); err != nil {
+		return err
+	}
+	return durable.SyncDir(filepath.Dir(path))
 }
 
 // holds reports whether path is a file, not a link to one, with the content data.

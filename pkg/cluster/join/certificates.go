@@ -195,7 +195,7 @@ func (d *Cluster) Authorities(ctx context.Context, r Request) (Authorities, erro
 // Write writes the authorities into the PKI of a machine that joins, and the keys of Secrets beside it.
 func (a Authorities) Write(c plan.Config) error {
 	for name, data := range a {
-		if err := host.WriteFile(place(c.Layout(), name), data); err != nil {
+		if err := host.KeepFile(place(c.Layout(), name), data); err != nil {
 			return err
 		}
 	}

@@ -111,8 +111,8 @@ func (d *Cluster) WriteCredentials(c plan.Config, r Request) error {
 		return fmt.Errorf("encode the bootstrap kubeconfig: %w", err)
 	}
 	l := c.Layout()
-	return errors.Join(host.WriteFile(l.PKI("ca.crt"), d.cluster.CertificateAuthorityData),
-		host.WriteFile(l.Kubeconfig(plan.BootstrapIdentity(c.Nodes[0].Name())), bootstrap))
+	return errors.Join(host.KeepFile(l.PKI("ca.crt"), d.cluster.CertificateAuthorityData),
+		host.KeepFile(l.Kubeconfig(plan.BootstrapIdentity(c.Nodes[0].Name())), bootstrap))
 }
 
 // CheckName returns an error if the cluster has a node of this machine's name elsewhere. A machine with a control plane

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -20,6 +21,7 @@ import (
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/tracestore"
+	"bonsai/pkg/durable"
 )
 
 const (
@@ -139,7 +141,8 @@ func Make(c plan.Config, now time.Time) error {
 			return fmt.Errorf("make the certificate %s: %w", row.Name, err)
 		}
 	}
-	return makeSigningKey(dir)
+	// The cluster's data is made next, and is nobody's without these keys.
+	return errors.Join(makeSigningKey(dir), durable.SyncDir(dir))
 }
 
 // checkClock returns an error if a certificate is not valid yet by this machine's clock: then no component would trust

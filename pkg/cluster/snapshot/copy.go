@@ -76,7 +76,7 @@ func Restore(ctx context.Context, from, dir string) error {
 			return err
 		}
 	}
-	return os.Rename(next, filepath.Join(dir, Restored))
+	return durable.Rename(next, filepath.Join(dir, Restored))
 }
 
 // IsUnfinished reports whether a restoration was broken off before all of it was in place.
@@ -99,7 +99,7 @@ func Finish(dir string) error {
 			return fmt.Errorf("finish the restoration of a snapshot: %w", err)
 		}
 	}
-	if err := os.Remove(next); err != nil {
+	if err := errors.Join(os.Remove(next), durable.SyncDir(dir)); err != nil {
 		return fmt.Errorf("finish the restoration of a snapshot: %w", err)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/durable"
 )
 
 // Save saves the state in the data directory as a new snapshot, whole or not at all. It first removes what killed saves
@@ -26,10 +27,10 @@ func Save(ctx context.Context, l plan.Layout, name string, keys []byte) error {
 	partial := to + PartialSuffix
 	err := Copy(ctx, string(l), partial)
 	if err == nil && keys != nil {
-		err = host.WriteFile(l.SnapshotKeys(name+PartialSuffix), keys)
+		err = host.KeepFile(l.SnapshotKeys(name+PartialSuffix), keys)
 	}
 	if err == nil {
-		err = os.Rename(partial, to)
+		err = durable.Rename(partial, to)
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("save the snapshot %s: %w", name, err), os.RemoveAll(partial))
@@ -55,7 +56,7 @@ func Remove(l plan.Layout, name string) error {
 		return err
 	}
 	partial := path + PartialSuffix
-	if err := errors.Join(RemovePartial(l.Snapshots()), os.Rename(path, partial)); err != nil {
+	if err := errors.Join(RemovePartial(l.Snapshots()), durable.Rename(path, partial)); err != nil {
 		return err
 	}
 	return os.RemoveAll(partial)

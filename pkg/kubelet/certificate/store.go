@@ -64,7 +64,7 @@ func (s Store) Update(cert, key []byte, now time.Time) (*tls.Certificate, error)
 	if err := os.Symlink(path, updated); err != nil {
 		return nil, fmt.Errorf("keep the certificate: %w", err)
 	}
-	if err := os.Rename(updated, s.Path()); err != nil {
+	if err := durable.Rename(updated, s.Path()); err != nil {
 		return nil, fmt.Errorf("keep the certificate: %w", err)
 	}
 	return &pair, nil
