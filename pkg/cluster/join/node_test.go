@@ -34,8 +34,8 @@ func TestNodeAddress(t *testing.T) {
 	}
 }
 
-// TestWaitExpired: a machine whose certificate has expired says how it joins again, in an order that works. Join refuses
-// while the node runs, and it does run: the start that waits has started it.
+// TestWaitExpired: a machine whose certificate has expired says how it joins again, in an order that works. Join
+// refuses while the node runs, and it does run: the start that waits has started it.
 func TestWaitExpired(t *testing.T) {
 	t.Parallel()
 	c := plantest.Config(t)
@@ -50,8 +50,9 @@ func TestWaitExpired(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		expired := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 		for path, raw := range map[string][]byte{
-			c.Layout().PKI("kubelet-client-current.pem"): pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+			c.Layout().PKI("kubelet-client-current.pem"): expired,
 			c.Layout().Kubeconfig(c.Identity()):          nil} {
 			if err := host.WriteFile(path, raw); err != nil {
 				t.Fatal(err)
