@@ -69,12 +69,12 @@ func render(t *testing.T, areas []area) []byte {
 
 const differencesHead = `# Differences from Kubernetes
 
-What clients see that differs from Kubernetes 1.37.2 on purpose. ` + "`test/compare/differences.yaml`" + ` has the data of this page.
-Differences of kubectl are in [kubectl.md](kubectl.md); missing features are in [features.md](features.md).
+What clients see that differs from Kubernetes 1.37.2 on purpose. ` + "`test/compare/differences.yaml`" + ` has the data of this
+page. Differences of kubectl are in [kubectl.md](kubectl.md); missing features are in [features.md](features.md).
 
-We found them with random requests, and with the manifests of 89 projects ([` + "`test/compare`" + `](../test/compare/main.go)): 1,847
-definitions, 10,145 objects and 103,159 requests. That program counts the differences that it knows by reason, and prints all
-others: 0 to 4 of 1,200 requests, in messages about malformed patches and bodies.
+We found them with random requests, and with the manifests of 89 projects ([` + "`test/compare`" + `](../test/compare/main.go)):
+1,847 definitions, 10,145 objects and 103,159 requests. That program counts the differences that it knows by reason, and
+prints all others: 0 to 4 of 1,200 requests, in messages about malformed patches and bodies.
 
 An empty last column means that Bonsai's answer says more, or fits what other kinds do.
 `

@@ -171,7 +171,7 @@ func (d *Cluster) Again(was, now plan.Config) (plan.Config, error) {
 func Wait(ctx context.Context, c plan.Config) error {
 	last := fmt.Errorf("the kubelet has no certificate yet: if the cluster has a node %[1]s already, delete it there (kubectl delete node %[1]s), or join with another --node-name",
 		c.Nodes[0].Name())
-	expired := errors.New("the kubelet's certificate has expired while this machine was away: on the cluster's machine run bonsai token create --print-join-command, here the command that it prints, and there kubectl certificate approve for the request of system:bootstrap that kubectl get csr shows")
+	expired := errors.New("the kubelet's certificate has expired while this machine was away: on the cluster's machine run bonsai token create --print-join-command, here bonsai stop and then the printed command, and there kubectl certificate approve for the request of system:bootstrap that kubectl get csr shows")
 	err := host.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
 		// Requests without a valid certificate would fail with an error that explains nothing.
 		if _, err := os.Stat(c.Layout().Kubeconfig(c.Identity())); err != nil {

@@ -37,7 +37,8 @@ func firewall(m Machine, n Needs) []Finding {
 	}
 	if n.Others && (w.Input || w.Firewalld) {
 		found = append(found, Finding{Level: Note, Subject: subject, Text: fmt.Sprintf(
-			"the firewall decides what other machines reach here: nodes need TCP %d and 10250", n.APIPort)})
+			"the firewall decides what other machines reach here: nodes need TCP %d and 10250, machines with control planes also %d and %d",
+			n.APIPort, n.EtcdClientPort, n.EtcdPeerPort)})
 	}
 	if len(found) == 0 {
 		found = append(found, Finding{Level: OK, Subject: subject, Text: "nothing else refuses the cluster's packets"})

@@ -34,7 +34,8 @@ func healthy() Machine {
 	}
 }
 
-var wanted = Needs{Nodes: 2, Egress: true, Link: "bonsai-1", APIPort: 6443}
+var wanted = Needs{Nodes: 2, Egress: true, Link: "bonsai-1", APIPort: 6443,
+	EtcdClientPort: 2379, EtcdPeerPort: 2380}
 
 // TestHealthy: a machine that has everything gets one line a subject, and nothing to read for `bonsai up`.
 func TestHealthy(t *testing.T) {
@@ -193,7 +194,7 @@ func TestLacks(t *testing.T) {
 			m.Firewall.Drops, n.Egress = []Chain{{Hook: "forward"}}, false
 		}, OK, nil, ""},
 		{"ufw, and other machines", func(m *Machine, n *Needs) { m.Firewall.Input, n.Others = true, true }, Note,
-			[]string{"TCP 6443 and 10250"}, ""},
+			[]string{"TCP 6443 and 10250", "control planes also 2379 and 2380"}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -98,4 +98,6 @@ type Needs struct {
 	Link    string // by which the host reaches nodes or pods
 	Others  bool   // nodes are on other machines
 	APIPort int    // of the API server
+	// EtcdClientPort and EtcdPeerPort are what control planes on other machines reach.
+	EtcdClientPort, EtcdPeerPort int
 }

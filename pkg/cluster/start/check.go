@@ -108,13 +108,7 @@ func Findings(ctx context.Context, c plan.Config) ([]preflight.Finding, error) {
 		errs = append(errs, errors.New("--advertise-address: nodes on other machines need root (sudo bonsai up): their pods "+
 			"are reached by routes of this machine"))
 	}
-
-	link := c.Mark()
-	if c.Joined != nil {
-		link = plan.PodBridge
-	}
-	needs := preflight.Needs{Nodes: len(c.Nodes), Egress: c.Egress, Link: link, APIPort: c.Ports.API,
-		Others: c.Joined != nil || c.IsJoinable()}
+	needs := needsOf(c)
 	account, err := owner(ctx)
 	if err != nil {
 		return nil, err
@@ -132,6 +126,19 @@ func Findings(ctx context.Context, c plan.Config) ([]preflight.Finding, error) {
 		return nil, fmt.Errorf("look at this machine: %w", err)
 	}
 	return append(preflight.Inspect(m, needs), preflight.Refused("cluster", errs...)...), nil
+}
+
+// needsOf returns what the checks of a machine ask about c.
+func needsOf(c plan.Config) preflight.Needs {
+	link := c.Mark()
+	if c.Joined != nil {
+		link = plan.PodBridge
+	}
+	// A new cluster's ports are still open. It takes these unless others have them.
+	ports := c.InSlot(0).Ports
+	return preflight.Needs{Nodes: len(c.Nodes), Egress: c.Egress, Link: link,
+		Others:  c.Joined != nil || c.IsJoinable(),
+		APIPort: ports.API, EtcdClientPort: ports.EtcdClient, EtcdPeerPort: ports.EtcdPeer}
 }
 
 // ipvsScheduler returns the scheduler of a kube-proxy that has these flags; "" unless it uses IPVS.
