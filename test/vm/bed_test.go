@@ -149,7 +149,9 @@ const (
 	// objects are what must survive: who they are, where they run, and which addresses they have.
 	objects = `kubectl get deployments,pods,services,nodes,configmaps -o 'jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.spec.nodeName} {.status.podIP} {.spec.clusterIP} {.spec.podCIDR}{"\n"}{end}'`
 	allRun  = `kubectl rollout status deployment/web --timeout=10m && kubectl wait --for=condition=Ready node --all --timeout=10m`
-	makeWeb = "kubectl create deployment web --image=localhost/busybox:1.0 --replicas=2 -- sleep 1000000 && " +
+	// components lists the process IDs of a cluster's components, without the runtime's shims, which are of pods.
+	components = "pgrep -d ' ' -f '[k]ube-|[k]ubelet|[e]tcd|[c]ontainerd --config'"
+	makeWeb    = "kubectl create deployment web --image=localhost/busybox:1.0 --replicas=2 -- sleep 1000000 && " +
 		"kubectl create configmap kept --from-literal=a=b"
 )
 

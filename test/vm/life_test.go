@@ -33,7 +33,6 @@ func TestMachine(t *testing.T) {
 		}
 	})
 	t.Run("the session that started it ends", func(t *testing.T) {
-		const components = "pgrep -d ' ' -f '[k]ube-|[k]ubelet|[e]tcd|[c]ontainerd'"
 		before := must(t, m, components)
 		session := must(t, m, "loginctl show-session -p Id --value ${XDG_SESSION_ID:?}")
 		m.ssh.hangUp()

@@ -18,7 +18,6 @@ func TestSystemd(t *testing.T) {
 	m := newCluster(t)
 	must(t, m, server)
 	eventually(t, m, works, "served")
-	const components = "pgrep -d ' ' -f '[k]ube-|[k]ubelet|[e]tcd|[c]ontainerd'"
 	before := must(t, m, components)
 	for _, c := range []struct{ name, script string }{
 		{"networkd restarts", "systemctl restart systemd-networkd"},
