@@ -15,7 +15,8 @@ func TestMachine(t *testing.T) {
 	must(t, m, "bonsai up --name try --nodes 1 && "+makeWeb+" && "+allRun)
 
 	t.Run("containers are confined", func(t *testing.T) {
-		must(t, m, `kubectl run confined --image=localhost/busybox:1.0 --overrides='{"spec":{"securityContext":{"appArmorProfile":{"type":"RuntimeDefault"}}}}' -- sleep 1000000`)
+		// noPodTwice does not count this pod.
+		must(t, m, `kubectl run confined --image=localhost/busybox:1.0 --overrides='{"spec":{"securityContext":{"appArmorProfile":{"type":"RuntimeDefault"}}}}' -- sleep 2000000`)
 		must(t, m, "kubectl wait --for=condition=Ready pod/confined --timeout=10m")
 		for _, pod := range []string{"confined", "deployment/web"} {
 			if profile := must(t, m,
