@@ -45,7 +45,7 @@ func TestPowerCuts(t *testing.T) {
 }
 
 // TestFreshPowerCut: what `bonsai up` made is on the disk when it says that the cluster is ready, and so is a snapshot
-// when it has been saved, and when it has been restored, and the key of Secrets that were encrypted.
+// when it has been saved, and when it has been restored, and a new key of Secrets.
 func TestFreshPowerCut(t *testing.T) {
 	m := newMachine(t)
 	must(t, m, lazyDisk)
@@ -71,7 +71,7 @@ func TestFreshPowerCut(t *testing.T) {
 	sameCluster(t, m, before)
 
 	must(t, m, lazyDisk)
-	must(t, m, "bonsai encryption enable --name try && kubectl create secret generic kept --from-literal=a=b")
+	must(t, m, "bonsai encryption rotate --name try && kubectl create secret generic kept --from-literal=a=b")
 	cutPower(t, m)
 	start(t, m)
 	must(t, m, "bonsai start --name try && kubectl get secret kept")
