@@ -17,11 +17,14 @@ import (
 
 const (
 	// checkEvery is how often a backend is asked, checkTimeout how long it has for the answer, and failures how many
-	// answers in a row must fail for it to be down.
+	// answers in a row must fail for it to be down. A machine without power or network fails sooner, by dialTimeout.
+	// One that is only slow is given time: its clients would connect to another one all at once, and make that one
+	// slow.
 	checkEvery   = 500 * time.Millisecond
-	checkTimeout = 2 * time.Second
+	checkTimeout = 5 * time.Second
 	failures     = 2
-	// dialTimeout is how long a backend may take to accept a connection before the next one is tried.
+	// dialTimeout is how long a backend may take to accept a connection before the next one is tried. The kernel
+	// accepts for a program that is slow.
 	dialTimeout = time.Second
 	// maxConnections are carried at the same time, and maxPart of them from one address of another machine. Where there
 	// is no room, one that has been silent for silent makes room: clients of an API server ping it more often.
@@ -173,10 +176,8 @@ func changed(before []*backend, addresses []string) []*backend {
 
 // watch asks backend again and again whether it is ready.
 func (b *Balancer) watch(ctx context.Context, backend *backend) {
-	tick := time.NewTicker(checkEvery)
-	defer tick.Stop()
 	for {
-		spare := b.anyUp()
+		spare, began := b.anyUp(), time.Now()
 		within, cancel := context.WithTimeout(ctx, checkTimeout)
 		err := b.cfg.Check(within, backend.address)
 		cancel()
@@ -193,11 +194,20 @@ func (b *Balancer) watch(ctx context.Context, backend *backend) {
 			b.cutDown(backend)
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(pause(time.Since(began), err == nil)):
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// pause returns how long after an answer, or none, a backend is asked again. One that is ready and slow is asked less
+// often, as each question costs it a handshake and a read of etcd: the questions take no more than half of its time.
+func pause(took time.Duration, ready bool) time.Duration {
+	if !ready {
+		return max(checkEvery-took, 0)
+	}
+	return max(checkEvery-took, took)
 }
 
 func (b *Balancer) anyUp() bool { return slices.ContainsFunc(b.now(), (*backend).isUp) }

@@ -271,6 +271,26 @@ func TestChecked(t *testing.T) {
 	}
 }
 
+// TestPause: a backend is asked every half second, one that is ready and slow no more than half of the time, and one
+// that has failed at once.
+func TestPause(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		took        time.Duration
+		ready, late time.Duration
+	}{
+		{0, checkEvery, checkEvery},
+		{100 * time.Millisecond, 400 * time.Millisecond, 400 * time.Millisecond},
+		{250 * time.Millisecond, 250 * time.Millisecond, 250 * time.Millisecond},
+		{time.Second, time.Second, 0},
+		{checkTimeout, checkTimeout, 0},
+	} {
+		if ready, late := pause(c.took, true), pause(c.took, false); ready != c.ready || late != c.late {
+			t.Errorf("after %v: %v and %v, want %v and %v", c.took, ready, late, c.ready, c.late)
+		}
+	}
+}
+
 func TestReadyz(t *testing.T) {
 	t.Parallel()
 	var code atomic.Int64

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 )
 
@@ -18,7 +19,7 @@ func Readyz(ca []byte) (func(ctx context.Context, backend string) error, error) 
 		return nil, errors.New("no certificate of an authority in the file")
 	}
 	// A connection of its own for each question reports whether new ones are taken.
-	client := &http.Client{Transport: &http.Transport{
+	client := &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}}
 	return func(ctx context.Context, backend string) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+backend+"/readyz", nil)

@@ -26,7 +26,7 @@ import (
 )
 
 // longestGap is for how long clients of a highly available cluster may find no server, on a machine that is busy: the
-// balancer needs 3 s to find a server out that does not answer, etcd a second or two to elect a leader.
+// balancer needs 10 s to find a server out that does not answer, etcd a second or two to elect a leader.
 const longestGap = 30 * time.Second
 
 // TestHighAvailability: of three control planes parts of one are killed, stopped or cut off while a client writes, and
